@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import affinity_mask
 from pegbox.descendants import MARK, state_of
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import ChannelTimeout, write_request
@@ -157,9 +157,10 @@ class Child:
 
     def close(self) -> None:
         """Release it. The supervisor ends the process if it still runs."""
-        self._resume_supervisor()
-        self._link.close()
-        self._origin.release()
+        if self._link.fileno() >= 0:
+            self._resume_supervisor()
+            self._link.close()
+            self._origin.release()
 
     def _resume_supervisor(self) -> None:
         """Let the supervisor go on: a candidate may have stopped it."""
@@ -244,7 +245,7 @@ class _Spawned:
         return self._process.pid
 
     def birth(self, setting: dict[str, Any], environment: Mapping[str, str]) -> Birth:
-        return Birth(setting, list(sys.path), usable_cores(), _changes(self._environment, environment), None)
+        return Birth(setting, list(sys.path), affinity_mask(), _changes(self._environment, environment), None)
 
     def how_ended(self) -> tuple[int | None, str]:
         return _wait(self._process), ""
@@ -270,6 +271,7 @@ class _ForkServer:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = {**environment, MARK: new_mark()}
         self._key = _read_at_start(environment)
+        self._workers = 0
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         # Workers that wait for a server read it after the server has been replaced for another one's sake.
         weakref.finalize(self, self._said.close)
@@ -295,6 +297,8 @@ class _ForkServer:
 
     def fork(self, descriptors: Sequence[int]) -> None:
         """Have it fork a supervisor with these descriptors and the working folder; it does so later, if it lives."""
+        with _lock:
+            self._workers += 1
         folder = os.open(".", os.O_PATH)
         try:
             socket.send_fds(self._socket, [b"f"], [*descriptors, folder])
@@ -303,7 +307,7 @@ class _ForkServer:
 
     def birth(self, setting: dict[str, Any], environment: Mapping[str, str]) -> Birth:
         changes = _changes(self._environment, environment)
-        return Birth(setting, list(sys.path), usable_cores(), changes, Standing.own())
+        return Birth(setting, list(sys.path), affinity_mask(), changes, Standing.own())
 
     def how_ended(self) -> tuple[int | None, str]:
         # Its end of the socket is closed before it has ended.
@@ -317,16 +321,19 @@ class _ForkServer:
         self._process.wait()
 
     def release(self) -> None:
-        pass
+        with _lock:
+            self._workers -= 1
 
     def retire(self) -> None:
         """Let it end when its last worker has ended."""
         self._socket.close()
 
     def close(self) -> None:
-        """End it. Its workers go on: they have supervisors."""
+        """End it; if all its workers are closed, after their supervisors. Others go on: they have supervisors."""
+        self.retire()
+        if not self._workers and not is_stopped(self.pid):
+            _wait(self._process)
         self.end()
-        self._socket.close()
 
     @property
     def is_over(self) -> bool:

@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
@@ -81,22 +81,10 @@ class LocalRunner:
         return self._run(program, best, self._turn)
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates interleaved; when one of them brings the process down, each is run alone instead."""
+        """Time candidates interleaved; when one of them brings the process down, each has its turns alone instead."""
         turn = self._turn
-        threads = max(program.num_threads for program in programs)
-        timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
-        cores = self._cores.running(threads)
         with self._busy:
-            try:
-                worker = self._living_worker(turn, silent=True)
-                self._served += len(programs)
-                began = time.perf_counter()
-                data = worker.call("rerun", list(programs), self._timing, cores, timeout=timeout)
-                asked = Asked(self._timing, math.inf, time.perf_counter() - began)
-                return list(asked.results(data, len(programs)))
-            except (GivenUp, WorkerDied, WorkerTimeout, BrokenReply, JobError):
-                self._replace()
-        return [self._run(program, math.inf, turn) for program in programs]
+            return self._take_turns(list(programs), turn)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
@@ -152,30 +140,65 @@ class LocalRunner:
             self._stand_by()
             return result
 
+    def _take_turns(self, programs: list[CompiledProgram], turn: int) -> list[Result]:
+        timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
+        cores = self._cores.running(max(program.num_threads for program in programs))
+        found = self._called(
+            lambda worker: worker.call("rerun", programs, self._timing, cores, timeout=timeout),
+            lambda asked, data: asked.results(data, len(programs)),
+            turn=turn,
+            count=len(programs),
+        )
+        if isinstance(found, Failed) and len(programs) > 1 and turn == self._turn:
+            return [result for program in programs for result in self._take_turns([program], turn)]
+        return [found] * len(programs) if isinstance(found, Failed) else found
+
     def _attempt(self, program: CompiledProgram, best: float, turn: int) -> Result:
         cores = self._cores.running(program.num_threads)
         timeout = self._timing.timeout + _OVERHEAD_SECONDS
+        found = self._called(
+            lambda worker: worker.call("run", program, self._timing, best, cores, timeout=timeout),
+            lambda asked, data: [asked.result(data)],
+            turn=turn,
+            silent=self._cores.silent(program.num_threads),
+            best=best,
+        )
+        return found if isinstance(found, Failed) else found[0]
+
+    def _called(
+        self,
+        call: Callable[[Worker], Any],
+        read: Callable[[Asked, Any], list[Result]],
+        *,
+        turn: int,
+        count: int = 1,
+        silent: bool = True,
+        best: float = math.inf,
+    ) -> list[Result] | Failed:
+        """Return the results that a call of the worker gives for `count` candidates, or its failure.
+
+        A worker in which anything failed is replaced.
+        """
+        found: list[Result] | Failed
         try:
-            worker = self._living_worker(turn, silent=self._cores.silent(program.num_threads))
-            self._served += 1
+            worker = self._living_worker(turn, silent=silent)
+            self._served += count
             began = time.perf_counter()
-            data = worker.call("run", program, self._timing, best, cores, timeout=timeout)
-            result = Asked(self._timing, best, time.perf_counter() - began).result(data)
+            data = call(worker)
+            found = read(Asked(self._timing, best, time.perf_counter() - began), data)
         except GivenUp:
-            result = Failed(FailureKind.CRASH, "the run was given up")
+            return Failed(FailureKind.CRASH, "the run was given up")
         except WorkerTimeout as error:
-            result = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
+            found = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
         except WorkerDied as error:
-            result = self._death(error, best)
+            found = self._death(error, best)
         except BrokenReply as error:
-            result = Failed(
-                FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}"
-            )
+            found = Failed(FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}")
         except JobError as error:
-            result = Failed(FailureKind.RUN_ERROR, str(error))
-        if isinstance(result, Failed):
+            found = Failed(FailureKind.RUN_ERROR, str(error))
+        if isinstance(found, Failed) or any(isinstance(result, Failed) for result in found):
             self._replace()
-        return result
+        return found
 
     def _death(self, error: WorkerDied, best: float) -> Failed:
         if error.signal != signal.SIGALRM:

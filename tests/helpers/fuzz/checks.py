@@ -17,12 +17,11 @@ from pegbox.loops.equal import structural_equal
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.verify import verify
+from pegbox.measure.guard_band import GuardedArray
 from pegbox.schedule import Schedule, Trace
 from pegbox.tir.script import from_source
 
 Array = NDArray[Any]
-_BAND = 256  # bytes before and after an array that nobody may touch
-_FILL = 0xA5
 TARGET = "llvm -num-cores 2"
 
 
@@ -53,27 +52,15 @@ def machine_code(func: Function, graph: Graph) -> None:
     lowered = lower_function(func)
     kernel = pb.build(lowered, target=TARGET)
     inputs = graph.inputs()
-    banded = [_Banded(inputs[t] if t in inputs else _junk(t.shape, t.dtype)) for t in graph.tensors]
+    banded = [GuardedArray.copy_of(inputs[t] if t in inputs else _junk(t.shape, t.dtype)) for t in graph.tensors]
     kernel(*(b.array for b in banded))
     for tensor, band in zip(graph.tensors, banded, strict=True):
-        band.check(tensor.name, lowered)
+        if overrun := band.overrun():
+            raise Different(f"{tensor.name}: {overrun}, by\n{lowered}")
         if tensor in inputs and not np.array_equal(band.array, inputs[tensor]):
             raise Different(f"the input {tensor.name} was changed:\n{lowered}")
     results = [b.array for b, t in zip(banded, graph.tensors, strict=True) if t.buffer in func.outputs]
     _same(results, graph, f"machine code of\n{lowered}")
-
-
-class _Banded:
-    """A copy of an array with bytes around it that show whether somebody wrote there."""
-
-    def __init__(self, array: Array) -> None:
-        self.memory = np.full(array.nbytes + 2 * _BAND, _FILL, np.uint8)
-        self.array = self.memory[_BAND : _BAND + array.nbytes].view(array.dtype).reshape(array.shape)
-        self.array[...] = array
-
-    def check(self, name: str, lowered: Function) -> None:
-        if (self.memory[:_BAND] != _FILL).any() or (self.memory[len(self.memory) - _BAND :] != _FILL).any():
-            raise Different(f"something was written outside of {name}:\n{lowered}")
 
 
 def _junk(shape: tuple[int, ...], dtype: str) -> Array:
@@ -89,11 +76,16 @@ def _same(results: Sequence[Array], graph: Graph, what: str) -> None:
 
 
 def replays(sch: Schedule, args: Sequence[Any]) -> None:
-    """Its trace, through JSON, makes an equal program."""
+    """Its trace makes an equal program, through JSON and as the Python that it is printed as."""
     again = Trace.from_json(sch.trace.to_json()).apply(Schedule(args))
     if str(again.func) != str(sch.func) or again.trace != sch.trace:
         raise Different(f"the trace replays to\n{again.func}\ninstead of\n{sch.func}")
     _equal(again.func, sch.func, "replayed")
+    scope: dict[str, Any] = {"sch": Schedule(args)}
+    exec(str(sch.trace), scope)
+    _equal(scope["sch"].func, sch.func, f"printed as\n{sch.trace}")
+    if str(scope["sch"].trace) != str(sch.trace):
+        raise Different(f"the trace\n{sch.trace}\nis printed again as\n{scope['sch'].trace}")
 
 
 def reads_back(func: Function) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuzz.graphs import SMALL, Graph
+from fuzz.scans import scan
 from pegbox import te
 
 SIZES = (1, 2, 3, 5, 6, 7, 8, 17)
@@ -266,4 +267,5 @@ KINDS: dict[str, Build] = {
     "division": _division,
     "gather": _gather,
     "windows": _windows,
+    "scan": scan,
 }
