@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -110,6 +111,7 @@ def _close() -> None:
     process = _running.pop()
     with contextlib.suppress(OSError):
         _pipe(process).close()
+    process.send_signal(signal.SIGCONT)  # it may be stopped
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_END_SECONDS)
 
