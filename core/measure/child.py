@@ -131,7 +131,7 @@ class Child:
     @property
     def has_ended(self) -> bool:
         """Whether it has ended, or was given up, or has lost its supervisor."""
-        return self._given_up or (bool(self._pid) and _is_readable(self._link, 0.0))
+        return self._given_up or (bool(self._pid) and _is_ready(self._link, select.POLLIN, 0.0))
 
     def end(self) -> None:
         """Kill the process and its group. It may have ended already, and it may not be born yet."""
@@ -145,14 +145,14 @@ class Child:
     def await_end(self) -> None:
         """Wait until it is known that it has ended, for some seconds at most."""
         self._resume_supervisor()
-        _is_readable(self._link, _END_SECONDS)
+        _is_ready(self._link, select.POLLIN, _END_SECONDS)
 
     def status(self) -> int | None:
         """Return its exit status as of `subprocess.Popen` when it ends, or None if nothing is known within seconds."""
         if not self._pid:
             return None
         self.await_end()
-        message = self._receive(ENDED.size)
+        message = self._receive(ENDED.size, socket.MSG_PEEK)  # others may wait for it, too
         return ENDED.unpack(message)[0] if message else None
 
     def close(self) -> None:
@@ -170,22 +170,18 @@ class Child:
 
     def _is_lost(self) -> bool:
         """Whether the supervisor has ended, so that its numbers may belong to others."""
-        try:
-            return not self._link.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        return self._link.fileno() < 0 or _is_ready(self._link, 0, 0.0)
 
-    def _receive(self, size: int) -> bytes:
+    def _receive(self, size: int, flags: int = 0) -> bytes:
         with contextlib.suppress(OSError):
-            return self._link.recv(size, socket.MSG_WAITALL)
+            return self._link.recv(size, socket.MSG_WAITALL | flags)
         return b""
 
 
-def _is_readable(link: socket.socket, seconds: float) -> bool:
+def _is_ready(link: socket.socket, events: int, seconds: float) -> bool:
+    """Whether one of the events has come, or the other side is gone."""
     poller = select.poll()
-    poller.register(link, select.POLLIN)
+    poller.register(link, events)
     return bool(poller.poll(seconds * 1000))
 
 
@@ -311,7 +307,7 @@ class _ForkServer:
 
     def how_ended(self) -> tuple[int | None, str]:
         # Its end of the socket is closed before it has ended.
-        ends = self._socket.fileno() < 0 or _is_readable(self._socket, 0.0)
+        ends = self._socket.fileno() < 0 or _is_ready(self._socket, select.POLLIN, 0.0)
         status = _wait(self._process) if ends else None
         size = os.fstat(self._said.fileno()).st_size
         return status, os.pread(self._said.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
