@@ -11,6 +11,8 @@ import tempfile
 import weakref
 from pathlib import Path
 
+from pegbox.watchdog import guard, release
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -39,8 +41,8 @@ def private_folder(name: str) -> Path:
 class ProcessFolder:
     """A folder `pegbox-NAME-UID-*` of this process, at `path`; it is removed by `close`, or else when the process ends.
 
-    A process that is killed leaves its folder behind, and the next one to make such a folder removes it. A lock on the
-    folder says that its process lives, or a fork of it.
+    If the process is killed, its watchdog removes the folder. If that was killed too, the next process to make such a
+    folder does. A lock on the folder says that its process lives, or a fork of it.
 
     Args:
         name: the use of the folder.
@@ -55,6 +57,7 @@ class ProcessFolder:
         for left in folder.glob(f"{prefix}*"):
             _remove_if_dead(left)
         self.path, lock = _made_and_locked(prefix, folder)
+        guard(self.path)
         self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def close(self) -> None:
@@ -107,5 +110,6 @@ def _remove_if_dead(path: Path) -> None:
 def _remove(path: Path, lock: int, process: int) -> None:
     if os.getpid() == process:  # not in its forks
         shutil.rmtree(path, ignore_errors=True)
+        release(path)
     with contextlib.suppress(OSError):
         os.close(lock)

@@ -11,8 +11,7 @@ from distributed import Worker, get_worker
 
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure.build_sites import GIVEN_UP
-from pegbox.measure.builder import Builder
+from pegbox.measure.builder import GIVEN_UP, Builder
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed
 from pegbox.measure.runner import GivenUp
