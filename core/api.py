@@ -17,6 +17,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
+from pegbox.output import write_file
 from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
@@ -248,7 +249,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     program = task.lower(_chosen(task, config))
     writers[out.suffix](program, out)
     if beside is not None:
-        beside.write_text(c_header(program))
+        write_file(beside, c_header(program))
 
 
 @with_checked_keywords
