@@ -8,9 +8,7 @@ to LLVM.
 A loop around loops that the schedule vectorized or unrolled has the body that it is meant to have: LLVM is told not to
 unroll it further, which would double the compile time of a candidate for nothing.
 
-An unrolled loop around loops that stay loops makes copies of them. LLVM optimizes each, in time that grows with the
-square of their number, so there is a limit: beyond it the unrolled loop stays a loop. And LLVM does not unroll copies
-that would become long together.
+Unrolled loops around a loop make copies of it; LLVM is told not to unroll copies that would become long together.
 """
 
 from __future__ import annotations
@@ -22,15 +20,13 @@ from pegbox.loops.nodes import Evaluate, For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
 
 STEP_LANES = 16  # float32 lanes of the widest vectors
-MOST_COPIES = 64
-"""Copies of a loop that unrolled loops around may make."""
 MOST_COPIED = 512
 """Stores that LLVM may make of the copies of a loop by unrolling each."""
 
 
 @dataclass
 class Unrolling:
-    """The loops to unroll here: serial ones (`explicit`) and those of the kind UNROLLED, except the `kept` ones.
+    """The loops to unroll here: serial ones (`explicit`) and those of the kind UNROLLED.
 
     LLVM is asked to unroll the `hinted` loops, and not to unroll the `shaped` ones.
     """
@@ -38,10 +34,9 @@ class Unrolling:
     explicit: set[Var] = field(default_factory=set)
     hinted: set[Var] = field(default_factory=set)
     shaped: set[Var] = field(default_factory=set)
-    kept: set[Var] = field(default_factory=set)
 
     def writes_out(self, loop: For) -> bool:
-        return loop.var in self.explicit or (loop.kind is ForKind.UNROLLED and loop.var not in self.kept)
+        return loop.var in self.explicit or loop.kind is ForKind.UNROLLED
 
 
 def plan(body: Stmt) -> Unrolling:
@@ -74,9 +69,6 @@ def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling, copies: in
     unrolled = stmt.kind is ForKind.UNROLLED
     inside = copies * stmt.extent if unrolled else copies
     body = _visit(stmt.body, limit, explicit, result, inside)
-    if unrolled and body.looped and inside > MOST_COPIES:
-        result.kept.add(stmt.var)
-        unrolled = False
     steps, stores = body.steps * stmt.extent, body.stores * stmt.extent
     if stmt.kind is ForKind.VECTORIZED:
         return _Summary(body.steps * -(-stmt.extent // STEP_LANES), stores, body.looped, True)
