@@ -343,4 +343,9 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "floor": lambda x: float(np.floor(x)),
     "ceil": lambda x: float(np.ceil(x)),
+    "round": lambda x: float(np.rint(x)),
+    "trunc": lambda x: float(np.trunc(x)),
+    "copysign": math.copysign,
+    "erf": math.erf,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
 }

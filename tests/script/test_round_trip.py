@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from fuzz.cases import Tally, draw_case
 from fuzz.checks import reads_back
-from fuzz.driver import Tally, draw_case, run
+from fuzz.driver import run
 from fuzz.kinds import KINDS
 
 from pegbox.errors import LoweringError

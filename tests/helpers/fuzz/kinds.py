@@ -9,10 +9,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.graphs import SMALL, Graph
+from fuzz.drawing import Graph
 from pegbox import te
 
 SIZES = (1, 2, 3, 5, 6, 7, 8, 17)
+SMALL = (1, 2, 3, 5, 7)
 
 Build = Callable[[random.Random], Graph]
 

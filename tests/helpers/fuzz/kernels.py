@@ -1,0 +1,100 @@
+"""Machine code of random programs: compiled with more or less effort, run between guard bands."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import plain_code
+from guard_bands import Banded
+from numpy.typing import NDArray
+from stage import SECOND
+
+from fuzz import targets
+from pegbox.codegen import CompiledProgram, Program, Target, emit, load
+from pegbox.expr.dtypes import is_float, numpy_dtype
+from pegbox.loops.nodes import Function
+
+Array = NDArray[Any]
+
+MOST_SECONDS = 20.0
+"""For the compilation of a random program. A tenth of a second is usual."""
+
+
+class Effort(Enum):
+    """What LLVM does: next to nothing; its usual selection of instructions; all that it does for users."""
+
+    PLAIN = 3
+    SELECTED = 12
+    OPTIMIZED = 30  # milliseconds that a program takes on average
+
+
+class Broken(AssertionError):
+    """Machine code wrote where it may not, or took LLVM too long."""
+
+
+def draw_effort(rng: random.Random, *, thorough: bool = False) -> Effort:
+    """`thorough` spends five times as much."""
+    if SECOND:
+        return Effort.OPTIMIZED
+    return rng.choices(list(Effort), (2, 1, 1) if thorough else (20, 2, 1))[0]
+
+
+def run_kernel(lowered: Function, target: Target, effort: Effort, arrays: Sequence[Array]) -> list[Array]:
+    """The arguments after a call, in the order of the parameters; `arrays` stay as they are.
+
+    It is called twice, since the second call finds old values in the workspace and on the stacks of threads.
+
+    Raises:
+        Broken: it wrote outside of its arguments or into inputs, or a second call differs.
+    """
+    program = emit(lowered, target)
+    kernel = load(compiled(program, effort), program=program)
+    written = [buffer in lowered.outputs for buffer in lowered.params]
+    rounds = []
+    for _ in range(2):
+        banded = [Banded(array) for array in arrays]
+        kernel(*(each.array for each in banded))
+        for buffer, each, before, is_output in zip(lowered.params, banded, arrays, written, strict=True):
+            if wrong := each.overwritten():
+                raise Broken(f"bytes {wrong[:8]} outside of {buffer.name} were written ({target}, {effort.name})")
+            if not is_output and each.array.tobytes() != before.tobytes():
+                raise Broken(f"the input {buffer.name} was changed ({target}, {effort.name})")
+        rounds.append([each.array for each in banded])
+    first, last = rounds[0], rounds[-1]
+    if any(a.tobytes() != b.tobytes() for a, b in zip(first, last, strict=True)):
+        raise Broken(f"the second call gives other values than the first ({target}, {effort.name})")
+    return last
+
+
+def compile_elsewhere(lowered: Function, effort: Effort) -> None:
+    """LLVM makes an object for another architecture, which is not run."""
+    assert compiled(emit(lowered, targets.ELSEWHERE), effort).object_code
+
+
+def compiled(program: Program, effort: Effort) -> CompiledProgram:
+    """Object code of a program.
+
+    Raises:
+        Broken: it took longer than any random program may take.
+    """
+    started = time.perf_counter()
+    match effort:
+        case Effort.PLAIN:
+            made = plain_code.unoptimized(program)
+        case Effort.SELECTED:
+            made = plain_code.unoptimized(program, level=3)
+        case Effort.OPTIMIZED:
+            made = plain_code.optimized(program)
+    if (seconds := time.perf_counter() - started) > MOST_SECONDS:
+        raise Broken(f"LLVM took {seconds:.0f} s ({program.target}, {effort.name}) for\n{program.ll}")
+    return made
+
+
+def junk(shape: tuple[int, ...], dtype: str) -> Array:
+    """Memory whose contents show where they are not overwritten."""
+    return np.full(shape, np.nan if is_float(dtype) else 77, numpy_dtype(dtype))
