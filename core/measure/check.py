@@ -14,7 +14,7 @@ from pegbox.expr import dtypes
 
 Array = npt.NDArray[Any]
 
-_POISON_BYTE = 0xA5
+POISON_BYTE = 0xA5
 _CHUNK = 1 << 14
 
 
@@ -58,7 +58,7 @@ def poison(array: Array) -> None:
     if _is_float(array):
         array.fill(np.nan)
     else:
-        _bytes(array).fill(_POISON_BYTE)
+        _bytes(array).fill(POISON_BYTE)
 
 
 def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> str | None:
