@@ -1,4 +1,4 @@
-"""Random graphs under random schedules of both languages: a step is refused, or NumPy's values stay.
+"""Random programs under random schedules: a step is refused, or NumPy's values stay.
 
 A run of the tests takes half of a thousand cases; `.ci/run` takes the others with LLVM's optimizer (PEGBOX_OPTIMIZE=1).
 PEGBOX_FUZZ=20000 runs that many cases with other seeds than the usual ones, and other ones each day;
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 import pytest
-from fuzz.driver import Tally, draw_case, run_case
+from fuzz.batches import run_batches
+from fuzz.cases import LANGUAGES, Tally, draw_case
+from fuzz.driver import run_case
 from fuzz.kinds import KINDS
 from fuzz.te_steps import TE_STEPS
 from stage import SECOND
@@ -31,10 +34,18 @@ LEAST = 5  # times that each primitive has to be done
 TALLY = Tally()
 
 
+def passes(seeds: Sequence[int], kind: str | None = None, language: str | None = None) -> Tally:
+    """What the cases did, none of which fails. They run in a child process, which may crash or hang."""
+    tally = Tally()
+    for outcome in run_batches(seeds, lambda seed, tally: run_case(draw_case(seed, kind, language), tally)):
+        assert not outcome.failure, outcome.failure
+        tally.update(outcome.tally)
+    return tally
+
+
 @pytest.mark.parametrize("chunk", HERE)
 def test_mixed_random_schedules_keep_the_values(chunk: int) -> None:
-    for seed in range(FIRST + chunk, FIRST + CASES, CHUNKS):
-        run_case(draw_case(seed), TALLY)
+    TALLY.update(passes(range(FIRST + chunk, FIRST + CASES, CHUNKS)))
 
 
 def test_every_primitive_was_done_often() -> None:
@@ -48,9 +59,16 @@ def test_every_primitive_was_done_often() -> None:
     assert not rare, f"hardly ever done: {sorted(rare)}\n{TALLY}"
 
 
+def test_most_programs_run_as_machine_code() -> None:
+    if not TALLY.cases:
+        pytest.skip("speaks of the cases above")
+    compiled = sum(count for name, count in TALLY.checked.items() if " code for " in name)
+    assert compiled > TALLY.cases / 2, str(TALLY)
+    assert all(TALLY.checked[f"language {language}"] for language in LANGUAGES), str(TALLY)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_people_tune_keeps_its_values_under_te(kind: str) -> None:
-    tally = Tally()
-    for seed in range(EACH_KIND) if FUZZ else range(SECOND, EACH_KIND, 2):
-        run_case(draw_case(FIRST + seed, kind, "te"), tally)
+    seeds = range(FIRST, FIRST + EACH_KIND) if FUZZ else range(SECOND, EACH_KIND, 2)
+    tally = passes(seeds, kind, "te")
     assert tally.cases > tally.refused["(a whole TE schedule)"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -93,6 +94,8 @@ def _serve(seeds: deque[int], work: Work, pipe: Connection) -> None:
                 work(seed, tally)
             except CaseFailed as error:
                 failure = str(error)
+            except Exception:
+                failure = f"seed {seed} cannot be reported:\n{traceback.format_exc()}"
             pipe.send(Outcome(seed, tally, failure))
         status = 0
     finally:

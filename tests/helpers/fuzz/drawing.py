@@ -86,8 +86,12 @@ class Graph:
                  for t in self.tensors if t not in self.outputs]  # fmt: skip
         lines = []
         for op in te.create_schedule([t.op for t in self.outputs]).stages:
-            lines += [f"  {t.name}[{', '.join(iv.name for iv in op.op.axis)}] : {t.dtype}{list(t.shape)} = {body}"
-                      for t, body in zip(op.op.outputs, op.op.body, strict=True)]  # fmt: skip
+            indices, bodies = (
+                ", ".join(iv.name for iv in op.op.axis),
+                op.op.body or ("a statement",) * len(op.op.outputs),
+            )
+            lines += [f"  {t.name}[{indices}] : {t.dtype}{list(t.shape)} = {body}"
+                      for t, body in zip(op.op.outputs, bodies, strict=True)]  # fmt: skip
         return "\n".join([f"{self.kind}:", *given, *lines])
 
 

@@ -11,7 +11,6 @@ from itertools import islice
 
 from fuzz import checks
 from fuzz.cases import Case, CaseFailed, Tally
-from fuzz.drawing import Graph
 from fuzz.kernels import compile_elsewhere, draw_effort
 from fuzz.reports import report, shrunk
 from fuzz.schedules import scheduled, with_steps
@@ -31,8 +30,12 @@ MOST_NODES = 50_000
 """Inlining one thing into another may double a program each time: above so many nodes a case takes minutes."""
 
 
-class Refused(Exception):
-    """A program that is not compiled, for a reason that is no defect."""
+_REFUSALS = {
+    "double_buffer": "(a double buffer)",  # which only the whole program can grant
+    "emits more than": "(a program that long)",
+    "takes it for granted that neighbours": "(a stride that a C function does not know)",
+}
+"""What lowering and the emitter may refuse, by words of the message."""
 
 
 def run_case(case: Case, tally: Tally) -> None:
@@ -51,17 +54,30 @@ def run(case: Case, tally: Tally) -> Schedule | None:
     """Schedule and check; gives the schedule, where there is one. Raises whatever goes wrong."""
     tally.cases += 1
     tally.checked[f"language {case.language}"] += 1
+    try:
+        return _run(case, tally)
+    except (LoweringError, CompileError) as error:
+        reason = next((reason for words, reason in _REFUSALS.items() if words in str(error)), None)
+        if reason is None:
+            raise
+        tally.refused[reason] += 1
+        return None
+
+
+def _run(case: Case, tally: Tally) -> Schedule | None:
     rng = random.Random(case.seed + 1)
     target, effort = draw_target(rng), draw_effort(rng, thorough=case.thorough)
+    code = f"{effort.name.lower()} code for {target.cpu}"
     match case.language:
         case "sketch":
-            tally.checked[f"{effort.name.lower()} code for {target.cpu}"] += 1
+            tally.checked[code] += 1
             check_sketch(case.graph(), rng, target, effort)
             return None
         case "sizes":
             check_sizes(case.seed, case.steps, rng, target, effort, tally)
             return None
         case "script":
+            tally.checked[code] += 1
             original = read(draw_script(random.Random(case.seed)))
             sch = Schedule(original)
             if case.seed % 2:
@@ -69,36 +85,22 @@ def run(case: Case, tally: Tally) -> Schedule | None:
             verify(sch.func)
             check_script(original, sch.func, case.seed, target, effort)
             return sch
-        case _:
-            graph = case.graph()
-            sch = scheduled(case, graph, tally)
-            try:
-                _check(case, graph, sch, tally)
-            except Refused as reason:
-                tally.refused[str(reason)] += 1
-            return sch
-
-
-def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
-    rng = random.Random(case.seed + 1)
-    target, effort = draw_target(rng), draw_effort(rng, thorough=case.thorough)
+    graph = case.graph()
+    sch = scheduled(case, graph, tally)
     if _is_huge(sch.func):
-        raise Refused("(a program that large)")
+        tally.refused["(a program that large)"] += 1
+        return sch
     verify(sch.func)
-    lowered = _lowered(sch.func, simple=rng.random() < 0.15)
+    lowered = lower_function(sch.func, simple=rng.random() < 0.15)
     verify(lowered)
     share = rng.random()
-    if (case.thorough or share < 0.5) and checks.is_short(lowered) and not graph.foreign:
+    interprets = (case.thorough or share < 0.5) and checks.is_short(lowered) and not graph.foreign
+    if interprets:
         tally.checked["interpreted"] += 1
         checks.interpreted(lowered, graph, rng)
-    if case.thorough or share > 0.3 or case.trace is not None:
-        tally.checked[f"{effort.name.lower()} code for {target.cpu}"] += 1
-        try:
-            checks.machine_code(lowered, graph, target, effort)
-        except CompileError as error:
-            if "unrolled" not in str(error):
-                raise
-            raise Refused("(a program that long)") from None
+    if case.thorough or share > 0.3 or not interprets:
+        tally.checked[code] += 1
+        checks.machine_code(lowered, graph, target, effort)
     if case.seed % 16 == 7 and not graph.foreign:
         tally.checked["code for another architecture"] += 1
         compile_elsewhere(lowered, effort)
@@ -108,16 +110,7 @@ def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
     if case.seed % 8 == 1 and case.language == "tir":
         tally.checked["replayed"] += 1
         checks.replays(sch, graph.tensors)
-
-
-def _lowered(func: Function, *, simple: bool) -> Function:
-    try:
-        return lower_function(func, simple=simple)
-    except LoweringError as error:
-        # A wish that only the whole program can grant: it names the buffer and the remedy.
-        if not str(error).startswith("double_buffer"):
-            raise
-        raise Refused("(a double buffer)") from None
+    return sch
 
 
 def _is_huge(func: Function) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import plain_code
-from guard_bands import Banded
 from numpy.typing import NDArray
 from stage import SECOND
 
@@ -18,6 +17,7 @@ from fuzz import targets
 from pegbox.codegen import CompiledProgram, Program, Target, emit, load
 from pegbox.expr.dtypes import is_float, numpy_dtype
 from pegbox.loops.nodes import Function
+from pegbox.measure.guard_band import GuardedArray
 
 Array = NDArray[Any]
 
@@ -57,14 +57,14 @@ def run_kernel(lowered: Function, target: Target, effort: Effort, arrays: Sequen
     written = [buffer in lowered.outputs for buffer in lowered.params]
     rounds = []
     for _ in range(2):
-        banded = [Banded(array) for array in arrays]
-        kernel(*(each.array for each in banded))
-        for buffer, each, before, is_output in zip(lowered.params, banded, arrays, written, strict=True):
-            if wrong := each.overwritten():
-                raise Broken(f"bytes {wrong[:8]} outside of {buffer.name} were written ({target}, {effort.name})")
+        guarded = [GuardedArray.copy_of(array) for array in arrays]
+        kernel(*(each.array for each in guarded))
+        for buffer, each, before, is_output in zip(lowered.params, guarded, arrays, written, strict=True):
+            if wrong := each.overrun():
+                raise Broken(f"{buffer.name}: {wrong} ({target}, {effort.name})")
             if not is_output and each.array.tobytes() != before.tobytes():
                 raise Broken(f"the input {buffer.name} was changed ({target}, {effort.name})")
-        rounds.append([each.array for each in banded])
+        rounds.append([each.array for each in guarded])
     first, last = rounds[0], rounds[-1]
     if any(a.tobytes() != b.tobytes() for a, b in zip(first, last, strict=True)):
         raise Broken(f"the second call gives other values than the first ({target}, {effort.name})")

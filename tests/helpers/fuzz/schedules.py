@@ -17,6 +17,8 @@ from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 
+_AT_ONCE = 3  # calls of TE: a schedule is replayed as a whole
+
 
 def scheduled(case: Case, graph: Graph, tally: Tally) -> Schedule:
     """The graph after the steps of the case."""
@@ -55,18 +57,25 @@ def _te(case: Case, graph: Graph, tally: Tally) -> Schedule:
         tally.done.update(f"te.{name}" for name in calls)
         return sch
     kept: list[int] = []
+    known = 0  # calls of these: some are refused at once, and change nothing
     sch = Schedule(graph.tensors)
-    for seed in case.steps:
-        s, calls = called(graph, [*kept, seed], tally)
-        if len(calls) <= len(kept):
-            continue  # refused at once
-        try:
-            sch = replayed(s, graph.tensors)
-        except ScheduleError:
-            tally.refused[f"te.{calls[-1]}"] += 1
-            continue
-        tally.done[f"te.{calls[-1]}"] += 1
-        kept.append(seed)
+    for start in range(0, len(case.steps), _AT_ONCE):
+        some = case.steps[start : start + _AT_ONCE]
+        for seeds in (some, *((seed,) for seed in some)):  # one by one where not all of them are legal together
+            s, calls = called(graph, [*kept, *seeds], tally)
+            if len(calls) == known:
+                continue
+            try:
+                sch = replayed(s, graph.tensors)
+            except ScheduleError:
+                if seeds is not some:
+                    tally.refused[f"te.{calls[-1]}"] += 1
+                continue
+            tally.done.update(f"te.{name}" for name in calls[known:])
+            known = len(calls)
+            kept += seeds
+            if seeds is some:
+                break
     return sch
 
 

@@ -55,6 +55,13 @@ def _split(sch: Schedule, choose: Choose) -> None:
     sch.split(_loop(sch, choose), factors)
 
 
+def _vectors(sch: Schedule, choose: Choose) -> None:
+    """The last loop of a block in vectors, the last of which may not be full."""
+    loops = _loops(sch, choose)[-1:]
+    _, inner = sch.split(loops[choose(len(loops))], [None, 2 << choose(6)])
+    sch.vectorize(inner)
+
+
 def _fuse(sch: Schedule, choose: Choose) -> None:
     loops = _loops(sch, choose)
     start = choose(len(loops))
@@ -132,7 +139,7 @@ def _blockize(sch: Schedule, choose: Choose) -> None:
 STEPS: list[Callable[[Schedule, Choose], object]] = [
     _split, _split, _fuse, _reorder, _reorder, _decompose, _compute_at, _compute_at, _compute_at, _reverse_compute_at,
     _reverse_compute_at,
-    lambda s, c: s.vectorize(_loop(s, c)),
+    lambda s, c: s.vectorize(_loop(s, c)), _vectors, _vectors,
     lambda s, c: s.parallel(_loop(s, c)),
     lambda s, c: s.unroll(_loop(s, c)),
     _prefetch,

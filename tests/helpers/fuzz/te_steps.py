@@ -21,6 +21,7 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Inline, Root, Stage
 
 FACTORS = (1, 2, 3, 4, 5, 8)
+LANES = (2, 4, 8, 16, 32, 64)
 TEStep = Callable[[TESchedule, random.Random], object]
 
 
@@ -82,6 +83,13 @@ def reorder(s: TESchedule, rng: random.Random) -> None:
 def vectorize(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
     stage.vectorize(rng.choice(stage.leaf_iter_vars[-1:]) if rng.random() < 0.8 else _loop(stage, rng))
+
+
+def vectors(s: TESchedule, rng: random.Random) -> None:
+    """The last loop in vectors, the last of which may not be full."""
+    stage = _stage(s, rng)
+    _, inner = stage.split(rng.choice(stage.leaf_iter_vars[-1:]), factor=rng.choice(LANES))
+    stage.vectorize(inner)
 
 
 def parallel(s: TESchedule, rng: random.Random) -> None:
@@ -194,7 +202,7 @@ def create_group(s: TESchedule, rng: random.Random) -> None:
 
 REWRITES: list[TEStep] = [cache_write, cache_read, rfactor]
 TE_STEPS: list[TEStep] = [
-    split, split, split, fuse, reorder, tile, vectorize, parallel, unroll, pragma, compute_at, compute_at, compute_at,
+    split, split, split, fuse, reorder, tile, vectorize, vectors, vectors, parallel, unroll, pragma, compute_at, compute_at, compute_at,
     compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
     bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
     set_scope, storage_align, double_buffer, double_buffer, rolling_buffer, rolling_buffer, tensorize_te,
