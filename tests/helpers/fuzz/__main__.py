@@ -1,4 +1,4 @@
-"""`python3 tests/helpers/fuzz --cases 100000 --go-on`: run random cases until one fails, or all; `--seed N` runs one."""
+"""`python3 tests/helpers/fuzz --cases 100000 --go-on`: run random cases, until one fails or all; `--seed N`: one."""
 
 from __future__ import annotations
 

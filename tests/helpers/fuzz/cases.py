@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fuzz.drawing import Graph
 from fuzz.graphs import draw_graph
-from fuzz.kinds import KINDS
+from fuzz.kinds import ANY_ORDER, KINDS
+from fuzz.values import SPECIAL
 from pegbox.schedule import Trace
 
 LANGUAGES = {"tir": 45, "te": 30, "sketch": 10, "script": 10, "sizes": 5}
@@ -35,7 +36,10 @@ class Case:
         rng = random.Random(self.seed)
         if self.kind == "drawn":
             return draw_graph(rng, foreign=self.language in ("te", "tir"))
-        return KINDS[self.kind](rng)
+        graph = KINDS[self.kind](rng)
+        if self.kind in ANY_ORDER and rng.random() < 0.3:
+            graph = replace(graph, contents=dict.fromkeys(graph.tensors, SPECIAL))
+        return graph
 
     @property
     def command(self) -> str:

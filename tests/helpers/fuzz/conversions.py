@@ -39,33 +39,36 @@ def raw(d: Drawing) -> None:
     rng, a = d.rng, d.some(exact=True)
     b = next((t for t in d.bounds if t.dtype == a.dtype and t.shape and t not in d.rough | d.final | {a}), a)
     at = d.view(a.shape, b)
+    extremes: list[Element] = [
+        lambda *i: te.maximum(a[i], b[at(i)]), lambda *i: te.minimum(a[i], b[at(i)]), lambda *i: te.relu(a[i]),
+    ]  # fmt: skip
     forms: list[Element] = [
-        lambda *i: te.maximum(a[i], b[at(i)]),
-        lambda *i: te.minimum(a[i], b[at(i)]),
         lambda *i: te.select(a[i] < b[at(i)], a[i], b[at(i)]),
         lambda *i: te.select(te.logical_not(a[i] <= b[at(i)]), b[at(i)], a[i]),
         lambda *i: te.select(a[i] == b[at(i)], te.const(1, a.dtype), a[i]),
         lambda *i: te.abs(a[i]),
         lambda *i: te.cast("float32", a[i] != b[at(i)]),
+        lambda *i: a[i] + b[at(i)],
+        lambda *i: a[i] - b[at(i)],
+        lambda *i: -a[i],
     ]
-    signed = len(forms)
-    forms += [lambda *i: a[i] + b[at(i)], lambda *i: a[i] - b[at(i)], lambda *i: -a[i]]
     if is_float(a.dtype):
         forms += [
             lambda *i: te.floor(a[i]), lambda *i: te.ceil(a[i]), lambda *i: te.round(a[i]), lambda *i: te.trunc(a[i]),
-            lambda *i: te.select(te.isinf(a[i]), te.const(2, a.dtype), a[i]), lambda *i: te.relu(a[i]),
+            lambda *i: te.select(te.isinf(a[i]), te.const(2, a.dtype), a[i]),
             lambda *i: te.cast("int8", te.isnan(a[i])) + te.cast("int8", te.isfinite(a[i])) * te.const(2, "int8"),
         ]  # fmt: skip
         if d.signed_zeros:
             forms += [lambda *i: te.copysign(a[i], b[at(i)]), lambda *i: te.const(1, a.dtype) / a[i]]
             forms += [lambda *i: a[i] / b[at(i)]]
-    number = rng.randrange(len(forms) + 1)
-    if number == len(forms):  # whose rounding must not be left out
+    draw = rng.random()
+    if draw < 0.1:  # its rounding must not be left out
         d.final.add(d.add(a.shape, lambda *i: a[i] * b[at(i)], dtypes.UNBOUNDED))
-        return
-    if number < 2 or number >= signed:
-        d.signed_zeros = False  # a smaller and a larger one of 0.0 and -0.0 are either
-    d.add(a.shape, forms[number], dtypes.UNBOUNDED)
+    elif draw < 0.25:
+        d.signed_zeros = False  # either of 0.0 and -0.0 is the larger one
+        d.add(a.shape, rng.choice(extremes), dtypes.UNBOUNDED)
+    else:
+        d.add(a.shape, rng.choice(forms), dtypes.UNBOUNDED)
 
 
 def extremes(d: Drawing) -> None:

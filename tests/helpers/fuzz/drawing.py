@@ -30,7 +30,7 @@ Element = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """Extents of one axis and of the axes of tensors of rank 3; the most elements of a tensor, iterations of a stage."""
+    """Extents of axes, the smaller ones for tensors of rank 3; most elements of a tensor, most iterations of a stage."""
 
     sizes: tuple[int, ...]
     small: tuple[int, ...]
@@ -173,6 +173,15 @@ class Drawing:
         if not choices:
             return self.fresh(self.shape(), "float32")
         return choices[-1] if self.rng.random() < 0.6 else self.rng.choice(choices)
+
+    def factor(self, tensor: Tensor, dtype: str) -> Element:
+        """An element as an integer up to 4 of another type, into which NaN can be converted or is not there."""
+        get = self.plain(tensor, 4) if is_float(tensor.dtype) and not is_float(dtype) else self.calm(tensor, 4)
+        return lambda *i: te.cast(dtype, get(*i))
+
+    def near(self, dtype: str) -> str:
+        """The same type more often than another one."""
+        return dtype if self.rng.random() < 0.6 else dtypes.draw(self.rng)
 
     def calm(self, tensor: Tensor, limit: int = 16) -> Element:
         """An element as an integer of small magnitude. NaN stays."""

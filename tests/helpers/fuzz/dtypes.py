@@ -1,4 +1,4 @@
-"""Element types of random programs: how often each is drawn, the integers that they hold exactly, defined conversions."""
+"""Element types of random programs: how often each is drawn, which integers it holds, defined conversions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wide(dtype: str, bound: int) -> str:
 
 
 def converted(value: Any, dtype: str) -> Any:
-    """A conversion that is defined for every value: NaN becomes the integer 0, what is out of range the nearest limit."""
+    """A conversion that is defined for every value: NaN becomes the integer 0, other numbers the nearest in range."""
     if not (dtypes.is_float(value.dtype) and dtypes.is_int(dtype)):
         return te.cast(dtype, value)
     low, high = (te.const(limit, value.dtype) for limit in _common_limits(value.dtype, dtype))

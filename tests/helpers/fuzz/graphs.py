@@ -33,7 +33,11 @@ def draw_graph(rng: random.Random, *, foreign: bool = False) -> Graph:
     """A random graph of mostly two to five stages; a quarter are long. `foreign`: functions of C and Python too."""
     d = Drawing(rng, LONG if rng.random() < 0.25 else SMALL)
     d.fresh(d.shape(), dtypes.draw(rng))
-    table = _OPERATIONS + _ROUGH if rng.random() < 0.12 else _OPERATIONS
+    table, flavour = _OPERATIONS, rng.random()
+    if flavour < 0.2:
+        table = tuple((operation, weight) for operation, weight in _OPERATIONS if operation in _SIGNED)
+    elif flavour < 0.3:
+        table += _ROUGH
     if rng.random() < 0.04 and foreign:
         table += _FOREIGN
     operations, weights = zip(*table, strict=True)

@@ -268,3 +268,5 @@ KINDS: dict[str, Build] = {
     "gather": _gather,
     "windows": _windows,
 }
+ANY_ORDER = {"matmul", "packed_matmul", "conv1d", "conv2d", "chain", "batched", "windows", "masked_sum"}
+"""The kinds in which NaN and infinities come out the same in any order of evaluation."""

@@ -86,25 +86,26 @@ def product(d: Drawing) -> None:
         return te.sum(te.cast(sums, left) * te.cast(sums, right), axis=r)
 
     if form == "vector":
-        v = d.fresh((depth,), a.dtype)
-        other = d.calm(v, 4)
+        v = d.fresh((depth,), d.near(a.dtype))
+        other = d.factor(v, sums)
         d.add((*lead, m), lambda *i: total(get(*i, r), other(r)), 32 * depth)
     elif form == "self":
         d.add((*lead, m, m), lambda *i: total(get(*i[:-1], r), get(*i[:-2], i[-1], r)), 64 * depth)
     elif form == "packed":
         nr = rng.choice((2, 4, 8))
-        b = d.fresh((depth, n), a.dtype)
+        b = d.fresh((depth, n), d.near(a.dtype))
         other = d.calm(b, 4)
         packed = d.add(
             (-(-n // nr), depth, nr),
-            lambda x, y, z: te.if_then_else(x * nr + z < n, other(y, x * nr + z), te.const(0, a.dtype)),
+            lambda x, y, z: te.if_then_else(x * nr + z < n, other(y, x * nr + z), te.const(0, b.dtype)),
             4,
         )
-        d.add((*lead, m, n), lambda *i: total(get(*i[:-1], r), packed[i[-1] // nr, r, i[-1] % nr]), 32 * depth)
+        element = d.factor(packed, sums)
+        d.add((*lead, m, n), lambda *i: total(get(*i[:-1], r), element(i[-1] // nr, r, i[-1] % nr)), 32 * depth)
     else:
         own = rng.random() < 0.5
-        b = d.fresh((*(lead if own else ()), *((n, depth) if form == "transposed" else (depth, n))), a.dtype)
-        other = d.calm(b, 4)
+        b = d.fresh((*(lead if own else ()), *((n, depth) if form == "transposed" else (depth, n))), d.near(a.dtype))
+        other = d.factor(b, sums)
 
         def right(i: Sequence[Any]) -> Any:
             first = tuple(i[: len(lead)]) if own else ()

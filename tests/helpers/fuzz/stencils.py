@@ -78,19 +78,18 @@ def convolution(d: Drawing) -> None:
         out.append((a.shape[dim] - (width - 1) * dilation - 1) // stride + 1)
     channels = list(a.shape[: spatial[0]])
     filters = rng.choice((1, 2, 3))
-    kernel = d.fresh((filters, *channels, *windows), a.dtype)
-    weight = d.calm(kernel, 4)
+    kernel = d.fresh((filters, *channels, *windows), d.near(a.dtype))
     taps = prod([*channels, *windows])
     if filters * prod(out) * taps > d.scale.work or filters * prod(out) > d.scale.elements:
         return
     rc = [te.reduce_axis((0, c), "rc") for c in channels]
     rs = [te.reduce_axis((0, w), f"r{n}") for n, w in enumerate(windows)]
     sums = dtypes.wide(a.dtype, 32 * taps)
+    weight = d.factor(kernel, sums)
 
     def body(*i: Any) -> Any:
         f, *xs = i
         at = [x * s + r * e for x, s, r, e in zip(xs, strides, rs, dilations, strict=True)]
-        left, right = get(*rc, *at), weight(f, *rc, *rs)
-        return te.sum(te.cast(sums, left) * te.cast(sums, right), axis=[*rc, *rs])
+        return te.sum(te.cast(sums, get(*rc, *at)) * weight(f, *rc, *rs), axis=[*rc, *rs])
 
     d.add((filters, *out), body, 32 * taps)

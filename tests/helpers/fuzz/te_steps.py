@@ -202,8 +202,8 @@ def create_group(s: TESchedule, rng: random.Random) -> None:
 
 REWRITES: list[TEStep] = [cache_write, cache_read, rfactor]
 TE_STEPS: list[TEStep] = [
-    split, split, split, fuse, reorder, tile, vectorize, vectors, vectors, parallel, unroll, pragma, compute_at, compute_at, compute_at,
-    compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
+    split, split, split, fuse, reorder, tile, vectorize, vectors, vectors, parallel, unroll, pragma,
+    compute_at, compute_at, compute_at, compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
     bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
     set_scope, storage_align, double_buffer, double_buffer, rolling_buffer, rolling_buffer, tensorize_te,
 ]  # fmt: skip
