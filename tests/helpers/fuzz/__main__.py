@@ -49,7 +49,7 @@ def _many(args: argparse.Namespace) -> int:
     for outcome in run_batches(range(args.start, args.start + args.cases), work, jobs=max(args.jobs, 1)):
         tally.update(outcome.tally)
         if outcome.failure:
-            failed.append(outcome.seed)
+            failed.append(outcome.key)
             print(outcome.failure, flush=True)
             if not args.go_on:
                 break

@@ -12,32 +12,33 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from typing import Generic, TypeVar
 
 from fuzz.cases import CaseFailed, Tally
 
-Work = Callable[[int, Tally], None]
-"""Runs the case of a seed. Raises CaseFailed where it fails."""
+Key = TypeVar("Key")
+"""What a case is made from, its seed in most places."""
 
 SECONDS = 120.0
 """For a case; one that fails may take as long for each of its reports."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Generic[Key]):
     """What became of a case: `failure` is a report, or how its process ended; empty for a case that passed."""
 
-    seed: int
+    key: Key
     tally: Tally
     failure: str = ""
 
 
 @dataclass
-class _Child:
+class _Child(Generic[Key]):
     """A process that runs some cases one after the other, in a session of its own with all that it starts."""
 
     pid: int
     pipe: Connection
-    seeds: deque[int]
+    keys: deque[Key]
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
 
     def kill(self) -> int:
@@ -48,10 +49,16 @@ class _Child:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def run_batches(seeds: Sequence[int], work: Work, *, jobs: int = 1, batch: int = 200) -> Iterator[Outcome]:
-    """Run the cases of the seeds, in `jobs` processes at a time, each of which runs a batch of them."""
-    waiting = deque(deque(seeds[start : start + batch]) for start in range(0, len(seeds), batch))
-    running: list[_Child] = []
+def run_batches(
+    keys: Sequence[Key], work: Callable[[Key, Tally], None], *, jobs: int = 1, batch: int = 200
+) -> Iterator[Outcome[Key]]:
+    """Run the cases of the keys, in `jobs` processes at a time, each of which runs a batch of them.
+
+    Args:
+        work: runs one. It raises CaseFailed where it fails.
+    """
+    waiting = deque(deque(keys[start : start + batch]) for start in range(0, len(keys), batch))
+    running: list[_Child[Key]] = []
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -60,61 +67,61 @@ def run_batches(seeds: Sequence[int], work: Work, *, jobs: int = 1, batch: int =
             ready = wait([child.pipe for child in running], max(0.0, soonest - time.monotonic()))
             for child in [*running]:
                 late = child.pipe not in ready and time.monotonic() > child.deadline
-                outcome = _heard(child, late=late) if late or child.pipe in ready else None
-                if outcome is None:
+                if not late and child.pipe not in ready:
                     continue
+                outcome = _heard(child, late=late)
                 if child.pipe.closed:
                     running.remove(child)
-                    if child.seeds:
-                        waiting.appendleft(child.seeds)
+                    if child.keys:
+                        waiting.appendleft(child.keys)
                 yield outcome
     finally:
         for child in running:
             child.kill()
 
 
-def _start(seeds: deque[int], work: Work) -> _Child:
+def _start(keys: deque[Key], work: Callable[[Key, Tally], None]) -> _Child[Key]:
     here, there = Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
         here.close()
-        _serve(seeds, work, there)
+        _serve(keys, work, there)
     there.close()
-    return _Child(pid, here, deque(seeds))
+    return _Child(pid, here, deque(keys))
 
 
-def _serve(seeds: deque[int], work: Work, pipe: Connection) -> None:
+def _serve(keys: deque[Key], work: Callable[[Key, Tally], None], pipe: Connection) -> None:
     """The child: it never returns."""
     status = 1
     try:
         os.setsid()
-        for seed in seeds:
+        for key in keys:
             tally, failure = Tally(), ""
             try:
-                work(seed, tally)
+                work(key, tally)
             except CaseFailed as error:
                 failure = str(error)
             except Exception:
-                failure = f"seed {seed} cannot be reported:\n{traceback.format_exc()}"
-            pipe.send(Outcome(seed, tally, failure))
+                failure = f"case {key} cannot be reported:\n{traceback.format_exc()}"
+            pipe.send(Outcome(key, tally, failure))
         status = 0
     finally:
         os._exit(status)
 
 
-def _heard(child: _Child, *, late: bool) -> Outcome | None:
+def _heard(child: _Child[Key], *, late: bool) -> Outcome[Key]:
     """The outcome of its next case; a child that has ended, or that is late, is closed."""
     try:
         if late:
             raise EOFError
-        outcome: Outcome = child.pipe.recv()
+        outcome: Outcome[Key] = child.pipe.recv()
     except (EOFError, OSError):
         status = child.kill()
-        seed = child.seeds.popleft()
+        key = child.keys.popleft()
         ended = f"took more than {SECONDS:.0f} s" if late else f"ended its process with status {status}"
-        return Outcome(seed, Tally(), f"seed {seed} {ended}")
-    child.seeds.popleft()
+        return Outcome(key, Tally(), f"case {key} {ended}")
+    child.keys.popleft()
     child.deadline = time.monotonic() + SECONDS
-    if not child.seeds:
+    if not child.keys:
         child.kill()
     return outcome

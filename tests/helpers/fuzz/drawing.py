@@ -30,7 +30,7 @@ Element = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """Extents of axes, the smaller ones for tensors of rank 3; most elements of a tensor, most iterations of a stage."""
+    """Extents of axes (`small` for tensors of rank 3), the most elements of a tensor and iterations of a stage."""
 
     sizes: tuple[int, ...]
     small: tuple[int, ...]

@@ -94,11 +94,11 @@ def _run(case: Case, tally: Tally) -> Schedule | None:
     lowered = lower_function(sch.func, simple=rng.random() < 0.15)
     verify(lowered)
     share = rng.random()
-    interprets = (case.thorough or share < 0.5) and checks.is_short(lowered) and not graph.foreign
+    interprets = (case.thorough or share < 0.35) and checks.is_short(lowered) and not graph.foreign
     if interprets:
         tally.checked["interpreted"] += 1
         checks.interpreted(lowered, graph, rng)
-    if case.thorough or share > 0.3 or not interprets:
+    if case.thorough or share > 0.35 or not interprets:
         tally.checked[code] += 1
         checks.machine_code(lowered, graph, target, effort)
     if case.seed % 16 == 7 and not graph.foreign:

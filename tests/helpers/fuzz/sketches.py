@@ -13,8 +13,10 @@ from fuzz.drawing import Graph
 from fuzz.kernels import Effort
 from pegbox import te
 from pegbox.codegen import Target
+from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.schedule.te.replay import replay
+from pegbox.space import Config
 from pegbox.task.task import Task
 from pegbox.task.workload import Workload
 
@@ -25,11 +27,12 @@ def check_sketch(graph: Graph, rng: random.Random, target: Target, effort: Effor
     task = pb.create_task(Workload("graph", lambda: list(graph.tensors)), space=rules, target=target)
     (row,) = task.space.sample(1, np.random.default_rng(rng.randrange(2**32)))
     config = task.space.config(row)
-    machine_code(task.lowered(config), graph, target, effort)
-    check_code(task, config)
+    lowered = task.lowered(config)
+    machine_code(lowered, graph, target, effort)
+    check_code(task, config, lowered)
 
 
-def check_code(task: Task, config: Any) -> None:
+def check_code(task: Task, config: Config, wanted: Function) -> None:
     """`schedule_code` runs, and makes the program of its configuration.
 
     Raises:
@@ -42,6 +45,6 @@ def check_code(task: Task, config: Any) -> None:
     except Exception as error:
         raise Different(f"{type(error).__name__}: {error}\nis raised by\n{code}") from error
     tensors = [scope[tensor.name] for tensor in task.tensors]
-    made, wanted = lower_function(replay(scope["s"], tensors, task.symbol).func), task.lowered(config)
+    made = lower_function(replay(scope["s"], tensors, task.symbol).func)
     if str(made) != str(wanted):
         raise Different(f"the code\n{code}\nmakes\n{made}\ninstead of\n{wanted}")
