@@ -67,7 +67,7 @@ def product(d: Drawing) -> None:
     """Matrix products: plain, transposed, batched, packed, with a vector; with sums in a wider type at times."""
     rng, a = d.rng, d.some()
     if len(a.shape) < 2 or rng.random() < 0.3:
-        a = d.fresh((d.size(), d.size()), dtypes.draw(rng))
+        a = d.fresh(d.shape(2), dtypes.draw(rng))
     depth = a.shape[-1]
     form = rng.choice(["plain", "plain", "transposed", "packed", "vector", "self"])
     sums = dtypes.wide(a.dtype, 64 * depth)

@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+from fuzz.inlining import too_large
 from fuzz.te_storage_steps import double_buffer, rolling_buffer, set_scope, storage_align
 from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
 from fuzz.tensor_steps import tensorize_te
@@ -146,7 +147,7 @@ def inline_all(s: TESchedule, rng: random.Random) -> None:
     """A chain of inlined stages."""
     for stage in s.stages:
         if not stage.is_output and stage.op.reduce is None and len(stage.op.outputs) == 1 and rng.random() < 0.7:
-            stage.compute_inline()
+            _inline(s, stage)
 
 
 def compute_at(s: TESchedule, rng: random.Random) -> None:
@@ -160,6 +161,12 @@ def compute_at(s: TESchedule, rng: random.Random) -> None:
 def compute_inline(s: TESchedule, rng: random.Random) -> None:
     stage = _some([x for x in s.stages if not x.is_output and x.op.reduce is None], rng)
     assert isinstance(stage, Stage)
+    _inline(s, stage)
+
+
+def _inline(s: TESchedule, stage: Stage) -> None:
+    if too_large(s, [stage, *(other for other in s.stages if isinstance(other.attach, Inline))]):
+        raise Nothing("the program would become too large")
     stage.compute_inline()
 
 
