@@ -20,7 +20,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,22 +38,39 @@ ROWS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", help="only the rows of these workloads")
-    parser.add_argument("--args", action="append", help='other rows, as "matmul 512 384 640"')
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--target", default="llvm -num-cores 1")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
+    parser = parser_of_rows(__doc__, "matmul 512 384 640", trials=200)
     parser.add_argument("--templates", action="store_true", help="tune the hand-written template too")
     parser.add_argument("--layout-free", metavar="INPUT", help="tune the sketches with this input packed ahead too")
     options = parser.parse_args()
     settle_environment(options)
-    for row in options.args or [r for r in ROWS if not options.workloads or r.split()[0] in options.workloads]:
-        name, *words = row.split()
-        print_row(name, tuple(map(int, words)), options)
+    for name, args in chosen_rows(options, ROWS):
+        print_row(name, args, options)
     return 0
+
+
+def parser_of_rows(text: str | None, example: str, *, trials: int) -> argparse.ArgumentParser:
+    """The options of scripts that print a row for each of some workloads."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", help="only the rows of these workloads")
+    parser.add_argument("--args", action="append", help=f'other rows, as "{example}"')
+    add_options(parser, trials=trials)
+    return parser
+
+
+def chosen_rows(options: argparse.Namespace, rows: Sequence[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The workloads that the options ask for, with their arguments."""
+    for row in options.args or [r for r in rows if not options.workloads or r.split()[0] in options.workloads]:
+        name, *words = row.split()
+        yield name, tuple(map(int, words))
+
+
+def add_options(parser: argparse.ArgumentParser, *, trials: int) -> None:
+    """The options of scripts that tune sketches and time them beside rivals."""
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--target", default="llvm -num-cores 1")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
 
 
 def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> None:

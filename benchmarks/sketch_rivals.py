@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from matmul import settle_environment
-from sketch import arrays_of, timed, tuned
+from sketch import add_options, arrays_of, timed, tuned
 
 import pegbox as pb
 
@@ -33,11 +33,7 @@ GELU = (256, 1024, 1024)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rivals", nargs="*", help=f"some of {', '.join(RIVALS)}")
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--target", default="llvm -num-cores 1")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
+    add_options(parser, trials=200)
     options = parser.parse_args()
     if unknown := set(options.rivals) - set(RIVALS):
         raise SystemExit(f"unknown rivals {', '.join(sorted(unknown))}; give some of {', '.join(RIVALS)}")

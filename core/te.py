@@ -21,17 +21,21 @@ from pegbox.compute.ops import prod as prod
 from pegbox.compute.ops import reduce_axis as reduce_axis
 from pegbox.compute.ops import sum as sum
 from pegbox.compute.reducer import comm_reducer as comm_reducer
+from pegbox.compute.scan import cumprod as cumprod
+from pegbox.compute.scan import cumsum as cumsum
+from pegbox.compute.scan import scan as scan
 from pegbox.compute.tag import tag_scope as tag_scope
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.tensor import TensorSlice as TensorSlice
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, intrinsics, low_level
-from pegbox.expr.build import all_of, any_of, as_expr, select
+from pegbox.expr.build import all_of, any_of, as_expr
 from pegbox.expr.build import cast as cast
 from pegbox.expr.build import const as const
 from pegbox.expr.build import floordiv as floordiv
 from pegbox.expr.build import floormod as floormod
+from pegbox.expr.build import if_then_else as if_then_else
 from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
@@ -91,15 +95,16 @@ __all__ = [
     "Expr", "IterVar", "Stage", "TESchedule", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "any", "asin",
     "asinh", "atan", "atan2", "atanh", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin",
     "call_pure_extern", "call_python", "cast", "ceil", "ceildiv", "clz", "comm_reducer", "compute", "const",
-    "copysign", "cos", "cosh", "create_prim_func", "create_schedule", "decl_buffer", "decl_tensor_intrin", "div",
+    "copysign", "cos", "cosh", "create_prim_func", "create_schedule", "cumprod", "cumsum", "decl_buffer",
+    "decl_tensor_intrin", "div",
     "erf", "exp", "exp2", "exp10", "extern", "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else",
     "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "ldexp", "log", "log1p", "log2", "log10", "logical_not",
     "max", "max_value", "maximum", "min", "min_value", "minimum", "nearbyint", "placeholder", "popcount", "pow",
-    "power", "prod", "reduce_axis", "reinterpret", "relu", "round", "rsqrt", "select", "sigmoid", "sin", "sinh",
+    "power", "prod", "reduce_axis", "reinterpret", "relu", "round", "rsqrt", "scan", "select", "sigmoid", "sin", "sinh",
     "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var",
 ]  # fmt: skip
 
-if_then_else = select
+select = if_then_else
 indexdiv = floordiv
 indexmod = floormod
 

@@ -42,6 +42,7 @@ atexit.register(shutil.rmtree, _cache, ignore_errors=True)
 
 plain_code = importlib.import_module("plain_code")
 plain_code.install()
+importlib.import_module("guarded_calls").install()
 
 if "-mtriple" in os.environ.get("PEGBOX_TARGET", ""):
     import emulator

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from pegbox.checks import check_int
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.comparison.contest import Contest, Entry
 from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options

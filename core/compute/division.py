@@ -9,7 +9,8 @@ from pegbox.expr import dtypes
 from pegbox.expr.bounds import Interval, bounds
 from pegbox.expr.build import add, all_of, as_expr, compare, floordiv, floormod, index, select, sub
 from pegbox.expr.build import div as true_division
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Binary, Expr, Select, Var
 from pegbox.expr.visit import free_vars
 
 _LARGEST = 2**40
@@ -30,7 +31,7 @@ def ceildiv(a: object, b: object) -> Expr:
     down, divisor = floordiv(a, b), _between(b)
     if divisor[0] > 0 and _between(a)[1] + divisor[1] - 1 <= dtypes.value_range(down.dtype)[1]:
         return floordiv(add(a, sub(b, 1)), b)
-    return select(compare("eq", floormod(a, b), 0), down, add(down, 1))
+    return _rounded_up(a, b)
 
 
 def truncdiv(a: object, b: object) -> Expr:
@@ -39,8 +40,7 @@ def truncdiv(a: object, b: object) -> Expr:
     Raises:
         ExprError: the operands are floats, or the divisor is written as 0.
     """
-    down = floordiv(a, b)
-    return down if _are_natural(a, b) else select(_rounds_apart(a, b), add(down, 1), down)
+    return floordiv(a, b) if _are_natural(a, b) else _truncated(a, b, _is_positive(b))
 
 
 def truncmod(a: object, b: object) -> Expr:
@@ -49,13 +49,44 @@ def truncmod(a: object, b: object) -> Expr:
     Raises:
         ExprError: the operands are floats, or the divisor is written as 0.
     """
+    return floormod(a, b) if _are_natural(a, b) else _rest(a, b, _is_positive(b))
+
+
+def as_division(expr: Expr) -> Expr:
+    """The one division, rounding down, that stands for the comparisons and divisions that `expr` rounds otherwise with.
+
+    What is not such a division is returned as it is.
+    """
+    match expr:
+        case Select(_, _, Binary("floordiv", a, b) as down):
+            made = [_truncated(a, b, positive) for positive in (True, False)]
+        case Select(_, _, Binary("floormod", a, b) as down):
+            made = [_rest(a, b, positive) for positive in (True, False)]
+        case Select(_, Binary("floordiv", a, b) as down, _):
+            made = [_rounded_up(a, b)]
+        case _:
+            return expr
+    return down if any(same(expr, each) for each in made) else expr
+
+
+def _rounded_up(a: object, b: object) -> Expr:
+    down = floordiv(a, b)
+    return select(compare("eq", floormod(a, b), 0), down, add(down, 1))
+
+
+def _truncated(a: object, b: object, positive: bool) -> Expr:
+    down = floordiv(a, b)
+    return select(_rounds_apart(a, b, positive), add(down, 1), down)
+
+
+def _rest(a: object, b: object, positive: bool) -> Expr:
     rest = floormod(a, b)
-    return rest if _are_natural(a, b) else select(_rounds_apart(a, b), sub(rest, b), rest)
+    return select(_rounds_apart(a, b, positive), sub(rest, b), rest)
 
 
-def _rounds_apart(a: object, b: object) -> Expr:
-    """Whether the quotient is negative and not whole, so that down is not towards zero."""
-    opposite = compare("lt", a, 0) if _between(b)[0] > 0 else compare("ne", _is_negative(a), _is_negative(b))
+def _rounds_apart(a: object, b: object, positive: bool) -> Expr:
+    """Whether the quotient is negative and not whole, so that down is not towards zero; `positive`: `b` always is."""
+    opposite = compare("lt", a, 0) if positive else compare("ne", _is_negative(a), _is_negative(b))
     return all_of([compare("ne", floormod(a, b), 0), opposite])
 
 
@@ -63,16 +94,20 @@ def _is_negative(value: object) -> Expr:
     return select(compare("lt", value, 0), index(1), index(0))
 
 
+def _is_positive(value: object) -> bool:
+    return _between(value)[0] > 0
+
+
 def _are_natural(a: object, b: object) -> bool:
-    """Whether both are known not to be negative."""
-    return _between(a)[0] >= 0 and _between(b)[0] > 0
+    """Whether both are known not to be negative. A division by 0 gives 0, whatever the rounding."""
+    return _between(a)[0] >= 0 and _between(b)[0] >= 0
 
 
 def _between(value: object) -> tuple[float, float]:
     """The least and the largest value that are known to be possible; infinities where none are."""
     expr = as_expr(value)
     between = bounds(expr, {var: _range(var) for var in free_vars(expr)})
-    return (-inf, inf) if between is None else between
+    return (0 if dtypes.is_unsigned(expr.dtype) else -inf, inf) if between is None else between
 
 
 def _range(var: Var) -> Interval:

@@ -16,9 +16,9 @@ def post_order(outputs: Sequence[Operation]) -> list[Operation]:
         if id(op) in seen:
             return
         seen.add(id(op))
-        for tensor in op.inputs:
+        for tensor in op.sources:
             visit(tensor.op)
-        order.append(op)
+        order.extend(op.members)
 
     for op in outputs:
         visit(op)

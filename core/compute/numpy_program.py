@@ -24,7 +24,9 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import Factor, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import Combiner
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
+from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
 from pegbox.expr.intrinsics import NUMPY
@@ -36,7 +38,7 @@ Array = NDArray[Any]
 MOST_ELEMENTS = 1 << 26
 """Of an array that the program makes; beyond, memory would be measured."""
 
-_DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
+_DTYPES = frozenset(dtypes.BITS) - {"bfloat16"}
 _UFUNCS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum",
     "floordiv": "floor_divide", "floormod": "remainder", "lt": "less", "le": "less_equal", "gt": "greater",
@@ -144,7 +146,7 @@ class _Writer:
         self.ready.update(tensor.buffer for tensor in op.outputs)
 
     def _op(self, op: ComputeOp) -> None:
-        if len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
+        if isinstance(op, ScanOp) or len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
             raise _Unspoken
         tensor = op.outputs[0]
         _check(tensor)

@@ -14,7 +14,7 @@ from pegbox.compute.tag import tag_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorSlice
 from pegbox.errors import ComputeError, PegboxError
 from pegbox.expr import dtypes
-from pegbox.expr.build import as_expr, maximum, minimum
+from pegbox.expr.build import as_value, maximum, minimum
 from pegbox.expr.nodes import Binary, Cast, Const, Expr
 from pegbox.expr.visit import free_vars, walk
 from pegbox.origin import Definition, located
@@ -160,11 +160,12 @@ def compute(
     if not body:
         raise ComputeError(f"{name}: the function gave {raw!r}; give an expression, or a tuple of at least one")
     _check(name, axis, body)
-    op = ComputeOp(name, axis, body, _attributes(name, attrs), tag, Definition.of(fcompute))
+    op = ComputeOp(name, axis, body, attributes(name, attrs), tag, Definition.of(fcompute))
     return op.outputs if several else op.outputs[0]
 
 
-def _attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+def attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The attributes of an operation, checked."""
     what = f"compute {name!r}: attrs"
     given = check_mapping(what, {} if attrs is None else attrs, "attributes by name", error=ComputeError)
     if FLOP in given:
@@ -177,7 +178,7 @@ def _element(value: object, name: str) -> Expr:
         raise ComputeError(f"{name}: the function gave the tensor {value.name} instead of an element; index it")
     if isinstance(value, TensorSlice):
         raise ComputeError(f"{name}: {value.reading}")
-    return as_expr(value)
+    return as_value(value)
 
 
 def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...], varargs: Sequence[str] | None) -> list[str]:

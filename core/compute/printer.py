@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
+from pegbox.compute.scan_op import ScanOp
+from pegbox.compute.sizes import size_variables
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
-from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Not, Var
-from pegbox.expr.printer import Printer, Style, quoted, unused_name
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Logic, Not, Var
+from pegbox.expr.printer import Pair, Printer, Style, quoted, unused_name
 
 RESERVED = ("te", "float")
 """What te code uses itself."""
@@ -23,19 +24,29 @@ RESERVED = ("te", "float")
 _REDUCERS = {SUM: "te.sum", PROD: "te.prod", MAX: "te.max", MIN: "te.min"}
 
 
-def _number(expr: Const) -> str:
-    if expr.dtype == dtypes.INDEX or (expr.dtype == "float32" and math.isfinite(expr.value)):
-        return repr(expr.value)
-    value = expr.value if not dtypes.is_float(expr.dtype) or math.isfinite(expr.value) else float(expr.value)
-    text = repr(value) if isinstance(value, int) or math.isfinite(value) else f'float("{value}")'
+def _typed(expr: Const) -> str:
+    text = repr(expr.value) if math.isfinite(expr.value) else f'float("{float(expr.value)}")'
     return f'te.const({text}, "{expr.dtype}")'
 
 
-_STYLE = Style(literal=_number, quote=quoted, prefix="te.", select="if_then_else", cast="cast")
+def _number(expr: Const) -> str:
+    """A constant as an argument: a fraction of Python's is a float32."""
+    return repr(float(expr.value)) if expr.dtype == "float32" and math.isfinite(expr.value) else _typed(expr)
+
+
+_STYLE = Style(
+    literal=_number,
+    quote=quoted,
+    prefix="te.",
+    words={"min": "minimum", "max": "maximum"},  # of an axis, te.min and te.max are reductions
+    select="if_then_else",
+    cast="cast",
+    call_llvm="call_llvm_intrin",
+)
 
 
 class _Printer(Printer):
-    """Expressions that Python evaluates: what it cannot overload is a function."""
+    """Expressions that Python evaluates: what it cannot overload is a function, and it computes no number itself."""
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
         if isinstance(expr, Logic):
@@ -44,6 +55,22 @@ class _Printer(Printer):
         if isinstance(expr, Not):
             return f"te.logical_not({self.expr(expr.a)})"
         return super().expr(expr, outer)
+
+    def operand(self, of: Pair, part: Expr, outer: int = 0) -> str:
+        """The text of a part of an expression.
+
+        A number of Python's takes its type from an expression beside it. Two would be computed by Python, in double
+        precision, and one on the left of a comparison would turn the comparison round.
+        """
+        if not isinstance(part, Const):
+            return self.expr(part, outer)
+        turns = isinstance(of, Compare) and part is of.a
+        if turns or (isinstance(of.a, Const) and isinstance(of.b, Const)):
+            return _typed(part)
+        return self.index(part) if part.dtype == dtypes.INDEX else self.expr(part)
+
+    def index(self, expr: Expr) -> str:
+        return repr(expr.value) if isinstance(expr, Const) else self.expr(expr)
 
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
         return super().box(buffer, indices, extents) if buffer.shape else self._scalar(buffer)
@@ -60,10 +87,8 @@ class _ReducerPrinter(_Printer):
 
 
 def _operands(expr: Expr, op: str) -> list[Expr]:
-    """What a chain of one logical operator joins."""
-    if not isinstance(expr, Logic) or expr.op != op:
-        return [expr]
-    return [*_operands(expr.a, op), *_operands(expr.b, op)]
+    """The operands of a chain of one logical operator, which is read from the left."""
+    return [*_operands(expr.a, op), expr.b] if isinstance(expr, Logic) and expr.op == op else [expr]
 
 
 def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict[Buffer, str]:
@@ -78,25 +103,42 @@ def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict
 def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[str]:
     """The statements that make operations, producers first, in the names that tensors are given (`tensor_names`)."""
     written = _Written(names)
+    for size, name in _identifiers(size_variables(ops), written.taken).items():
+        written.axes[size] = name
+        written.taken.add(name)
+        yield f"{name} = te.var({quoted(size.name)})"
+    scans = [op for op in ops if isinstance(op, ScanOp)]
     for op in ops:
-        if isinstance(op, ExternOp):
+        scan = next((scan for scan in scans if op in scan.members), None)
+        if scan is not None:
+            yield from _member(op, scan, written)
+        elif isinstance(op, ExternOp):
             yield _extern(op, names)
         elif isinstance(op, ComputeOp):
             yield from _compute(op, written)
         elif isinstance(op, PlaceholderOp):
-            tensor = op.outputs[0]
-            dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
-            yield f"{names[tensor.buffer]} = te.placeholder({tensor.shape!r}, name={quoted(op.name)}{dtype})"
+            yield _placeholder(names[op.outputs[0].buffer], op.name, op.outputs[0], written)
 
 
 class _Written:
-    """What the statements so far have names for: tensors, axes that are reduced, and reducers for their types."""
+    """What the statements so far have names for: tensors, axes that are reduced, and reducers for their types.
+
+    Attributes:
+        states: the placeholders through which the rows of scans are read, by the buffers of the scans.
+    """
 
     def __init__(self, tensors: Mapping[Buffer, str]) -> None:
-        self.tensors = tensors
+        self.tensors: Mapping[Buffer, str] = tensors
         self.taken = {*tensors.values(), *RESERVED}
         self.axes: dict[Any, str] = {}
+        self.states: dict[Buffer, str] = {}
         self.reducers: dict[tuple[Reducer, tuple[str, ...]], str] = {}
+
+    def new(self, name: str) -> str:
+        """A name that nothing has, for a tensor that is written too."""
+        found = unused_name(name, self.taken)
+        self.taken.add(found)
+        return found
 
 
 def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
@@ -109,8 +151,50 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
     given = (("tag", op.tag), ("attrs", op.attrs))
     options = "".join(f", {key}={_value(value, written.tensors)}" for key, value in given if value)
     arguments = f" {', '.join(spatial.values())}" if spatial else ""
-    shape, name = op.outputs[0].shape, quoted(op.name)
-    yield f"{outputs} = te.compute({shape!r}, lambda{arguments}: {body}, name={name}{options})"
+    shape, name = _shape(op.outputs[0].shape, written), quoted(op.name)
+    yield f"{outputs} = te.compute({shape}, lambda{arguments}: {body}, name={name}{options})"
+
+
+def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
+    """A cell, or the scan itself, which reads the rows so far through placeholders."""
+    buffers = [tensor.buffer for tensor in scan.outputs]
+    for buffer in buffers if buffers[0] not in written.states else ():
+        written.states[buffer] = name = written.new(f"{written.tensors[buffer]}_state")
+        yield _placeholder(name, name, scan.outputs[buffers.index(buffer)], written)
+    plain, written.tensors = written.tensors, {**written.tensors, **written.states}
+    if op is not scan:
+        assert isinstance(op, ComputeOp)
+        yield from _compute(op, written)
+        written.tensors = plain
+        return
+    updates = []
+    for number, step in enumerate(scan.steps):
+        if isinstance(step, Load) and any(t.buffer is step.buffer for cell in scan.cells for t in cell.outputs):
+            updates.append(plain[step.buffer])
+            continue
+        updates.append(written.new(f"{plain[buffers[number]]}_update"))
+        update = ComputeOp(updates[-1], scan.axis, (step,))
+        written.tensors = {**written.tensors, update.outputs[0].buffer: updates[-1]}
+        yield from _compute(update, written)
+    written.tensors = plain
+    starts = [plain[expr.buffer] for expr in scan.starts if isinstance(expr, Load)]
+    lists = [_list(names) for names in (starts, updates, [written.states[buffer] for buffer in buffers])]
+    options = "".join(
+        f", {key}={_value(value, plain)}"
+        for key, value in (("tag", scan.tag), ("attrs", scan.attrs), ("axis", scan.time))
+        if value
+    )
+    outputs = ", ".join(plain[buffer] for buffer in buffers)
+    yield f"{outputs} = te.scan({', '.join(lists)}, name={quoted(scan.name)}{options})"
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+
+
+def _placeholder(variable: str, name: str, tensor: Tensor, written: _Written) -> str:
+    dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
+    return f"{variable} = te.placeholder({_shape(tensor.shape, written)}, name={quoted(name)}{dtype})"
 
 
 def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:
@@ -125,8 +209,13 @@ def _value(value: Any, names: Mapping[Buffer, str]) -> str:
     match value:
         case Tensor():
             return names.get(value.buffer, repr(value))
-        case list():
-            return f"[{', '.join(_value(each, names) for each in value)}]"
+        case list() | tuple():
+            inner = ", ".join(_value(each, names) for each in value)
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+        case Const():
+            return _number(value)
+        case float() if not math.isfinite(value):
+            return f'float("{value}")'
         case dict():
             return f"{{{', '.join(f'{key!r}: {_value(each, names)}' for key, each in value.items())}}}"
         case _:
@@ -138,7 +227,18 @@ def _reduce_axes(op: ComputeOp, written: _Written) -> Iterator[str]:
     for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
         written.axes[axis] = name
         written.taken.add(name)
-        yield f"{name} = te.reduce_axis(({axis.dom.min}, {axis.dom.min + axis.extent}), name={quoted(axis.name)})"
+        end = _extent(axis.dom.min + axis.extent, written)
+        yield f"{name} = te.reduce_axis(({axis.dom.min}, {end}), name={quoted(axis.name)})"
+
+
+def _shape(shape: Sequence[int], written: _Written) -> str:
+    inner = ", ".join(_extent(extent, written) for extent in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def _extent(extent: int | Expr, written: _Written) -> str:
+    """A number, or an expression of size variables in its place."""
+    return _Printer(_STYLE, written.axes.__getitem__).expr(extent) if isinstance(extent, Expr) else repr(extent)
 
 
 def _own_reducer(reduce: Reduce, written: _Written) -> Iterator[str]:
@@ -182,8 +282,8 @@ def _tuple(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _identifiers(named: Iterable[Buffer | IterVar], taken: Iterable[str]) -> dict[Any, str]:
-    """An identifier for each of some tensors or axes, none of them taken."""
+def _identifiers(named: Iterable[Buffer | Var], taken: Iterable[str]) -> dict[Any, str]:
+    """An identifier for each of some tensors, axes or sizes, none of them taken."""
     found: dict[Any, str] = {}
     unavailable = set(taken)
     for each in named:

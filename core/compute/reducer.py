@@ -10,7 +10,7 @@ from pegbox.checks import check_callable, check_list, check_text
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
-from pegbox.expr.build import TRUE, add, as_expr, const, maximum, minimum, mul
+from pegbox.expr.build import TRUE, add, as_expr, as_value, const, maximum, minimum, mul
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars, loads
 
@@ -111,7 +111,7 @@ def apply(
             )
     if len({id(iv) for iv in axes}) != len(axes):
         raise ComputeError(f"{reducer.name}: an axis stands twice in {[iv.name for iv in axes]}")
-    values = tuple(as_expr(v) for v in sources) if isinstance(sources, tuple) else (as_expr(sources),)
+    values = tuple(map(as_value, sources)) if isinstance(sources, tuple) else (as_value(sources),)
     for value in values:
         if isinstance(value, Reduce):
             raise ComputeError(

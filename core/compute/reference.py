@@ -26,10 +26,12 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import CHUNK, reduce_grid
+from pegbox.compute.reference_scan import accumulate
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor
 from pegbox.errors import ArgumentError, ComputeError
-from pegbox.expr.nodes import Buffer
+from pegbox.expr.nodes import Buffer, Expr
 
 Array = NDArray[Any]
 
@@ -67,7 +69,7 @@ def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[
     for op in reversed(post_order([t.op for t in outputs])):
         if any(t.buffer in wanted and t.buffer not in arrays for t in op.outputs):
             pending.append(op)
-            wanted.update(t.buffer for t in op.inputs)
+            wanted.update(t.buffer for t in op.sources)
     return pending[::-1]
 
 
@@ -81,17 +83,41 @@ def _checked(tensor: Tensor, array: Array) -> Array:
 def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     if isinstance(op, ExternOp):
         return _extern(op, arrays)
+    if isinstance(op, ScanOp):
+        return _scan(op, arrays)
     out = [np.empty(t.shape, t.dtype) for t in op.outputs]
-    spatial = _grid(op.axis)
+    _compute(op, _grid(op.axis), arrays, out)
+    return out
+
+
+def _compute(op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
+    """Fill the part of the outputs that a grid reaches."""
     reduce = op.reduce
     if reduce is None:
-        _elementwise(op, spatial, arrays, out)
-        return out
+        _elementwise(op, spatial, arrays, out, op.body)
+        return
     reduced = _grid(reduce.axes)
     pair = factors(reduce, spatial.variables + reduced.variables)
     if pair is None or not contract_grid(pair, reduced, spatial, arrays, out[0]):
         reduce_grid(reduce, spatial, arrays, out)
+
+
+def _scan(op: ScanOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
+    """The rows one after the other, and in each of them the cells first."""
+    out = [np.empty(t.shape, t.dtype) for t in op.outputs]
+    if accumulate(op, arrays, out[0]):
+        return out
+    made = {t.buffer: np.empty(t.shape, t.dtype) for cell in op.cells for t in cell.outputs}
+    known = {**arrays, **made, **dict(zip((t.buffer for t in op.outputs), out, strict=True))}
+    for row in range(op.scan_axis.extent):
+        for cell, axis in zip(op.cells, op.cell_axes, strict=True) if row >= op.rows else ():
+            _compute(cell, _row(cell, axis, row), known, [known[t.buffer] for t in cell.outputs])
+        _elementwise(op, _row(op, op.scan_axis, row), known, out, op.steps if row >= op.rows else op.starts)
     return out
+
+
+def _row(op: ComputeOp, axis: IterVar, row: int) -> Grid:
+    return Grid(op.axis, tuple((row, row + 1) if iv is axis else (0, iv.extent) for iv in op.axis))
 
 
 def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
@@ -110,11 +136,13 @@ def _grid(axes: Sequence[IterVar]) -> Grid:
     return Grid(tuple(axes), tuple((iv.dom.min, iv.dom.min + iv.dom.extent) for iv in axes))
 
 
-def _elementwise(op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
+def _elementwise(
+    op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: list[Array], body: Sequence[Expr]
+) -> None:
     for block in spatial.blocks(CHUNK):
         evaluator = Evaluator(block, arrays)
         where = tuple(slice(first, stop) for first, stop in block.ranges)
-        for array, expr in zip(out, op.body, strict=True):
+        for array, expr in zip(out, body, strict=True):
             if expr.dtype != str(array.dtype):
                 raise ComputeError(f"{op.name}: body {expr} has dtype {expr.dtype}, its tensor {array.dtype}")
             array[where] = evaluator.value(expr)

@@ -130,8 +130,7 @@ def _sum_own(operand: Operand, other: Operand, out: Grid, dtype: str) -> Operand
     own = [i for i, v in enumerate(operand.variables) if v not in other.variables and v not in out.variables]
     if not own:
         return operand
-    accumulator = "float64" if dtypes.is_float(dtype) else "int64"
-    array = np.asarray(operand.array.sum(axis=tuple(own), dtype=accumulator))
+    array = np.asarray(operand.array.sum(axis=tuple(own), dtype=dtypes.accumulator(dtype)))
     return Operand(array, tuple(v for i, v in enumerate(operand.variables) if i not in own))
 
 

@@ -24,9 +24,9 @@ _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.min
 class Combiner:
     """How two arrays of partial results become one, and how an array is reduced along its last dimension.
 
-    Sums and products of floats are accumulated in float64 and those of integers in int64, whose low bits are those
-    of every narrower type; user-made combinations happen in the types of their values, neighbours first, so that
-    the left-to-right order of a plain loop is kept.
+    Sums and products of floats are accumulated in float64 and those of integers in 64 bits, of which the low ones are
+    those of every narrower type; user-made combinations happen in the types of their values, neighbours first, so
+    that the left-to-right order of a plain loop is kept.
     """
 
     def __init__(self, reducer: Reducer, types: tuple[str, ...]) -> None:
@@ -57,7 +57,7 @@ class Combiner:
     def _accumulator(self, dtype: str) -> str:
         if self.op not in ("add", "mul"):
             return dtype
-        return "float64" if dtypes.is_float(dtype) else "int64"
+        return dtypes.accumulator(dtype)
 
     def combine(self, a: list[Array], b: list[Array]) -> list[Array]:
         if self.op is not None:

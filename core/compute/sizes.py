@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner
+from pegbox.compute.scan_op import ScanOp
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner, parts_of
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import index
@@ -34,16 +35,12 @@ def size_variables(ops: Iterable[Operation]) -> list[SizeVar]:
         extents: list[object] = [extent for tensor in op.outputs for extent in tensor.shape]
         extents += [iv.extent for iv in op.reduce_axis]
         if isinstance(op, ComputeOp):
-            extents += [part for expr in op.body for part in _parts(expr)]
+            extents += [part for expr in op.body for part in parts_of(expr)]
         for extent in extents:
             if isinstance(extent, Expr):
                 known = [var for var in free_vars(extent) if isinstance(var, SizeVar) and var not in found]
                 found.update(dict.fromkeys(sorted(known, key=lambda var: var.name)))
     return list(found)
-
-
-def _parts(expr: Expr) -> tuple[Expr, ...]:
-    return (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)
 
 
 def check_static(ops: Iterable[Operation]) -> None:
@@ -64,7 +61,7 @@ def _is_sized(op: Operation) -> bool:
         return True
     if not isinstance(op, ComputeOp):
         return False
-    parts = [part for expr in op.body for part in _parts(expr)]
+    parts = [part for expr in op.body for part in parts_of(expr)]
     return any(isinstance(iv.extent, Expr) for iv in op.reduce_axis) or any(
         type(node) is SizeVar for part in parts for node in walk(part)
     )
@@ -179,6 +176,9 @@ class Sizes:
         Raises:
             ComputeError: the operation that computes it was not copied.
         """
+        if tensor.buffer not in self._tensors and isinstance(tensor.op, ScanOp):
+            # Its cells, which come first, read its outputs.
+            self._made(tensor.op, tensor.op.over(tuple(map(self.axis, tensor.op.axis))))
         if tensor.buffer not in self._tensors:
             if not isinstance(tensor.op, PlaceholderOp):
                 raise ComputeError(f"{tensor.name} is computed, but not by the operations that are given sizes")
@@ -197,15 +197,29 @@ class Sizes:
         Raises:
             ComputeError: it is of a kind whose inside nobody looks into.
         """
+        if isinstance(op, ScanOp):
+            return self._scan(op)
         if type(op) is not ComputeOp:
             raise ComputeError(f"{op.name} is a {type(op).__name__}, which has fixed sizes: give numbers as extents")
-        axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]
+        made = ComputeOp(op.name, tuple(map(self.axis, op.axis)), self._body(op), op.attrs, op.tag, op.definition)
+        self._made(op, made)
+        return made
+
+    def _body(self, op: ComputeOp) -> tuple[Expr, ...]:
+        axes = list(map(self.axis, op.loop_axes))
         ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
-        body = _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
-        made = ComputeOp(op.name, tuple(axes[: len(op.axis)]), body, op.attrs, op.tag, op.definition)
+        return _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
+
+    def _made(self, op: ComputeOp, made: ComputeOp) -> None:
         for old, new in zip(op.outputs, made.outputs, strict=True):
             new.buffer.scope = old.buffer.scope
             self._tensors[old.buffer] = new
+
+    def _scan(self, op: ScanOp) -> ScanOp:
+        made = self.tensor(op.outputs[0]).op
+        assert isinstance(made, ScanOp)
+        cells = [self.tensor(cell.outputs[0]).op for cell in op.cells]
+        made.define(self._body(op), [c for c in cells if isinstance(c, ComputeOp)], list(map(self.axis, op.cell_axes)))
         return made
 
     def _expr(self, expr: Expr, ranges: Ranges) -> Expr:

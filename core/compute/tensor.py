@@ -10,12 +10,12 @@ from pegbox.compute.reducer import Reduce
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast
-from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.nodes import Buffer, Expr, Load, Whole
 from pegbox.expr.visit import loads
 from pegbox.origin import Definition
 
 
-class Tensor:
+class Tensor(Whole):
     """One output of an operation: a shape (ints), a dtype, and the buffer that holds it when a program runs.
 
     `tensor[i, j]` is the element as an expression.
@@ -179,12 +179,27 @@ class Operation:
         return ()
 
     @property
+    def loop_axes(self) -> tuple[IterVar, ...]:
+        """All axes, in the order of the loops of the plain nest."""
+        return (*self.axis, *self.reduce_axis)
+
+    @property
     def inputs(self) -> tuple[Tensor, ...]:
         return ()
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
         """The tensors that it reads, by TVM's name."""
+        return self.inputs
+
+    @property
+    def members(self) -> tuple[Operation, ...]:
+        """The operations that run together with this one, in order, and this one."""
+        return (self,)
+
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        """The tensors that the members read and do not compute."""
         return self.inputs
 
     @property
@@ -326,8 +341,9 @@ def owner(buffer: Buffer) -> Tensor:
 
 def read_buffers(body: tuple[Expr, ...]) -> list[Buffer]:
     """The buffers that a computation's expressions read, once for each load."""
-    found: list[Buffer] = []
-    for expr in body:
-        parts = (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)
-        found.extend(load.buffer for part in parts for load in loads(part))
-    return found
+    return [load.buffer for expr in body for part in parts_of(expr) for load in loads(part)]
+
+
+def parts_of(expr: Expr) -> tuple[Expr, ...]:
+    """The plain expressions in one of a body, which may be a reduction."""
+    return (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)

@@ -9,7 +9,7 @@ from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
 from pegbox.expr.low_level import broadcast
-from pegbox.expr.nodes import OPERATORS, Binary, Cast, Compare, Const, Expr, Logic, Not, Select, Var
+from pegbox.expr.nodes import OPERATORS, Binary, Cast, Compare, Const, Expr, Logic, Not, NumberCompare, Select, Var
 from pegbox.expr.operators import COMPARE
 
 TRUE = Const(True, "bool")
@@ -279,7 +279,7 @@ def _decided(made: Compare) -> Expr:
     """What `==` and `!=` leave open, since their truth value is needed, until they become a part of something."""
     if isinstance(made.a, Const) and isinstance(made.b, Const):
         return TRUE if COMPARE[made.op](made.a.value, made.b.value) else FALSE
-    return made
+    return Compare(made.op, made.a, made.b) if isinstance(made, NumberCompare) else made
 
 
 def equal(a: object, b: object) -> Compare:
@@ -289,13 +289,15 @@ def equal(a: object, b: object) -> Compare:
     except ExprError:
         # Something that is not an expression: unequal. Both sides must stay distinct nodes.
         return Compare("eq", TRUE, FALSE)
-    return Compare("eq", ea, eb)
+    of_expressions = isinstance(a, Expr) and isinstance(b, Expr)
+    known = isinstance(ea, Const) and isinstance(eb, Const)
+    return Compare("eq", ea, eb) if of_expressions or known else NumberCompare("eq", ea, eb)
 
 
 def not_equal(a: object, b: object) -> Compare:
     """The operator !=; see `equal`."""
     result = equal(a, b)
-    return Compare("ne", result.a, result.b)
+    return type(result)("ne", result.a, result.b)
 
 
 def logical_and(a: object, b: object) -> Expr:
@@ -349,6 +351,18 @@ def select(cond: object, a: object, b: object) -> Expr:
     if isinstance(condition, Const):
         return ea if condition.value else eb
     return Select(condition, ea, eb)
+
+
+def as_value(value: object) -> Expr:
+    """`as_expr` of a value that a user computes with: whole numbers are int32 where they fit, as in TVM."""
+    low, high = dtypes.value_range("int32")
+    return const(value, "int32") if type(value) is int and low <= value <= high else as_expr(value)
+
+
+def if_then_else(cond: object, a: object, b: object) -> Expr:
+    """`a` where `cond` holds, else `b`; only the chosen side is evaluated."""
+    has_type = isinstance(a, Expr) or isinstance(b, Expr)
+    return select(cond, a, b) if has_type else select(cond, as_value(a), as_value(b))
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:

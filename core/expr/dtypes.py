@@ -10,7 +10,7 @@ from pegbox.errors import ExprError
 BITS: Final[dict[str, int]] = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8,
-    "uint8": 8, "bool": 1,
+    "uint64": 64, "uint32": 32, "uint16": 16, "uint8": 8, "bool": 1,
 }  # fmt: skip
 
 INDEX: Final = "int64"  # loop variables and subscripts; wide enough that no address arithmetic overflows
@@ -56,6 +56,11 @@ def is_int(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
 
 
+def is_unsigned(dtype: str) -> bool:
+    """Is it a type of integers that are not negative, or bool?"""
+    return dtype.startswith(("uint", "bool"))
+
+
 def element(dtype: str) -> str:
     """The type of one lane: "float32" of "float32x16"."""
     return dtype.partition("x")[0]
@@ -65,6 +70,11 @@ def lanes(dtype: str) -> int:
     """The lanes of a vector type, 16 of "float32x16"; 0 for a scalar."""
     number = dtype.partition("x")[2]
     return int(number) if number.isdecimal() else 0
+
+
+def is_vector(dtype: str) -> bool:
+    """Is it the name of a vector type?"""
+    return element(dtype) in BITS and lanes(dtype) > 0
 
 
 def vector(dtype: str, count: int) -> str:
@@ -106,7 +116,11 @@ def nbytes(dtype: str) -> int:
 
 
 def promote(a: str, b: str) -> str:
-    """The type in which `a op b` is computed: floats beat integers, wider beats narrower."""
+    """The type in which `a op b` is computed: floats beat integers, wider beats narrower.
+
+    A signed and an unsigned integer become a signed type that holds both; uint64, for which there is none, stays
+    uint64, as in C.
+    """
     if a == b:
         return a
     if is_float(a) != is_float(b):
@@ -115,9 +129,17 @@ def promote(a: str, b: str) -> str:
         return "float32"
     if a == "bool" or b == "bool":
         return b if a == "bool" else a
-    if {a, b} == {"int8", "uint8"}:
-        return "int16"
-    return a if BITS[a] >= BITS[b] else b
+    if is_float(a) or is_unsigned(a) == is_unsigned(b):
+        return a if BITS[a] >= BITS[b] else b
+    signed, unsigned = (b, a) if is_unsigned(a) else (a, b)
+    if BITS[signed] > BITS[unsigned]:
+        return signed
+    return {8: "int16", 16: "int32", 32: "int64"}.get(BITS[unsigned], "uint64")
+
+
+def accumulator(dtype: str) -> str:
+    """The widest type of the kind, whose sums and products are those of the type."""
+    return "float64" if is_float(dtype) else "uint64" if is_unsigned(dtype) else "int64"
 
 
 def value_range(dtype: str) -> tuple[int | float, int | float]:

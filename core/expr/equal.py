@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select
 
 
 def _uses(address: Address) -> object:
     return address.access, address.strides
+
+
+def same_number(a: float, b: float) -> bool:
+    """Equality of the values of two constants: NaN is NaN here, and the two zeros are different."""
+    if not isinstance(a, float) or not isinstance(b, float):
+        return a == b
+    return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
 
 
 def same(a: object, b: object) -> bool:
@@ -18,7 +27,7 @@ def same(a: object, b: object) -> bool:
         return False
     match a, b:
         case Const(), Const():
-            return a.dtype == b.dtype and a.value == b.value
+            return a.dtype == b.dtype and same_number(a.value, b.value)
         case Binary() | Compare() | Logic(), Binary() | Compare() | Logic():
             return a.op == b.op and same(a.a, b.a) and same(a.b, b.b)
         case Not(), Not():

@@ -79,6 +79,12 @@ class Buffer:
         return f"Buffer({self.name}: {self.dtype}{list(self.shape)})"
 
 
+class Whole:
+    """Base of what is no expression and takes part in `+`, `-`, `*` and `/` with one by itself: whole tensors."""
+
+    __slots__ = ()
+
+
 class Expr:
     """Base of all expressions. `==` builds a comparison whose truth value is structural equality."""
 
@@ -86,25 +92,25 @@ class Expr:
     dtype: str
 
     def __add__(self, other: object) -> Expr:
-        return OPERATORS["add"](self, other)
+        return NotImplemented if isinstance(other, Whole) else OPERATORS["add"](self, other)
 
     def __radd__(self, other: object) -> Expr:
         return OPERATORS["add"](other, self)
 
     def __sub__(self, other: object) -> Expr:
-        return OPERATORS["sub"](self, other)
+        return NotImplemented if isinstance(other, Whole) else OPERATORS["sub"](self, other)
 
     def __rsub__(self, other: object) -> Expr:
         return OPERATORS["sub"](other, self)
 
     def __mul__(self, other: object) -> Expr:
-        return OPERATORS["mul"](self, other)
+        return NotImplemented if isinstance(other, Whole) else OPERATORS["mul"](self, other)
 
     def __rmul__(self, other: object) -> Expr:
         return OPERATORS["mul"](other, self)
 
     def __truediv__(self, other: object) -> Expr:
-        return OPERATORS["div"](self, other)
+        return NotImplemented if isinstance(other, Whole) else OPERATORS["div"](self, other)
 
     def __rtruediv__(self, other: object) -> Expr:
         return OPERATORS["div"](other, self)
@@ -229,7 +235,15 @@ class Const(Expr):
         self.dtype = dtype
 
     def __hash__(self) -> int:
-        return hash((self.value, self.dtype))
+        value = self.value
+        # Equal constants have equal hashes; Python's NaNs differ in theirs.
+        return hash(("nan" if type(value) is float and value != value else value, self.dtype))
+
+    def __index__(self) -> int:
+        """The value of an integer literal, for Python's own uses of it: the factor of a split, `range(...)`."""
+        if isinstance(self.value, float | bool):
+            raise TypeError(f"{self} is not an integer")
+        return self.value
 
     @property
     def whole(self) -> int:
@@ -287,6 +301,22 @@ class Compare(Expr):
         if self.op == "ne":
             return not same(self.a, self.b)
         return super().__bool__()
+
+
+class NumberCompare(Compare):
+    """An `==` or `!=` of an expression and a number of Python's, until it becomes a part of something.
+
+    Containers compare expressions with expressions. A truth value of this one is asked for by `if A[i] == 1`, and by
+    `A[i] in (1, 2)`, which structural equality would answer with False.
+    """
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise UnknownValue(
+            f"the truth value of {self} is known only when the program runs; use te.if_then_else(cond, a, b) instead "
+            "of if, and te.any(x == 1, x == 2) instead of x in (1, 2)"
+        )
 
 
 class Logic(Expr):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from pegbox.expr.intrinsics import ARITY
 from pegbox.expr.low_level import EXTERN, Address, Broadcast, Reinterpret, Stride, VectorLoad
@@ -47,6 +47,7 @@ class Style:
     Attributes:
         end: the upper end of a slice, of the lowest index and the number of elements.
         prefix: before the name of every function.
+        words: the functions that are not called as the operations are.
         cast: the function of a dtype and a value; without one, the dtype is the function.
         call: the function that calls by name what is neither arithmetic nor machine code; without one, the name is.
         stride: of a buffer and a dimension.
@@ -57,6 +58,7 @@ class Style:
     quote: Callable[[str], str] = repr
     end: Callable[[Expr, int], Expr] = lambda lowest, count: lowest + count
     prefix: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
     select: str = "select"
     broadcast: str = "broadcast"
     cast: str = ""
@@ -67,6 +69,9 @@ class Style:
 
 
 PLAIN = Style()
+
+Pair: TypeAlias = Binary | Compare | Logic | Select
+"""An expression of two values of one type."""
 
 
 class Printer:
@@ -87,7 +92,7 @@ class Printer:
                 return self.name(expr)
             case Binary(op, a, b) | Compare(op, a, b) | Logic(op, a, b) if op in _INFIX:
                 sign, level, left, right = _INFIX[op]
-                text = f"{self.expr(a, left)} {sign} {self.expr(b, right)}"
+                text = f"{self.operand(expr, a, left)} {sign} {self.operand(expr, b, right)}"
                 return f"({text})" if level < outer else text
             case Load(buffer, indices) if not isinstance(expr, Address):
                 return self.box(buffer, indices, expr.box if isinstance(expr, VectorLoad) else (1,) * len(indices))
@@ -99,10 +104,18 @@ class Printer:
             case _:
                 return self._call(expr)
 
+    def operand(self, _of: Pair, part: Expr, outer: int = 0) -> str:
+        """The text of a part of an expression."""
+        return self.expr(part, outer)
+
+    def index(self, expr: Expr) -> str:
+        """The text of an index of a buffer."""
+        return self.expr(expr)
+
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
         """`A[i, j:j + 16]`, with the lowest index alone where there is one element."""
         parts = [
-            self.expr(lo) if count == 1 else f"{self.expr(lo)}:{self.expr(self.style.end(lo, count))}"
+            self.index(lo) if count == 1 else f"{self.index(lo)}:{self.index(self.style.end(lo, count))}"
             for lo, count in zip(indices, extents, strict=True)
         ]
         return f"{self.name(buffer)}[{', '.join(parts) or self.style.no_index}]"
@@ -112,11 +125,13 @@ class Printer:
         style = self.style
         match expr:
             case Binary(op, a, b):
-                return self._function(op, self.expr(a), self.expr(b))
+                return self._function(style.words.get(op, op), self.operand(expr, a), self.operand(expr, b))
             case Address(buffer, indices, extents, access):
                 return self._function("address", self.box(buffer, indices, extents), style.quote(access))
             case Select(cond, a, b):
-                return self._function(style.select, self.expr(cond), self.expr(a), self.expr(b))
+                return self._function(
+                    style.select, self.operand(expr, cond), self.operand(expr, a), self.operand(expr, b)
+                )
             case Cast(dtype, a):
                 return self._function(*([style.cast, style.quote(dtype)] if style.cast else [dtype]), self.expr(a))
             case Broadcast(a, lanes):

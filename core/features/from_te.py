@@ -17,6 +17,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.features.index import Loop, Sum, digit, fixed, reach
 from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.rolls import per_iteration
 from pegbox.features.statements import statements_of, unroll_steps
 from pegbox.features.symbol import Quantity, ceil_div, least, most
 from pegbox.features.traced import quantity
@@ -75,7 +76,7 @@ def _without(op: ComputeOp, inlined: Mapping[Buffer, ComputeOp]) -> ComputeOp:
 def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Placed:
     place = stage.place
     around: tuple[Loop, ...] = ()
-    extents = {iv: quantity(iv.extent) for iv in (*op.axis, *op.reduce_axis)}
+    extents = {iv: quantity(iv.extent) for iv in op.loop_axes}
     bases = {iv: Sum(()) for iv in extents}
     if isinstance(place, At):
         host = placed.get(id(place.stage))
@@ -84,9 +85,11 @@ def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Place
         loop = host.by_var[place.loop]
         around = host.path[: host.path.index(loop) + 1]
         _narrow(op, around, placed, extents, bases)
+        if stage.rolling:
+            extents |= {iv: per_iteration(extents[iv], bases[iv], around) for iv in op.axis}
     by_var, values = _loops(stage, extents)
     path = (*around, *(by_var[iv] for iv in stage.leaf_iter_vars))
-    at = [bases[iv].plus(values[iv]) for iv in (*op.axis, *op.reduce_axis)]
+    at = [bases[iv].plus(values[iv]) for iv in op.loop_axes]
     return _Placed(path, by_var, tuple(statements_of(block_of(op, op.name), at, path)))
 
 

@@ -19,14 +19,14 @@ from types import ModuleType
 from pegbox.errors import PluginError
 from pegbox.origin import explained, located
 
-_MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_MODULE_REF = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
 _FILE_MODULE = "pegbox_file_"
 _NAMES: dict[str, str] = {}
 """The module that each path of a file means, by the path as it was written."""
 _ADOPTED: dict[str, str] = {}
 """The same of another process, whose files may not be here."""
-_FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)")
+_FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
 def is_module_ref(text: str) -> bool:

@@ -10,16 +10,21 @@ import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import re
 import site
 import sys
 import sysconfig
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from pegbox.hooks.refs import adopt_files, is_file_module, known_files
+
+_IMPORT = re.compile(
+    r"(?:^|[:;])[ \t]*(?:from[ \t]+(?P<base>[.\w]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]+)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,18 @@ class Sources:
 
     @classmethod
     def own(cls) -> Sources:
-        """All that this process has imported by now, but for `__main__`: no other process can import that."""
+        """Collect what this process has imported by now, and what functions of that import when they are called.
+
+        `__main__` is left out: no other process can import it.
+        """
         found = {name: source for name, module in list(sys.modules.items()) if (source := _source_of(name, module))}
+        texts = [("__main__", _main_text()), *((name, source.text) for name, source in found.items())]
+        while texts:
+            importer, text = texts.pop()
+            for name in imported_names(text, package=_package_of(importer, found)):
+                if name not in found and name not in sys.modules and (source := _find(name)):
+                    found[name] = source
+                    texts.append((name, source.text))
         for name in list(found):
             for parent in _parents(name):
                 found.setdefault(parent, Source("", "", is_package=True))
@@ -94,14 +109,59 @@ class _Loader(importlib.abc.InspectLoader):
         super().exec_module(module)
 
 
+def imported_names(text: str, *, package: str = "") -> Iterator[str]:
+    """List the modules that a module's text may import, in functions too; a name from a package may be one of them.
+
+    Args:
+        package: the package of the module, which relative imports start from.
+    """
+    # Python's parser takes seconds for large programs, and refuses a notebook's magic commands. A line of a string that
+    # looks like an import does no harm.
+    for match in _IMPORT.finditer(text):
+        level = len(match["base"] or "") - len((match["base"] or "").lstrip("."))
+        parents = ".".join(package.split(".")[: package.count(".") + 2 - level]) if level else ""
+        origin = ".".join(part for part in (parents, (match["base"] or "")[level:]) if part)
+        names = [words[0] for part in match["names"].strip("() ").split(",") if (words := part.split())]
+        if match["base"]:
+            yield origin
+        yield from (f"{origin}.{name}" if origin else name for name in names)
+
+
+def _main_text() -> str:
+    main = sys.modules.get("__main__")
+    cells = getattr(main, "In", None)  # IPython's
+    if isinstance(cells, list):
+        return "\n".join(filter(None, cells))
+    return _text(getattr(main, "__file__", None)) or ""
+
+
+def _package_of(name: str, sources: Mapping[str, Source]) -> str:
+    return name if name in sources and sources[name].is_package else name.rpartition(".")[0]
+
+
+def _find(name: str) -> Source | None:
+    """Read a module of the user's that nobody has imported yet; importing it would run it."""
+    parts, path, spec = name.split("."), None, None
+    for count in range(1, len(parts) + 1):
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    return _read(name, spec.origin if spec else None, is_package=path is not None)
+
+
 def _source_of(name: str, module: object) -> Source | None:
-    file = getattr(module, "__file__", None)
+    return _read(name, getattr(module, "__file__", None), is_package=hasattr(module, "__path__"))
+
+
+def _read(name: str, file: object, *, is_package: bool) -> Source | None:
     if name.partition(".")[0] in ("__main__", "__mp_main__", "pegbox") or not isinstance(file, str):
         return None
     if not file.endswith(".py") or (_is_installed(file) and not is_file_module(name)):
         return None
     text = _text(file)
-    return None if text is None else Source(file, text, is_package=hasattr(module, "__path__"))
+    return None if text is None else Source(file, text, is_package)
 
 
 def _text(file: str | None) -> str | None:

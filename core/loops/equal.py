@@ -6,9 +6,9 @@ variables do not. Buffers correspond by their place. Where a program came from (
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
+from pegbox.expr.equal import same_number
 from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Compare, Const, Expr, Load, Logic, Var
 from pegbox.expr.visit import children as operands
@@ -148,7 +148,7 @@ class _Comparison:
             case Var(), Var():
                 return self.corresponds(a, b)
             case Const(), Const():
-                return _same_number(a.value, b.value)
+                return same_number(a.value, b.value)
             case ((Binary() | Compare() | Logic()), (Binary() | Compare() | Logic())):
                 same = a.op == b.op
             case Call(), Call():
@@ -160,11 +160,6 @@ class _Comparison:
             case _:
                 same = True
         return same and self.exprs(operands(a), operands(b))
-
-
-def _same_number(a: float, b: float) -> bool:
-    """NaN is NaN here, and the two zeros are different."""
-    return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
 
 
 def _same_access(a: Load, b: Load) -> bool:

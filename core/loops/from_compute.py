@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pegbox.checks import check_list
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
-from pegbox.expr.build import TRUE, add, index
+from pegbox.expr.build import TRUE, add, compare, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import substitute
+from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.region import reads_and_writes, whole
 from pegbox.loops.foreign import with_code
 from pegbox.loops.nodes import (
@@ -57,13 +60,22 @@ def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Functio
                 f"{name}: {outputs[0].name} needs the input {op.name}, which is not among the arguments"
             )
     computed = [op for op in order if isinstance(op, ComputeOp)]
-    return function_from_ops(computed, [t.buffer for t in args], [t.buffer for t in outputs], name)
+    return function_from_ops(computed, [t.buffer for t in args], [t.buffer for t in outputs], name, place_cells=True)
 
 
 def function_from_ops(
-    ops: Sequence[ComputeOp], params: Sequence[Buffer], outputs: Sequence[Buffer], name: str = "main"
+    ops: Sequence[ComputeOp],
+    params: Sequence[Buffer],
+    outputs: Sequence[Buffer],
+    name: str = "main",
+    *,
+    place_cells: bool = False,
 ) -> Function:
     """The unscheduled program that runs `ops` in the given order; blocks are named by `block_names`.
+
+    Args:
+        place_cells: put the cells of scans inside of the loops over the rows. Without it, each operation has a nest of
+            its own, and the program is right only after the cells have been moved there.
 
     Raises:
         ComputeError: an operation has size variables.
@@ -71,7 +83,8 @@ def function_from_ops(
     check_static(ops)
     allocs = tuple(t.buffer for op in ops for t in op.outputs if t.buffer not in params)
     names = block_names(ops)
-    body = seq(*(_nest(op, names[op]) for op in ops))
+    cells = {cell for op in ops if isinstance(op, ScanOp) for cell in op.cells} if place_cells else set()
+    body = seq(*(_nest(op, names, place_cells) for op in ops if op not in cells))
     code = [each for op in ops if isinstance(op, ExternOp) for each in op.code]
     return with_code(Function(name, tuple(params), tuple(outputs), body, allocs), code)
 
@@ -86,12 +99,22 @@ def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
     return names
 
 
-def _nest(op: ComputeOp, name: str) -> Stmt:
-    axes = (*op.axis, *op.reduce_axis)
-    loops = [Var(iv.name) for iv in axes]
-    body: Stmt = BlockRealize(tuple(loops), block_of(op, name), TRUE)
-    for var, iv in reversed(list(zip(loops, axes, strict=True))):
-        body = For(var, iv.extent, body)
+def _nest(op: ComputeOp, names: Mapping[ComputeOp, str], place_cells: bool) -> Stmt:
+    loops = {iv: Var(iv.name) for iv in op.loop_axes}
+    if not (place_cells and isinstance(op, ScanOp) and op.cells):
+        return _loops(op, names[op], loops, op.loop_axes)
+    inside = []
+    for each, axis in [*zip(op.cells, op.cell_axes, strict=True), (op, op.scan_axis)]:
+        own = {iv: loops[op.scan_axis] if iv is axis else Var(iv.name) for iv in each.loop_axes}
+        inside.append(_loops(each, names[each], own, [iv for iv in each.loop_axes if iv is not axis]))
+    return For(loops[op.scan_axis], op.scan_axis.extent, seq(*inside))
+
+
+def _loops(op: ComputeOp, name: str, loops: Mapping[IterVar, Var], axes: Sequence[IterVar]) -> Stmt:
+    """Loops over some axes around the block of an operation, which stands in loops over the others."""
+    body: Stmt = BlockRealize(tuple(loops[iv] for iv in op.loop_axes), block_of(op, name), TRUE)
+    for iv in reversed(axes):
+        body = For(loops[iv], iv.extent, body)
     return body
 
 
@@ -100,12 +123,32 @@ def block_of(op: ComputeOp, name: str) -> Block:
     if isinstance(op, ExternOp):
         reads, writes = (tuple(whole(t.buffer) for t in tensors) for tensors in (op.inputs, op.outputs))
         return Block(name, (), reads, writes, op.statement)
-    axes = (*op.axis, *op.reduce_axis)
+    axes = op.loop_axes
     iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, IterKind(iv.kind)) for iv in axes)
     # Block variables count from zero; a reduce axis may not.
     values: dict[Var, Expr] = {iv: add(it.var, index(iv.dom.min)) for iv, it in zip(axes, iters, strict=True)}
-    point = tuple(it.var for it in iters[: len(op.axis)])
+    by_axis = {iv: it.var for iv, it in zip(axes, iters, strict=True)}
+    point = tuple(by_axis[iv] for iv in op.axis)
     reduce = op.reduce
+    if isinstance(op, ScanOp):
+        # Two tests, so that lowering can cut the loop over the rows between them.
+        row, rows = by_axis[op.scan_axis], index(op.rows)
+        cases = ((compare("lt", row, rows), op.starts), (compare("ge", row, rows), op.steps))
+        body: Stmt = seq(
+            *(
+                If(
+                    condition,
+                    seq(
+                        *(
+                            Store(t.buffer, point, substitute(e, values))
+                            for t, e in zip(op.outputs, elements, strict=True)
+                        )
+                    ),
+                )
+                for condition, elements in cases
+            )
+        )
+        return Block(name, iters, *derived_regions(iters, body, None), body)
     if reduce is None:
         body = seq(*(Store(t.buffer, point, substitute(e, values)) for t, e in zip(op.outputs, op.body, strict=True)))
         reads, writes = reads_and_writes(body)

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 
+class Values(NamedTuple):
+    """Inputs and the outputs that are right for them, in the order of the arguments."""
+
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+
+
 @dataclass(frozen=True)
 class Bench:
     """The data of one task: `inputs` and `expected` follow the order of the input and output arguments in `args`.
 
-    `flop` is the arithmetic work of one call. Runners that live elsewhere ship a bench once, not once per candidate.
+    `flop` is the arithmetic work of one call. `fresh` are other values, on which those that may win are checked again;
+    None if there are none. Runners that live elsewhere ship a bench once, not once per candidate.
     """
 
     args: tuple[ArgSpec, ...]
@@ -32,6 +40,12 @@ class Bench:
     expected: tuple[Array, ...]
     tolerance: Tolerance
     flop: float = 0.0
+    fresh: Values | None = None
+
+    @property
+    def values(self) -> Values:
+        """The values that every candidate is checked on."""
+        return Values(self.inputs, self.expected)
 
     @classmethod
     def of(
@@ -61,21 +75,49 @@ class Bench:
                 f"machine has ({error}); tune smaller shapes"
             ) from error
         tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol)
-        return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop)
+        return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop, _fresh(task, seed=seed, given=given))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in (*self.inputs, *self.expected))
 
     def save(self, folder: Path) -> None:
         """Write the bench into an existing folder, arrays as .npy files."""
-        arrays = [*self.inputs, *self.expected]
+        listed = [self.values] if self.fresh is None else [self.values, self.fresh]
+        arrays = [array for values in listed for part in values for array in part]
         for number, array in enumerate(arrays):
             np.save(folder / f"{number}.npy", array)
-        (folder / "bench.pickle").write_bytes(pickle.dumps((self.args, self.tolerance, self.flop, len(self.inputs))))
+        about = self.args, self.tolerance, self.flop, len(self.inputs), len(arrays)
+        (folder / "bench.pickle").write_bytes(pickle.dumps(about))
 
     @classmethod
     def load(cls, folder: Path) -> Bench:
         """Read what `save` wrote; arrays are fresh NumPy arrays, aligned as NumPy aligns them."""
-        args, tolerance, flop, inputs = pickle.loads((folder / "bench.pickle").read_bytes())
-        arrays = tuple(np.load(folder / f"{number}.npy") for number in range(len(args)))
-        return cls(args, arrays[:inputs], arrays[inputs:], tolerance, flop)
+        args, tolerance, flop, inputs, count = pickle.loads((folder / "bench.pickle").read_bytes())
+        in_order = [*(spec for spec in args if not spec.is_output), *(spec for spec in args if spec.is_output)]
+        found: list[Values] = []
+        for start in range(0, count, max(1, len(args))):
+            # A file does not know the name of an extension type such as bfloat16.
+            arrays = tuple(
+                np.load(folder / f"{start + place}.npy").view(dtypes.numpy_dtype(spec.dtype))
+                for place, spec in enumerate(in_order)
+            )
+            found.append(Values(arrays[:inputs], arrays[inputs:]))
+        known, *fresh = found or [Values((), ())]
+        return cls(args, *known, tolerance, flop, *fresh)
+
+
+def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | None:
+    """Values of another seed; None where every input is given, or the reference has no outputs for the others."""
+    args = task.arguments()
+    if all(spec.is_output or spec.name in given for spec in args):
+        return None
+    inputs = make_inputs(args, seed=seed + 1, given=given)
+    try:
+        return Values(tuple(inputs), check_reference(args, task.reference(inputs)))
+    except (IndexOutOfBounds, MemoryError):
+        return None
 
 
 def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import affinity_mask
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, BrokenReply, ChannelTimeout, read_reply, write_request
 from pegbox.measure.descendants import MARK
@@ -210,7 +210,7 @@ class _ForkServer:
             name: value for name, value in environment.items() if self._environment.get(name) != value
         }
         changed |= dict.fromkeys(self._environment.keys() - environment.keys())
-        birth = Birth(setting, list(sys.path), usable_cores(), changed, Standing.own())
+        birth = Birth(setting, list(sys.path), affinity_mask(), changed, Standing.own())
         folder = os.open(".", os.O_PATH)
         try:
             with self._talk:

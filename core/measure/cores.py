@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import apart_first, siblings, usable_cores
 from pegbox.origin import users_level
 
 _MANY = 4
@@ -35,7 +34,7 @@ class CorePlan:
         timing = every[-1]
         others = every[:-1]
         # A sibling hyperthread shares the timing core's execution units: leave it idle where others remain.
-        quiet = tuple(core for core in others if core not in _siblings(timing))
+        quiet = tuple(core for core in others if core not in siblings(timing))
         return cls((timing,), quiet or others, every, overlap=True)
 
     @classmethod
@@ -61,7 +60,7 @@ class CorePlan:
 
     def running(self, threads: int) -> tuple[int, ...]:
         """The cores for a candidate of `threads` threads: as many, so that each of its threads gets one of its own."""
-        return self.timing if threads <= 1 else _apart_first(self.every)[:threads]
+        return self.timing if threads <= 1 else apart_first(self.every)[:threads]
 
     def silent(self, threads: int) -> bool:
         """Whether a candidate of `threads` threads must be timed while nothing else of ours runs."""
@@ -81,23 +80,3 @@ def warn_of_threads(threads: int, cores: int, there: str, machine: str) -> None:
 
 def _counted(cores: int) -> str:
     return f"{cores} cores" if cores > 1 else "1 core"
-
-
-def _apart_first(cores: Sequence[int]) -> tuple[int, ...]:
-    """The cores in an order in which hyperthreads of one physical core come together only when all others are taken."""
-    ranks = {core: sum(other < core for other in _siblings(core).intersection(cores)) for core in cores}
-    return tuple(sorted(cores, key=lambda core: (ranks[core], core)))
-
-
-def _siblings(core: int) -> frozenset[int]:
-    """Hyperthreads of the same physical core, from Linux's topology files; empty where they cannot be read."""
-    try:
-        with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
-            text = file.read().strip()
-        found: set[int] = set()
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            found.update(range(int(first), int(last or first) + 1))
-    except (OSError, ValueError):
-        return frozenset()
-    return frozenset(found)

@@ -72,14 +72,20 @@ class Asked:
             raise BrokenReply(f"{len(ok.costs)} costs of a candidate that was dropped, the best being {self.best}")
         return ok
 
-    def results(self, data: Any, count: int) -> list[Ok]:
+    def results(self, data: Any, count: int) -> list[Result]:
         """The results of `count` trials that took turns. Raises `BrokenReply` as `result` does."""
         if not isinstance(data, list) or len(data) != count:
             raise BrokenReply(f"no list of {count} results")
-        found = [self._ok(one, self.policy.rounds) for one in data]
-        if len({(len(ok.costs), ok.partial) for ok in found}) > 1 or found[0].partial:
+        found = [self._turns(one) for one in data]
+        shapes = {(len(each.costs), each.partial) for each in found if isinstance(each, Ok)}
+        if len(shapes) > 1 or any(partial for _, partial in shapes):
             raise BrokenReply("candidates that took turns have as many costs each")
         return found
+
+    def _turns(self, data: Any) -> Result:
+        if isinstance(data, dict) and "failed" in data:
+            return _failed(data, {FailureKind.WRONG_RESULT}, self.seconds)
+        return self._ok(data, self.policy.rounds)
 
     def _ok(self, data: Any, most: int) -> Ok:
         costs, partial, phases, waited = _fields(data, "costs", "partial", "phases", "waited")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import affinity_mask
 
 OWN = "/proc/thread-self/schedstat"
 ALL = "/proc/self/task"
@@ -63,7 +63,7 @@ class WaitMeter:
     """How long, from its making on, threads of this process wait for cores that other programs have."""
 
     def __init__(self) -> None:
-        self._cores = usable_cores()
+        self._cores = affinity_mask()
         self._began, self._delays = time.perf_counter_ns(), _all_delays()
         self._load = self._read_load()
 

@@ -15,9 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
-from pegbox.expr import dtypes
-from pegbox.measure.bench import Bench
+from pegbox.measure.bench import Bench, Values
 from pegbox.measure.check import Array, difference, poison, same_bytes
+from pegbox.measure.guard_band import GuardedArray
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.run_delay import WaitMeter, on_core
 from pegbox.measure.timing import TimingPolicy
@@ -44,43 +44,58 @@ def unguarded(seconds: float) -> AbstractContextManager[object]:
 
 @dataclass
 class Stage:
-    """The arrays candidates run on: a private copy of the inputs, and outputs reused from trial to trial."""
+    """The arrays that candidates run on: a copy of the inputs, and outputs reused from trial to trial, in guard bands."""
 
     bench: Bench
     arrays: tuple[Array, ...] = field(init=False)
-    _inputs: list[tuple[str, Array, Array]] = field(init=False)
-    _outputs: list[tuple[str, Array, Array]] = field(init=False)
+    _guarded: tuple[GuardedArray, ...] = field(init=False)
+    _values: Values = field(init=False)
     _flusher: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        inputs, expected = iter(self.bench.inputs), iter(self.bench.expected)
-        arrays: list[Array] = []
-        self._inputs, self._outputs = [], []
-        for spec in self.bench.args:
-            if spec.is_output:
-                arrays.append(np.empty(spec.shape, dtype=dtypes.numpy_dtype(spec.dtype)))
-                self._outputs.append((spec.name, arrays[-1], next(expected)))
-            else:
-                pristine = next(inputs)
-                arrays.append(pristine.copy())
-                self._inputs.append((spec.name, arrays[-1], pristine))
-        self.arrays = tuple(arrays)
+        self._guarded = tuple(GuardedArray(spec.shape, spec.dtype) for spec in self.bench.args)
+        self.arrays = tuple(guarded.array for guarded in self._guarded)
+        self.use(self.bench.values)
+
+    def use(self, values: Values) -> None:
+        """Copy these inputs in, expect their outputs from now on, and poison the outputs."""
+        self._values = values
+        for (_, array), given in zip(self._named(outputs=False), values.inputs, strict=True):
+            np.copyto(array, given)
+        for guarded in self._guarded:
+            guarded.restore()
+        self.poison()
 
     def poison(self) -> None:
         """Fill the outputs with values that cannot be right."""
-        for _, array, _ in self._outputs:
+        for _, array in self._named(outputs=True):
             poison(array)
 
     def complaint(self) -> str | None:
-        """What is wrong after a run, or None. Inputs that were written to are put right again."""
-        for name, array, expected in self._outputs:
+        """Say what is wrong after a run; None if nothing is. Damage outside of the outputs is repaired."""
+        if (outside := self._written_outside()) is not None:
+            return outside
+        for (name, array), expected in zip(self._named(outputs=True), self._values.expected, strict=True):
             if (found := difference(name, array, expected, self.bench.tolerance)) is not None:
                 return found
-        for name, array, pristine in self._inputs:
+        for (name, array), pristine in zip(self._named(outputs=False), self._values.inputs, strict=True):
             if not same_bytes(array, pristine):
                 np.copyto(array, pristine)
                 return f"the candidate wrote to its input {name!r}"
         return None
+
+    def _written_outside(self) -> str | None:
+        found = []
+        for spec, guarded in zip(self.bench.args, self._guarded, strict=True):
+            if overrun := guarded.overrun():
+                guarded.restore()
+                found.append(f"its {'output' if spec.is_output else 'input'} {spec.name!r}: {overrun}")
+        return f"the candidate wrote outside of {'; and of '.join(found)}" if found else None
+
+    def _named(self, *, outputs: bool) -> list[tuple[str, Array]]:
+        """The outputs or the inputs, with their names."""
+        specs = zip(self.bench.args, self.arrays, strict=True)
+        return [(spec.name, array) for spec, array in specs if spec.is_output == outputs]
 
     def flush(self) -> None:
         """Push the arrays out of the caches by writing something larger than most last-level caches."""
@@ -107,6 +122,8 @@ def run_trial(
         return Failed(FailureKind.WRONG_RESULT, wrong, phases=watch.phases)
     if policy.far_behind(first, best, cold=True):
         return Ok((max(first, 1e-9),), phases=watch.phases, partial=True)
+    stage.poison()
+    watch.lap("check")
     meter = WaitMeter()
     with guard(max(policy.timeout - first, 0.1)):
         per_call = _probe(kernel, stage)
@@ -115,14 +132,23 @@ def run_trial(
             per_call = min(per_call, _probe(kernel, stage))
         partial = policy.far_behind(per_call, best)
         costs = (per_call,) if partial else _repeat(kernel, stage, policy, per_call, best)
+    waited = meter.share()
     watch.lap("timing")
-    return Ok(costs, phases=watch.phases, partial=partial, waited=meter.share())
+    wrong = stage.complaint()
+    watch.lap("check")
+    if wrong is not None:
+        message = f"right in its first call, not in later ones: {wrong}"
+        return Failed(FailureKind.WRONG_RESULT, message, phases=watch.phases)
+    return Ok(costs, phases=watch.phases, partial=partial, waited=waited)
 
 
 def run_interleaved(
     kernels: Sequence[TimedKernel], stage: Stage, policy: TimingPolicy, *, guard: Guard = unguarded
-) -> list[Ok]:
-    """Time kernels that are known to be right in turns, A B C A B C ..., so that a slow minute hits all alike."""
+) -> list[Result]:
+    """Time kernels that were right before in turns, A B C A B C ..., so that a slow minute hits all alike.
+
+    Then check each again, on the inputs that it knows and on the fresh ones of the bench.
+    """
     began = time.perf_counter()
     meter = WaitMeter()
     with guard(policy.timeout * len(kernels)):
@@ -134,7 +160,29 @@ def run_interleaved(
     spent = (time.perf_counter() - began) / max(1, len(kernels))
     costs = list(zip(*rounds, strict=True))
     waited = meter.share()
-    return [Ok(own, phases={"timing": spent}, waited=waited) for own in costs]
+    with guard(policy.timeout * len(kernels)):
+        wrong = [_wrong_again(kernel, stage) for kernel in kernels]
+    stage.use(stage.bench.values)
+    return [
+        Ok(own, phases={"timing": spent}, waited=waited)
+        if message is None
+        else Failed(FailureKind.WRONG_RESULT, message, phases={"timing": spent})
+        for own, message in zip(costs, wrong, strict=True)
+    ]
+
+
+def _wrong_again(kernel: TimedKernel, stage: Stage) -> str | None:
+    """Run a kernel once more on the known inputs and once on the fresh ones; say what is wrong."""
+    known = stage.bench.values, "right in its first call, not in later ones"
+    fresh = stage.bench.fresh, "right on the first inputs, not on others"
+    for values, when in (known, fresh):
+        if values is None:
+            continue
+        stage.use(values)
+        _seconds(kernel, stage, 1)
+        if (found := stage.complaint()) is not None:
+            return f"{when}: {found}"
+    return None
 
 
 def _probe(kernel: TimedKernel, stage: Stage) -> float:

@@ -72,16 +72,31 @@ def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: s
     return own if edited else of_code(own, task, source=source, remedy=remedy)
 
 
-def check_host(records: Iterable[Record], source: str, cluster: str = "", *, remedy: str) -> None:
-    """Raise `RecordError` (`remedy` ends its message) where records of the file `source` are from elsewhere than this
-    machine, or the machines of a cluster where it is one that measures."""
+def check_host(records: Iterable[Record], source: str, cluster: str = "", *, remedy: str, exact: bool = False) -> None:
+    """Check that records of the file `source` come from the kind of machine that measures.
+
+    Args:
+        cluster: the kind of a cluster's machines; empty where this machine measures.
+        remedy: the end of the error's message.
+        exact: whether another machine with the same processor is refused, too.
+
+    Raises:
+        RecordError: some come from elsewhere.
+    """
     here = cluster or describe_host()
-    if others := sorted({record.host for record in records} - {here}):
+    hosts = {record.host for record in records} - {here, ""}
+    if others := sorted(host for host in hosts if exact or _processor(host) != _processor(here)):
         raise RecordError(
             f"{source!r} holds records of this task from {' and '.join(map(repr, others))}, but "
             f"{'the cluster' if cluster else 'this machine'} is {here!r}: costs of several machines do not compare; "
             f"{remedy}"
         )
+
+
+def _processor(host: str) -> str:
+    """The processor of a machine out of `name (processor)`; a cluster's kind stays as it is."""
+    _, bracket, processor = host.partition(" (")
+    return processor.removesuffix(")") if bracket else host
 
 
 def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> list[Record]:

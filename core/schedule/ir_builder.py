@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from pegbox.errors import ScheduleError
 from pegbox.expr import dtypes
@@ -76,7 +76,13 @@ class IRBuilder:
 
     def allocate(self, dtype: str, shape: int | Sequence[int], name: str = "buf", scope: str = "local") -> BufferVar:
         """A buffer of the statements' own."""
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        given = shape if isinstance(shape, list | tuple) else [shape]
+        extents = tuple(dtypes.integer(extent) or 0 for extent in given)
+        if any(extent < 1 for extent in extents):
+            raise ScheduleError(
+                f"ir_builder: {name} is allocated with the shape {given!r}",
+                "extents are numbers, one or more; a program of size variables is made for each set of sizes",
+            )
         buffer = Buffer(name, extents, dtype, scope)
         self._buffers.append(buffer)
         return BufferVar(self, buffer)
@@ -84,6 +90,28 @@ class IRBuilder:
     def buffer_ptr(self, buffer: IntrinBuffer) -> BufferVar:
         """An operand whose elements are read and assigned."""
         return BufferVar(self, buffer.buffer)
+
+    def while_loop(self, condition: object) -> NoReturn:
+        """Refused: a loop that ends when a condition fails.
+
+        Raises:
+            ScheduleError: always.
+        """
+        raise ScheduleError(
+            f"ir_builder: while_loop({condition})",
+            "loops have a number of iterations that is known before: for_range, with if_scope inside",
+        )
+
+    def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> NoReturn:
+        """Refused: an address without memory.
+
+        Raises:
+            ScheduleError: always.
+        """
+        raise ScheduleError(
+            f"ir_builder: pointer({content_type!r}, {name!r})",
+            "buffer_ptr gives the memory of an operand, allocate memory of the statement's own",
+        )
 
     def get(self) -> Stmt:
         """Everything that was emitted.

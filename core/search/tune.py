@@ -145,8 +145,10 @@ def search_problem(
         print(finished, file=sys.stderr)
     watches = [NoiseWatch(measured.target.num_cores)] if isinstance(measured, Task) and not problem.simulated else []
     with problem.open(best=recording.best_cost) as opened:
-        host = measuring_host(opened) if recording.held else ""
-        recording.check_host(host)
+        host = measuring_host(opened) if recording.callbacks else ""
+        if isinstance(measured, Task):
+            for recorder in recording.callbacks:
+                recorder.check_host(host)
         return run(
             made,
             opened,

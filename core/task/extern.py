@@ -7,10 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegbox.compute.tensor import ExternOp, Tensor
+from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
 from pegbox.loops.from_compute import function_from_ops
+from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
+from pegbox.loops.script.race import race
 from pegbox.schedule.te.extern import extern_op
 from pegbox.schedule.te.intrinsic import IntrinBuffer
 
@@ -48,10 +51,14 @@ def extern(
             default the statement itself runs, alone.
 
     Raises:
-        ComputeError: malformed arguments, or a statement that leaves its buffers, or writes not all outputs.
+        ComputeError: malformed arguments, or a statement that leaves its buffers, or writes not all outputs, or whose
+            iterations that run at once get in each other's way.
         ScheduleError: `fcompute` gave no statement.
     """
     op = extern_op(shape, inputs, fcompute, name, dtype, in_buffers, out_buffers, tag, attrs, code)
+    found = race(_alone(op))
+    if found is not None:
+        raise ComputeError(f"extern {name!r}: {found.problem}; {found.remedy}")
     op.evaluate = reference or partial(_run_alone, op)
     return op.outputs[0] if len(op.outputs) == 1 else list(op.outputs)
 
@@ -63,8 +70,12 @@ def _run_alone(op: ExternOp, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[A
     from pegbox.codegen import build, emit  # kept out of `import pegbox`
     from pegbox.codegen.targets.target import Target
 
-    outputs = [t.buffer for t in op.outputs]
-    func = function_from_ops([op], [*(t.buffer for t in op.inputs), *outputs], outputs, "statement")
-    made = [np.empty(b.shape, dtypes.numpy_dtype(b.dtype)) for b in outputs]
-    build(emit(lower_function(func), Target.host(num_cores=1)))(*arrays, *made)
+    made = [np.empty(t.shape, dtypes.numpy_dtype(t.dtype)) for t in op.outputs]
+    build(emit(lower_function(_alone(op)), Target.host(num_cores=1)))(*arrays, *made)
     return made
+
+
+def _alone(op: ExternOp) -> Function:
+    """The program of this operation only."""
+    outputs = [t.buffer for t in op.outputs]
+    return function_from_ops([op], [*(t.buffer for t in op.inputs), *outputs], outputs, "statement")

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pegbox.compute.division import as_division
 from pegbox.compute.graph import post_order
 from pegbox.compute.ops import FLOP
 from pegbox.compute.tensor import ComputeOp, Tensor
@@ -19,8 +20,9 @@ from pegbox.expr.visit import children, loads
 def count_flop(outputs: Sequence[Tensor]) -> float:
     """Floating-point (or integer value) operations of the whole graph; index arithmetic does not count.
 
-    Each add, multiply, comparison of values, min, max and intrinsic counts one, each combining step of a reduction as
-    many as the combiner has. A multiply-accumulate is two. An operation whose `attrs` say "FLOP" counts for that.
+    Each add, multiply, division (however it rounds), comparison of values, min, max and intrinsic counts one, each
+    combining step of a reduction as many as the combiner has. A multiply-accumulate is two. An operation whose `attrs`
+    say "FLOP" counts for that.
     """
     total = 0.0
     for op in post_order([t.op for t in outputs]):
@@ -75,6 +77,7 @@ def elements(op: ComputeOp) -> list[Expr]:
 
 def operations(expr: Expr) -> int:
     """The operations of one evaluation; see `count_flop`."""
+    expr = as_division(expr)
     match expr:
         case Load():
             return 0

@@ -11,9 +11,10 @@ import itertools
 import numpy as np
 
 from pegbox.codegen import ArgSpec, CompiledProgram, Program, Target, compile_program
+from pegbox.codegen.emitter.lltypes import constant
 from pegbox.loops.foreign import c_source
 from pegbox.measure import Bench, Tolerance
-from pegbox.measure.bench import make_inputs
+from pegbox.measure.bench import Values, make_inputs
 
 SIZE = 4096
 _names = itertools.count()
@@ -96,6 +97,13 @@ spin:
   br label %spin
 unreached:"""
 
+_SPOIL = """br i1 %bad, label %spoil, label %end
+spoil:
+  %spoilt = getelementptr float, ptr %c, i64 77
+  store float 5.0, ptr %spoilt
+  br label %end
+end:"""
+
 
 def arguments() -> tuple[ArgSpec, ...]:
     return (
@@ -133,6 +141,25 @@ def unfinished() -> Program:
 
 def spoils_input() -> Program:
     return program(after="store float 9.0, ptr %a")
+
+
+def writes_outside(argument: str, element: int) -> Program:
+    """One element beside the argument %a, %b or %c is written."""
+    place = f"%outside = getelementptr float, ptr {argument}, i64 {element}"
+    return program(after=f"{place}\n  store float 0.0, ptr %outside")
+
+
+def right_at_first() -> Program:
+    """The second call of a process, and each later one, spoils an element."""
+    counting = "%call = load i64, ptr @calls\n  %later = add i64 %call, 1\n  store i64 %later, ptr @calls"
+    plain = program(before=counting, after=f"%bad = icmp ugt i64 %call, 1\n  {_SPOIL}")
+    return dataclasses.replace(plain, ll=f"@calls = internal global i64 1\n{plain.ll}")
+
+
+def right_on_known_inputs() -> Program:
+    """With inputs other than the first ones of `bench` it spoils an element."""
+    first = constant(float(_values(0).inputs[0][0]), "float32")
+    return program(after=f"%seen = load float, ptr %a\n  %bad = fcmp une float %seen, {first}\n  {_SPOIL}")
 
 
 def endless() -> Program:
@@ -178,6 +205,10 @@ def compiled(source: Program) -> CompiledProgram:
 
 
 def bench() -> Bench:
-    inputs = make_inputs(arguments(), seed=0)
-    expected = (np.asarray(inputs[0] + inputs[1]),)
-    return Bench(arguments(), tuple(inputs), expected, Tolerance.of(expected, flop=SIZE), SIZE)
+    known, fresh = _values(0), _values(1)
+    return Bench(arguments(), *known, Tolerance.of(known.expected, flop=SIZE), SIZE, fresh)
+
+
+def _values(seed: int) -> Values:
+    a, b = make_inputs(arguments(), seed=seed)
+    return Values((a, b), (np.asarray(a + b),))

@@ -152,6 +152,27 @@ class RunnerContract:
     def test_a_spoilt_input_is_a_wrong_result(self) -> None:
         self.check_failed(kernels.spoils_input(), {FailureKind.WRONG_RESULT}, "its input 'A'")
 
+    def test_a_write_outside_of_an_argument_is_a_wrong_result(self) -> None:
+        behind, before = kernels.SIZE, -1
+        self.check_failed(kernels.writes_outside("%c", behind), {FailureKind.WRONG_RESULT}, "outside of its output 'C'")
+        self.check_failed(kernels.writes_outside("%c", before), {FailureKind.WRONG_RESULT}, "4 bytes before it")
+        self.check_failed(kernels.writes_outside("%a", behind), {FailureKind.WRONG_RESULT}, "outside of its input 'A'")
+
+    def test_a_candidate_that_is_right_once_and_wrong_later_is_a_wrong_result(self) -> None:
+        self.check_failed(kernels.right_at_first(), {FailureKind.WRONG_RESULT}, "not in later ones")
+
+    def test_one_of_the_best_is_checked_on_other_inputs(self) -> None:
+        runner = self.shared()
+        programs = [self.compiled(make()) for make in (kernels.good, kernels.right_on_known_inputs, kernels.good)]
+        assert all(runner.run(program).ok for program in programs)
+        results = runner.rerun(programs)
+        assert [result.ok for result in results] == [True, False, True], results
+        assert isinstance(results[1], Failed)
+        assert results[1].kind is FailureKind.WRONG_RESULT
+        assert "not on others" in results[1].message
+        assert [result.ok for result in runner.rerun(programs[1:2])] == [False]
+        self.check_recovered(runner)
+
     def test_an_answer_of_the_previous_candidate_does_not_help_the_next(self) -> None:
         self.check_recovered(self.shared())
         self.check_failed(kernels.unfinished(), {FailureKind.WRONG_RESULT})

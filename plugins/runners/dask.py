@@ -19,7 +19,7 @@ from pegbox.measure.timing import TimingPolicy
 from pegbox.origin import users_level
 from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
-from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
+from pegbox.plugins.runners.dask_machines import APART, check_memory, find_machines, speeds
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import RESOURCE, Kind, one_kind
 from pegbox.plugins.runners.machine_lock import building
@@ -193,6 +193,7 @@ class DaskRunner:
         from pegbox.plugins.runners.dask_lease import Lease
         from pegbox.plugins.runners.dask_worker import Station, kind_resource
 
+        check_memory(self._client, bench.nbytes)
         station = Station(self._name, bench, timing, max_memory=max_memory, kind=self._kind, chosen=host)
         self._owned.callback(Lease(self._client, station).close)
         resources = {RESOURCE: 1, kind_resource(self._kind): 1}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from distributed import Worker, get_worker
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure.build_sites import GIVEN_UP
 from pegbox.measure.builder import Builder

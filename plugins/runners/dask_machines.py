@@ -47,6 +47,23 @@ def find_machines(client: Client, *, patience: float = math.inf) -> list[Machine
     return machines
 
 
+def check_memory(client: Client, nbytes: int) -> None:
+    """Check that each worker's memory limit holds the inputs and outputs, of `nbytes`, and the message they come in.
+
+    Raises:
+        MeasureError: some limits don't; Dask would end these workers without a reason.
+    """
+    workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    small = {a: limit for a, worker in workers.items() if 0 < (limit := worker.get("memory_limit") or 0) < 2 * nbytes}
+    if small:
+        listed = ", ".join(f"{address} ({limit / 1e6:,.0f} MB)" for address, limit in sorted(small.items()))
+        raise MeasureError(
+            f"the inputs and outputs take {nbytes / 1e6:,.0f} MB, twice as much while they arrive, and workers have "
+            f"too little memory for them: {listed}; start them with a larger one (dask worker --memory-limit), or tune "
+            "smaller shapes"
+        )
+
+
 def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
     """How many candidates each search has measured on each worker since it started, by the worker's address."""
     from pegbox.plugins.runners.dask_worker import measured

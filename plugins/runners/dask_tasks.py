@@ -9,12 +9,14 @@ import itertools
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.origin import users_level
 from pegbox.plugins.runners.dask_broadcast import briefly
 from pegbox.plugins.runners.dask_client import START, address_of
 
@@ -31,6 +33,14 @@ _ATTEMPTS = 2
 _UNPLACED = 3
 """Looks at which a task is on no worker although there are some. Dask does not look again for one when a worker gets
 the resource of its kind after it has joined."""
+
+
+class UnfitWorker(MeasureError):
+    """An error of a worker that can measure nothing, on a full disk for example; its tasks go to others."""
+
+    def __init__(self, message: str, address: str = "") -> None:
+        super().__init__(message)
+        self.address = address
 
 
 class _Unplaced(Exception):
@@ -68,6 +78,7 @@ class Tasks:
         self._closed = False
         self._seen: tuple[float, _Sight] = (-math.inf, _Sight())
         self._looking = threading.Lock()
+        self._unfit: set[str] = set()
 
     @property
     def workers(self) -> Mapping[str, Mapping[str, float]]:
@@ -95,6 +106,8 @@ class Tasks:
                     return self._asked(job, number, *arguments)
                 except KilledWorker as error:
                     died, attempts = error, attempts + 1
+                except UnfitWorker as error:
+                    self._set_aside(error)
                 except _Unplaced:
                     unplaced += _UNPLACED * _POLL_SECONDS
                     self._check_placed(unplaced)
@@ -209,6 +222,17 @@ class Tasks:
                 "--resume (resume=True)"
             )
 
+    def _set_aside(self, error: UnfitWorker) -> None:
+        """Go on without a worker that has given up its resource. Raises its error where no other worker is left."""
+        with self._looking:
+            known = error.address in self._unfit
+            self._unfit.add(error.address)
+            self._seen = (-math.inf, _Sight())
+        if not self.workers.keys() - self._unfit:
+            raise error
+        if not known:
+            warnings.warn(f"{error}; the search goes on with other workers", RuntimeWarning, stacklevel=users_level())
+
     def _gone(self, error: BaseException | None) -> MeasureError:
         why = " ".join(str(error or "").split())
         return MeasureError(
@@ -229,10 +253,11 @@ class Tasks:
         client, limit = self._client, _ANSWER_SECONDS
         try:
             tasks: Mapping[str, Any] = client.sync(client.scheduler.processing, workers=None, callback_timeout=limit)
-            placed = frozenset(itertools.chain.from_iterable(tasks.values()))
             workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
         except Exception:  # it is gone or hangs, which is found out where results are awaited
             return _Sight()
         found = {address: worker["resources"] for address, worker in workers.items()}
-        needed = self._resources.keys()
-        return _Sight({address: there for address, there in found.items() if needed <= there.keys()}, placed)
+        needed = self._resources
+        fit = {a: there for a, there in found.items() if all(there.get(name, 0) >= n for name, n in needed.items())}
+        # A task that waits on a worker which has given up its resource would wait for ever: it is on none.
+        return _Sight(fit, frozenset(itertools.chain.from_iterable(tasks.get(address, ()) for address in fit)))

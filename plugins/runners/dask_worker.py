@@ -25,6 +25,7 @@ from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
+from pegbox.plugins.runners.dask_tasks import UnfitWorker
 from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""
+
+_LEAVE_SECONDS = 10.0
 
 _TALLIES: defaultdict[str, Tally] = defaultdict(Tally)
 """What each worker of this process has measured, by address."""
@@ -77,6 +80,7 @@ class Station(LeasedPlugin):
         """Called by Dask where the worker is."""
         self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
         self._idle = IdleTimer(IDLE, self._release)
+        self._worker = worker
         self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
         machine = describe(worker)
         if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
@@ -102,10 +106,18 @@ class Station(LeasedPlugin):
         except GivenUp:
             return None
         except OSError as error:
-            raise MeasureError(
+            self._leave()
+            raise UnfitWorker(
                 f"{platform.node()} cannot measure: {error}; its worker must be able to write in {self._folder} (dask "
-                "worker --local-directory DIR) and where temporary files are (TMPDIR=DIR): make room there"
+                "worker --local-directory DIR) and where temporary files are (TMPDIR=DIR): make room there, then start "
+                "it again",
+                self._worker.address,
             ) from error
+
+    def _leave(self) -> None:
+        """Give up the resource that this search's tasks need: other workers get them."""
+        leaving = self._worker.set_resources(**{kind_resource(self.kind): 0})
+        asyncio.run_coroutine_threadsafe(leaving, self._worker.loop.asyncio_loop).result(_LEAVE_SECONDS)
 
     def give_up(self, number: int) -> None:
         """Give up the run in progress and all that were asked before the turn `number`."""

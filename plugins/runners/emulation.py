@@ -37,11 +37,11 @@ static void *at(int64_t bytes, int64_t beyond) {
   return p ? p + beyond : p;
 }
 int main(int argc, char **argv) {
-  int64_t head[2];         /* bytes of the workspace, calls to time (-1: one call) */
-  int64_t spec[COUNT][2];  /* bytes of an array, and its place beyond a multiple of 64 */
-  void *p[COUNT + 1];
+  int64_t head[3];         /* bytes of the workspace, calls to time (-1: one call), bytes before each array */
+  int64_t spec[COUNT][2];  /* bytes of an array and around it, and their place beyond a multiple of 64 */
+  char *p[COUNT + 1];
   FILE *f = fopen(argv[1], "rb");
-  if (!f || fread(head, 8, 2, f) != 2 || fread(spec, 16, COUNT, f) != COUNT) return 2;
+  if (!f || fread(head, 8, 3, f) != 3 || fread(spec, 16, COUNT, f) != COUNT) return 2;
   for (int i = 0; i < COUNT; i++) {
     p[i] = at(spec[i][0], spec[i][1]);
     if (!p[i]) return 6;
@@ -123,17 +123,20 @@ class Emulation:
     def folder(self) -> Path:
         return self._folder
 
-    def call(self, arrays: Sequence[bytes], places: Sequence[int], number: int) -> tuple[list[bytes], int]:
+    def call(
+        self, arrays: Sequence[bytes], places: Sequence[int], number: int, *, before: int = 0
+    ) -> tuple[list[bytes], int]:
         """The arrays after `number` timed calls (one that is not timed where it is -1), and the nanoseconds.
 
-        `places` are the bytes by which the arrays lie beyond a multiple of 64.
+        `places` are the bytes by which the arrays lie beyond a multiple of 64. The kernel gets each `before` bytes behind
+        its start: what is before and behind may be guard bands.
 
         Raises:
             EmulationFailed: the program crashed, or took longer than `limit` seconds.
         """
         turn = next(self._numbers)
         given, got = self._folder / f"given{turn}", self._folder / f"got{turn}"
-        head = [self._compiled.workspace_bytes, number]
+        head = [self._compiled.workspace_bytes, number, before]
         for array, place in zip(arrays, places, strict=True):
             head += [len(array), place]
         given.write_bytes(b"".join([*(n.to_bytes(8, "little", signed=True) for n in head), *arrays]))
@@ -337,7 +340,7 @@ def _objcopy(compiler: str) -> str:
 def _driver(compiler: str, count: int) -> bytes:
     """The object code of the driver for so many arrays."""
     parameters = ", ".join(["void *"] * (count + 1))
-    arguments = ", ".join(f"p[{number}]" for number in range(count + 1))
+    arguments = ", ".join([*(f"p[{number}] + head[2]" for number in range(count)), f"p[{count}]"])
     text = _DRIVER.replace("COUNT", str(count)).replace("PARAMETERS", parameters).replace("ARGUMENTS", arguments)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "driver.o"

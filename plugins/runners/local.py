@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,22 +86,10 @@ class LocalRunner:
             return result
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates interleaved; when one of them brings the process down, each is run alone instead."""
+        """Time candidates interleaved; when one of them brings the process down, each has its turns alone instead."""
         with self._busy:
             self._given_up = False
-            threads = max(program.num_threads for program in programs)
-            worker = self._living_worker(silent=True)
-            self._served += len(programs)
-            timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
-            cores = self._cores.running(threads)
-            began = time.perf_counter()
-            try:
-                data = worker.call("rerun", list(programs), self._timing, cores, timeout=timeout)
-                asked = Asked(self._timing, math.inf, time.perf_counter() - began)
-                return list(asked.results(data, len(programs)))
-            except (WorkerDied, WorkerTimeout, BrokenReply, JobError):
-                self._replace()
-        return [self.run(program) for program in programs]
+            return self._take_turns(list(programs))
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
@@ -144,28 +132,51 @@ class LocalRunner:
                 pass
         return None
 
+    def _take_turns(self, programs: list[CompiledProgram]) -> list[Result]:
+        worker = self._living_worker(silent=True)
+        self._served += len(programs)
+        timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
+        cores = self._cores.running(max(program.num_threads for program in programs))
+        found = self._called(
+            lambda: worker.call("rerun", programs, self._timing, cores, timeout=timeout),
+            lambda asked, data: asked.results(data, len(programs)),
+        )
+        if isinstance(found, Failed) and len(programs) > 1 and not self._given_up:
+            return [result for program in programs for result in self._take_turns([program])]
+        return [found] * len(programs) if isinstance(found, Failed) else found
+
     def _attempt(self, program: CompiledProgram, best: float) -> Result:
         worker = self._living_worker(silent=self._cores.silent(program.num_threads))
         self._served += 1
         cores = self._cores.running(program.num_threads)
         timeout = self._timing.timeout + _OVERHEAD_SECONDS
+        found = self._called(
+            lambda: worker.call("run", program, self._timing, best, cores, timeout=timeout),
+            lambda asked, data: [asked.result(data)],
+            best=best,
+        )
+        return found if isinstance(found, Failed) else found[0]
+
+    def _called(
+        self, call: Callable[[], Any], read: Callable[[Asked, Any], list[Result]], *, best: float = math.inf
+    ) -> list[Result] | Failed:
+        """The results that a call of the worker gives, or its failure. A worker in which anything failed is replaced."""
         began = time.perf_counter()
+        found: list[Result] | Failed
         try:
-            data = worker.call("run", program, self._timing, best, cores, timeout=timeout)
-            result = Asked(self._timing, best, time.perf_counter() - began).result(data)
+            data = call()
+            found = read(Asked(self._timing, best, time.perf_counter() - began), data)
         except WorkerTimeout as error:
-            result = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
+            found = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
         except WorkerDied as error:
-            result = self._death(error, best)
+            found = self._death(error, best)
         except BrokenReply as error:
-            result = Failed(
-                FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}"
-            )
+            found = Failed(FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}")
         except JobError as error:
-            result = Failed(FailureKind.RUN_ERROR, str(error))
-        if isinstance(result, Failed):
+            found = Failed(FailureKind.RUN_ERROR, str(error))
+        if isinstance(found, Failed) or any(isinstance(result, Failed) for result in found):
             self._replace()
-        return result
+        return found
 
     def _death(self, error: WorkerDied, best: float) -> Failed:
         if error.signal != signal.SIGALRM:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.codegen.runtime import openmp
 from pegbox.codegen.targets import host
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.codegen.targets.features import missing
 from pegbox.errors import MeasureError
 
@@ -49,7 +50,7 @@ class Kind:
         name, features = "", host.cpu_flags()
         if host.has_llvm():
             name, features = host.cpu_name(), tuple(name for name in host.cpu_features() if name.startswith("+"))
-        cores = len(host.usable_cores())
+        cores = len(usable_cores())
         return cls(host.cpu_model(), name, features, cores, version("pegbox"), host.llvm_version())
 
     @property

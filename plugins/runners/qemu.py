@@ -20,6 +20,7 @@ from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.descendants import MARK, kill_marked
+from pegbox.measure.guard_band import BAND_BYTES, guarded_memory
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
@@ -171,10 +172,12 @@ class _EmulatedKernel:
 
     def time_ns(self, arrays: Sequence[np.ndarray[Any, Any]], number: int) -> int:
         """Nanoseconds that `number` calls took, each in the emulator; the arrays are what they left."""
-        places = [array.__array_interface__["data"][0] % 64 for array in arrays]
-        after, elapsed = self._emulation.call([array.tobytes() for array in arrays], places, number)
-        for array, data in zip(arrays, after, strict=True):
-            np.copyto(array, np.frombuffer(data, dtype=array.dtype).reshape(array.shape))
+        memories = [guarded_memory(array) for array in arrays]
+        places = [memory.__array_interface__["data"][0] % 64 for memory in memories]
+        given = [memory.tobytes() for memory in memories]
+        after, elapsed = self._emulation.call(given, places, number, before=BAND_BYTES)
+        for memory, data in zip(memories, after, strict=True):
+            np.copyto(memory, np.frombuffer(data, dtype=np.uint8))
         return elapsed
 
     @contextlib.contextmanager

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, Operation
+from pegbox.compute.scan_op import ScanOp
+from pegbox.compute.tensor import ComputeOp, Operation, parts_of
 from pegbox.expr.affine import linear
 from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children, free_vars, loads
@@ -70,11 +70,11 @@ class Graph:
 
     @cached_property
     def readers(self) -> dict[int, list[ComputeOp]]:
-        """The operations that read an operation's outputs, in order."""
+        """The operations that read an operation's outputs, in order. A scan and its cells do not count as its own."""
         found: dict[int, list[ComputeOp]] = {id(op): [] for op in self.ops}
         for op in self.ops:
             for maker in dict.fromkeys(self._maker.get(id(load.buffer)) for load in loads_of(op)):
-                if maker is not None:
+                if maker is not None and not (isinstance(maker, ScanOp) and maker.has_member(op)):
                     found[id(maker)].append(op)
         return found
 
@@ -113,7 +113,7 @@ def loads_of(op: ComputeOp) -> tuple[Load, ...]:
 
 
 def _parts(op: ComputeOp) -> list[Expr]:
-    return [p for e in op.body for p in ((*e.sources, e.condition) if isinstance(e, Reduce) else (e,))]
+    return [part for expr in op.body for part in parts_of(expr)]
 
 
 def panel_axis(load: Load) -> Expr | None:

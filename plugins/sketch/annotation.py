@@ -11,10 +11,12 @@ from pegbox.codegen.emitter.unroll import STEP_LANES
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.codegen.targets.vectors import lanes_of
+from pegbox.compute.scan_op import ScanOp
 from pegbox.plugins.sketch.analysis import instructions
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
+from pegbox.plugins.sketch.scan_rows import shared_loops
 from pegbox.plugins.sketch.state import Place, State
 from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
 
@@ -45,11 +47,13 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
             if packing:
                 _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
-        lanes = not new.is_reduce(loops[-1])
+        lanes = not new.is_reduce(loops[-1]) and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
             _share(new, name, loops[:-1] if lanes else loops)
+        elif target.num_cores > 1 and (inside := shared_loops(new, name)):
+            _share(new, name, inside[:-1] if lanes else inside)
     return new
 
 
@@ -96,7 +100,8 @@ def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
 
 def _place(state: State, name: str) -> Place | None:
     """The single consumer of a stage at the root, and the loops of it that the stage may be computed in."""
-    if not state.is_root(name) or state.graph.is_output(state.op(name)) or state.is_cached(name):
+    op = state.op(name)
+    if not state.is_root(name) or state.graph.is_output(op) or state.is_cached(name) or isinstance(op, ScanOp):
         return None
     consumers = state.consumers(name)
     loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []
@@ -115,7 +120,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
     fixed = {loop: other for other, loop in state.attached(name)}
     outer = []
     for loop in loops:
-        if state.is_reduce(loop) or not state.is_serial(name, loop):
+        if state.is_reduce(loop) or state.is_ordered(name, loop) or not state.is_serial(name, loop):
             break
         outer.append(loop)
         if loop in fixed:  # what stands further inside would have to move

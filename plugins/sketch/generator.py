@@ -10,10 +10,10 @@ from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import tensor_names
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
 from pegbox.errors import ArgumentError, TemplateError
-from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
@@ -21,6 +21,7 @@ from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.panels import Panels, pack_ahead
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
+from pegbox.plugins.sketch.scan_rows import scan_rules
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 
@@ -101,14 +102,15 @@ class SketchGenerator:
         if not isinstance(self.rules, str):
             return self.rules
         tiling = self.structure, self.max_innermost_factor
-        return default_rules(*tiling) if self.rules == "default" else ansor_rules(*tiling)
+        # Ansor has no rules for scans.
+        return default_rules(*tiling) if self.rules == "default" else [*scan_rules(), *ansor_rules(*tiling)]
 
 
 def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> list[Rule]:
     """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
-    return [*registered, LaneAxis(*tiling), *ansor_rules(*tiling)]
+    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling)]
 
 
 def generate_sketches(
@@ -160,7 +162,7 @@ def _check_complete(tensors: Sequence[Tensor]) -> None:
 
 def _check_order(ops: Sequence[Operation]) -> None:
     """Raises TemplateError: operations, which stand producers first, need each other."""
-    made: set[Buffer] = set()
+    made = {t.buffer for op in ops if isinstance(op, ScanOp) for t in op.outputs}  # read before they are complete
     for op in ops:
         for buffer in read_buffers(op.body) if isinstance(op, ComputeOp) else ():
             if buffer not in made and any(buffer is t.buffer for other in ops for t in other.outputs):

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.axis import IterVar
 from pegbox.compute.printer import identifier
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
@@ -182,6 +184,11 @@ class State:
             self._name_axes(stage)
         return [self._run.names[loop] for loop in leaves]
 
+    def axis(self, loop: str) -> IterVar:
+        """A loop by its name in the sketch."""
+        found: IterVar = self._run.values[loop]
+        return found
+
     def extent(self, loop: str) -> int:
         """The iterations of an axis."""
         return int(self._run.values[loop].extent)
@@ -204,6 +211,12 @@ class State:
     def is_reduce(self, loop: str) -> bool:
         """Does a loop run over values that are combined?"""
         return bool(self._run.values[loop].kind == "reduce")
+
+    def is_ordered(self, stage: str, loop: str) -> bool:
+        """Does a loop of a stage run over the rows of a scan, one after the other?"""
+        mine = self._run.s[self._run.values[stage]]
+        axis = self._run.values[loop]
+        return isinstance(mine.op, ScanOp) and axis in mine.parts_of(mine.op.scan_axis)
 
     # Steps ----------------------------------------------------------------------------------------------------------
 

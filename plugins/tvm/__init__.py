@@ -7,7 +7,7 @@ names, with the differences that remain, is docs/from-tvm.md.
 from __future__ import annotations
 
 import pegbox
-from pegbox.plugins.tvm.absence import names
+from pegbox.plugins.tvm.absence import names, watch_imports
 
 __version__ = f"0.18.0+pegbox.{pegbox.__version__}"  # whose names these are, for scripts that ask
 
@@ -58,6 +58,7 @@ _HOME |= dict.fromkeys(_OF_TE.split(), "pegbox.plugins.tvm.te")
 _HOME |= dict.fromkeys(_OF_TIR.split(), "pegbox.plugins.tvm.tir")
 
 __getattr__ = names(__name__, _HOME)
+watch_imports()
 
 
 def __dir__() -> list[str]:

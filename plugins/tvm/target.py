@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 from pegbox.codegen.targets import target as base
 from pegbox.errors import TargetError
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.notice import means_nothing
 
+__getattr__ = names(__name__)
 TargetLike: TypeAlias = "str | Mapping[str, Any] | base.Target"
 
 _TAKEN = ("mcpu", "mattr", "mtriple", "num-cores", "caches")

@@ -18,7 +18,7 @@ from processors import on_this_machine
 from pegbox.codegen import Kernel, Target, build, emit
 from pegbox.codegen.runtime import team
 from pegbox.codegen.runtime.affinity import confined
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Function, seq
 
@@ -97,15 +97,32 @@ def test_a_timing_leaves_the_caller_as_free_as_before() -> None:
 
 
 @pytest.mark.parametrize("core", CORES[:2])
-def test_a_team_follows_its_caller(core: int) -> None:
+def test_a_team_follows_its_caller(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = kernel(len(CORES))
 
     def on_core() -> None:
-        with confined([core]):
+        with monkeypatch.context() as patch:
+            patch.setattr(team, "_current_core", lambda: core)
             call(whole)
 
     threads, _ = team_after(lambda: call(whole), on_core)
     assert set.union(*threads) == set(CORES) - {core}
+
+
+@pytest.mark.parametrize("size", [len(CORES), len(CORES) + 1])
+def test_a_team_moves_to_the_cores_of_a_mask_that_is_changed_later(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "_LOOK_SECONDS", 0.0)
+    there = CORES[-1]
+    same = kernel(size)
+
+    def on_core() -> None:
+        with confined([there]):
+            call(same)
+
+    threads, _ = team_after(lambda: call(same), on_core)
+    assert threads == [{there}] * (size - 1)
+    threads, _ = team_after(lambda: call(same), on_core, lambda: call(same))
+    assert all(len(mask) == (1 if size == len(CORES) else len(CORES)) for mask in threads)
 
 
 def test_a_smaller_or_larger_team_is_left_to_the_system() -> None:

@@ -26,6 +26,7 @@ from pegbox.comparison.runs import Run
 from pegbox.comparison.testbed import open_testbed
 from pegbox.errors import ArgumentError, ComparisonError, MeasureError, PluginError, TuningError
 from pegbox.hooks import refs, registry
+from pegbox.hooks.sources import imported_names
 from pegbox.measure.result import Ok
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search import Comparison, ComparisonInterrupted
@@ -309,6 +310,20 @@ from pegbox.tuners.random import RandomTuner
 class Own(RandomTuner):
     def __init__(self, space, *, seed=0):
         super().__init__(space, seed=answer())
+
+class Late(RandomTuner):
+    def ask(self, *given):
+        from late.inner import (
+            chosen as first, second,
+        )
+        import later
+        return first(super().ask(*given))[:later.count]
+"""
+LATE = """
+def second(): pass
+def chosen(configs):
+    from . import order
+    return order.backwards(configs)
 """
 
 
@@ -331,6 +346,10 @@ def elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         (tmp_path / folder / "mine.py").write_text(OWN if folder == "here" else "print('another program')")
         (tmp_path / folder / "beside.py").write_text(f"def answer(): return {seed}")
     (tmp_path / "here" / "model.py").write_text(MODEL)
+    (tmp_path / "here" / "later.py").write_text("count = 2")
+    (tmp_path / "here" / "late").mkdir()
+    (tmp_path / "here" / "late" / "inner.py").write_text(LATE)
+    (tmp_path / "here" / "late" / "order.py").write_text("def backwards(values): return values[::-1]")
 
     def forget() -> None:
         for name in set(sys.modules) - names:
@@ -354,6 +373,34 @@ def test_a_module_of_the_user_travels_with_what_it_imports(given: str, elsewhere
     wanted, parcel = here.run(Entry(0, 0, 3)).run.curve, pack(here)
     elsewhere()
     assert unpack(parcel).run(Entry(0, 0, 3)).run.curve == wanted
+
+
+def test_what_functions_of_a_module_import_travels_though_none_has_been_called(elsewhere: Callable[[], None]) -> None:
+    parcel = pack(contest([__import__("mine").Late]))
+    assert not {"late", "later"} & set(sys.modules)
+    elsewhere()
+    assert len(unpack(parcel).run(Entry(0, 0, 3)).run.curve) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "package", "names"),
+    [
+        ("import a, b.c as d", "", ["a", "b.c"]),
+        ("  from a import b as c, d  # e", "", ["a", "a.b", "a.d"]),
+        ("if x: import a; from b import c", "", ["a", "b", "b.c"]),
+        ("from a import (\n  b,\n  c,\n)", "", ["a", "a.b", "a.c"]),
+        (
+            "from . import a\nfrom ..b import c\nfrom .d import e",
+            "p.q",
+            ["p.q", "p.q.a", "p.b", "p.b.c", "p.q.d", "p.q.d.e"],
+        ),
+        ("from a import *", "", ["a", "a.*"]),
+        ("reimport = important = 1", "", []),
+        ("%matplotlib inline\n!ls\nimport a", "", ["a"]),
+    ],
+)
+def test_names_of_imports_are_read_from_text(text: str, package: str, names: list[str]) -> None:
+    assert list(imported_names(text, package=package)) == names
 
 
 def test_a_cost_model_in_a_file_travels(elsewhere: Callable[[], None]) -> None:

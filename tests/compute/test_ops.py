@@ -529,3 +529,25 @@ def test_operations_say_what_they_are_by_tvms_names() -> None:
     s = te.create_schedule(b.op)
     assert s.stage_map == {b.op: s[b]}
     assert s.outputs == [b.op]
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (lambda i: te.if_then_else(i < 2, 1, 0), "int32"),
+        (lambda i: te.select(i < 2, 1, te.if_then_else(i < 1, 2, 3)), "int32"),
+        (lambda i: te.if_then_else(i < 2, 1, 2**40), "int64"),
+        (lambda i: te.if_then_else(i < 2, i, 0), "int64"),
+        (lambda i: te.if_then_else(i < 2, 1, 0.5), "float32"),
+        (lambda i: te.if_then_else(i < 2, True, False), "bool"),
+        (lambda i: 7, "int32"),
+        (lambda i: -(2**31) - 1, "int64"),
+    ],
+)
+def test_whole_numbers_of_python_are_int32_where_they_fit(value: Any, dtype: str) -> None:
+    assert te.compute((4,), value, "Y").dtype == dtype
+
+
+def test_the_sum_of_a_whole_number_is_an_int32() -> None:
+    k = te.reduce_axis((0, 4), "k")
+    assert te.compute((4,), lambda i: te.sum(1, axis=k), "Y").dtype == "int32"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from pegbox.errors import ExprError
+from pegbox.errors import ExprError, UnknownValue
 from pegbox.expr import build, intrinsics
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Compare, Const, Load, Var
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
 
 F = Load(Buffer("A", (4,), "float32"), (build.index(0),))
 N = Load(Buffer("B", (4,), "int32"), (build.index(0),))
@@ -130,3 +131,27 @@ def test_equality_of_constants_is_decided_where_it_becomes_a_part_of_something()
     assert same(build.cast("int32", one == one), build.const(1, "int32"))
     assert same(build.logical_and(one != other, x < 3), x < 3)
     assert same(build.as_expr(one == other), build.FALSE)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: x in (1, 2),
+        lambda x: 1 in [x],
+        lambda x: bool(x == 1),
+        lambda x: bool(x != 1),
+        lambda x: bool(x == 2.5),
+    ],
+)
+def test_the_truth_value_of_a_comparison_with_a_number_is_refused(ask: Callable[[Expr], object]) -> None:
+    """Structural equality, by which containers find expressions, would say no."""
+    with pytest.raises(UnknownValue, match=r"te.any\(x == 1, x == 2\)"):
+        ask(Var("x"))
+
+
+def test_comparisons_with_numbers_are_conditions_like_others() -> None:
+    x = Var("x")
+    assert type(build.as_expr(x == 1)) is Compare
+    assert same(build.select(x == 1, x, 0), build.select(build.equal(x, build.const(1)), x, 0))
+    assert str(build.logical_or(x == 1, x == 2)) == "x == 1 or x == 2"
+    assert x in (Var("y"), x)

@@ -82,12 +82,32 @@ def by_primitives(cfg: Any, n: int, m: int, k: int) -> Any:
     return sch
 
 
+def windowed(cfg: Any, n: int, m: int, k: int) -> Any:
+    """Sums of k rows, of a stage that is made anew for each tile, or rolls."""
+    A = te.placeholder((n + k, m), name="A")
+    B = te.compute((n + k, m), lambda i, j: te.exp(A[i, j]), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((n, m), lambda i, j: te.sum(B[i + r, j], axis=r), name="C")
+    s = te.create_schedule(C.op)
+    y, x = s[C].op.axis
+    cfg.define_split("ty", y, num_outputs=2, max_factor=16)
+    cfg.define_split("tx", x, num_outputs=2, policy="power2")
+    cfg.define_knob("rolls", [True, False])
+    yo, yi = cfg["ty"].apply(s, C, y)
+    xo, xi = cfg["tx"].apply(s, C, x)
+    s[C].reorder(xo, yo, yi, xi)
+    s[B].compute_at(s[C], yo)
+    if cfg["rolls"].val:
+        s[B].rolling_buffer()
+    return s, [A, C]
+
+
 @pytest.fixture(scope="session")
 def task_of() -> Callable[..., Task]:
     """`task_of("matmul", 64, 64, 64)`, or a function of this file by its name."""
     from pegbox.codegen.targets.target import Target
 
-    own = {"stubborn": Template("stubborn", stubborn), "by_primitives": Template("by_primitives", by_primitives)}
+    own = {function.__name__: Template(function.__name__, function) for function in (stubborn, by_primitives, windowed)}
 
     def make(name: str, *args: int, **kwargs: Any) -> Task:
         template = own[name] if name in own else find_template(name)

@@ -12,12 +12,13 @@ from pegbox.errors import InvalidConfig
 from pegbox.features.describe import LAYOUT, describe
 from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
+from pegbox.features.symbol import product
 from pegbox.task.config_view import ApplyingConfig
 from pegbox.task.task import Task
 
 TASKS: list[tuple[Any, ...]] = [
     ("matmul", 64, 96, 80), ("matmul", 300, 70, 100), ("matmul", 3, 64, 256), ("matmul", 40, 64, 5),
-    ("batch_matmul", 9, 32, 48, 40), ("stubborn", 12, 20, 16),
+    ("batch_matmul", 9, 32, 48, 40), ("stubborn", 12, 20, 16), ("windowed", 24, 16, 3),
 ]  # fmt: skip
 
 
@@ -34,3 +35,17 @@ def test_stages_and_the_replayed_program_are_described_alike(task_of: Callable[.
         whole = describe(nest_of_function(task.schedule(config).func), 64, holds=bool, known={})
         unlike = {name: (short[at], whole[at]) for name, at in LAYOUT.items() if short[at] != whole[at]}
         assert not unlike, str(config)
+
+
+@pytest.mark.parametrize("tile", [1, 2, 4, 12])
+def test_a_stage_that_rolls_computes_what_it_has_not_kept(task_of: Callable[..., Task], tile: int) -> None:
+    """Each tile of a stage that does not roll has the rows of its neighbours again."""
+    task = task_of("windowed", 24, 16, 3)
+    rows = {}
+    for config in (task.space.get(i) for i in range(len(task.space))):
+        if config["ty"].size[-1] == tile and config["tx"].size[-1] == 16:
+            nest = nest_of_function(task.schedule(config).func)
+            made = next(s for s in nest.statements if s.name == "B")
+            rows[config["rolls"].val] = product(loop.extent for loop in made.loops) // 16
+    assert rows[False] == 24 // tile * (tile + 2)
+    assert 24 + 2 <= rows[True] < min(rows[False], 24 + 2 + 24 // tile)

@@ -54,7 +54,9 @@ def run(func: Function, arguments: Sequence[Array], *, poison: int = POISON_INT)
         body([{}])
     for buffer, array in zip(func.params, arguments, strict=True):
         if buffer in func.outputs:
-            array[...] = np.array(machine.memory[buffer]).astype(array.dtype).reshape(array.shape)
+            # NumPy makes floats of a list with some integers above the limit of int64 and some below.
+            kind = None if dtypes.is_float(buffer.dtype) else array.dtype
+            array[...] = np.array(machine.memory[buffer], kind).astype(array.dtype).reshape(array.shape)
 
 
 def run_on(func: Function, tensors: Sequence[Tensor], inputs: dict[Tensor, Array], **options: Any) -> list[Array]:

@@ -11,7 +11,7 @@ import pegbox as pb
 from pegbox.codegen import ArgSpec
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure import Bench, LocalMeasurer, Tolerance
-from pegbox.measure.bench import check_inputs, check_reference, make_inputs
+from pegbox.measure.bench import Values, check_inputs, check_reference, make_inputs
 
 
 def specs(dtype: str) -> tuple[ArgSpec, ...]:
@@ -43,15 +43,32 @@ def test_a_reference_of_another_shape_type_or_number_is_refused() -> None:
             check_reference(args, outputs)
 
 
-def test_a_bench_reads_back_equal(tmp_path: Path) -> None:
-    args = specs("float32")
-    inputs, expected = make_inputs(args, seed=0), [np.ones(40, np.float32)]
-    bench = Bench(args, tuple(inputs), tuple(expected), Tolerance(1e-3, 1e-4), 123.0)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+@pytest.mark.parametrize("has_fresh", [True, False])
+def test_a_bench_reads_back_equal(tmp_path: Path, dtype: str, has_fresh: bool) -> None:
+    args = (*specs(dtype), ArgSpec("s", (), "int32", is_output=False))
+    known, fresh = (Values(tuple(make_inputs(args, seed=seed)), (np.ones(40).astype(dtype),)) for seed in (0, 1))
+    bench = Bench(args, *known, Tolerance(1e-3, 1e-4), 123.0, fresh if has_fresh else None)
     bench.save(tmp_path)
     back = Bench.load(tmp_path)
     assert (back.args, back.tolerance, back.flop) == (args, bench.tolerance, 123.0)
-    assert (back.inputs[0] == inputs[0]).all()
-    assert (back.expected[0] == expected[0]).all()
+    assert (back.fresh is not None) == has_fresh
+    for given, got in ((bench.values, back.values), (fresh, back.fresh or fresh)):
+        for array, again in zip((*given.inputs, *given.expected), (*got.inputs, *got.expected), strict=True):
+            assert (array.dtype, array.shape) == (again.dtype, again.shape)
+            assert (array == again).all()
+
+
+def test_the_fresh_values_of_a_bench_are_of_the_same_computation_on_other_inputs() -> None:
+    task = pb.create_task("matmul", (4, 4, 16), target="llvm -num-cores 1")
+    given = np.ones((4, 4), "float32")
+    bench = Bench.of(task, seed=3, given={"A": given})
+    assert bench.fresh is not None
+    a, b = bench.fresh.inputs
+    assert (a == given).all()
+    assert (b != bench.inputs[1]).any()
+    np.testing.assert_allclose(bench.fresh.expected[0], given @ b, rtol=1e-5)
+    assert Bench.of(task, seed=3, given={"A": given, "B": b}).fresh is None
 
 
 def test_given_inputs_stand_for_random_ones_and_change_no_other() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pegbox.codegen import CompiledProgram, Program, compile_program
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.measure import Failed
 from pegbox.measure.builder import Builder
 from pegbox.measure.process import Worker, WorkerDied

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from pegbox.codegen.runtime.affinity import confined
-from pegbox.codegen.targets.host import usable_cores
-from pegbox.measure import cores
+from pegbox.codegen.targets import cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.measure.cores import CorePlan
 
 
@@ -52,7 +52,7 @@ def test_confinement_ends_with_the_block() -> None:
 
 
 def test_a_candidate_gets_as_many_cores_as_threads_and_hyperthreads_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "_siblings", lambda core: frozenset({core % 4, core % 4 + 4}))
+    monkeypatch.setattr(cores, "siblings", lambda core: frozenset({core % 4, core % 4 + 4}))
     plan = CorePlan((), (), tuple(range(8)), overlap=False)
     assert [set(plan.running(threads)) for threads in (2, 4, 6, 8)] == [
         {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 3, 4, 5}, set(range(8))

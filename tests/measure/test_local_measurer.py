@@ -22,7 +22,7 @@ import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets import host
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.process import Worker

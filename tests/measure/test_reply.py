@@ -106,9 +106,11 @@ def test_nothing_is_dropped_for_being_behind_where_there_is_no_best() -> None:
 
 def test_candidates_that_took_turns_have_a_result_each_and_as_many_costs() -> None:
     assert len(ASKED.results([GOOD, GOOD], 2)) == 2
+    assert [result.ok for result in ASKED.results([FAILED, GOOD], 2)] == [False, True]
+    crashed = {**FAILED, "failed": int(FailureKind.RUN_ERROR)}
     fewer = {**GOOD, "costs": [1e-3]}
     dropped = {**fewer, "partial": True}
-    for data in ([GOOD], [GOOD, fewer], [GOOD, FAILED], [dropped, dropped], GOOD, None, [GOOD] * 3):
+    for data in ([GOOD], [GOOD, fewer], [GOOD, crashed], [dropped, dropped], GOOD, None, [GOOD] * 3):
         with pytest.raises(BrokenReply):
             ASKED.results(data, 2)
 

@@ -59,7 +59,7 @@ def test_the_share_counts_all_threads(
 
     clock: Iterator[int] = iter([1000, 2000])
     monkeypatch.setattr(run_delay, "ALL", str(tmp_path))
-    monkeypatch.setattr(run_delay, "usable_cores", lambda: (1,))
+    monkeypatch.setattr(run_delay, "affinity_mask", lambda: (1,))
     monkeypatch.setattr(run_delay.time, "perf_counter_ns", lambda: next(clock))
     thread("7", 40)
     meter = WaitMeter()
@@ -87,7 +87,7 @@ def test_threads_that_wait_for_each_other_do_not_wait_for_other_programs(
         (tmp_path / "stat").write_text("".join(f"cpu{n} 1 1 1 {50 + idle // 20} 7 0 0 0 0 0\n" for n in range(4)))
 
     clock, cpu, waits = iter([0, 100 * MS]), iter([5 * MS, (5 + own) * MS]), iter([{"7": MS}, {"7": 61 * MS}])
-    monkeypatch.setattr(run_delay, "usable_cores", lambda: (1, 3))
+    monkeypatch.setattr(run_delay, "affinity_mask", lambda: (1, 3))
     monkeypatch.setattr(run_delay, "STAT", str(tmp_path / "stat"))
     monkeypatch.setattr(run_delay, "_all_delays", lambda: next(waits))
     monkeypatch.setattr(run_delay.os, "sysconf", lambda name: 100)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -123,6 +125,96 @@ def test_inputs_that_were_written_to_are_put_right_for_the_next_candidate() -> N
     assert run_trial(PythonKernel(lambda call: 1e-4), prepared, TimingPolicy()).ok
 
 
+class Adding(PythonKernel):
+    """Adds, but does `extra(call, a, b, c)` after each call."""
+
+    def __init__(self, extra: Callable[..., object]) -> None:
+        super().__init__(lambda call: 1e-4)
+        self.extra = extra
+
+    def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+        elapsed = super().time_ns(arrays, number)
+        self.extra(self.calls, *arrays)
+        return elapsed
+
+
+def failure(results: Sequence[Any]) -> str:
+    (result,) = results
+    assert isinstance(result, Failed), result
+    assert result.kind is FailureKind.WRONG_RESULT
+    return result.message
+
+
+def memory_around(array: Any, *, before: int, behind: int) -> Any:
+    """The bytes of an array with so many around it."""
+    start = array.ctypes.data - before
+    return np.ctypeslib.as_array((ctypes.c_uint8 * (before + array.nbytes + behind)).from_address(start))
+
+
+@pytest.mark.parametrize(("argument", "name"), [(0, "input 'A'"), (1, "input 'B'"), (2, "output 'C'")])
+@pytest.mark.parametrize("call", [1, 2, 4])
+def test_a_write_outside_of_an_argument_names_it_and_the_distance(argument: int, name: str, call: int) -> None:
+    def extra(now: int, *arrays: Any) -> None:
+        if now == call:
+            around = memory_around(arrays[argument], before=64, behind=64)
+            around[60:64] = 1
+            around[-62:-60] = 1
+
+    prepared = stage()
+    said = failure([run_trial(Adding(extra), prepared, TimingPolicy())])
+    assert f"outside of its {name}: 4 bytes before it were written, the first at -4" in said
+    assert "2 bytes behind it were written, the last at +4" in said
+    assert ("not in later ones" in said) == (call > 1)
+    assert run_trial(Adding(lambda *_: None), prepared, TimingPolicy()).ok
+
+
+def test_arguments_lie_as_in_ordinary_arrays() -> None:
+    for array in stage().arrays:
+        ordinary = np.empty_like(array)
+        assert array.ctypes.data % 16 == ordinary.ctypes.data % 16 == 0
+
+
+@pytest.mark.parametrize("call", [2, 3, 6])
+def test_a_kernel_that_is_wrong_only_in_a_later_call_fails(call: int) -> None:
+    def extra(now: int, a: Any, b: Any, c: Any) -> None:
+        if now >= call:
+            c[77] = 5
+
+    said = failure([run_trial(Adding(extra), stage(), TimingPolicy())])
+    assert said.startswith("right in its first call, not in later ones: 1 of 4096 elements of output 'C' are wrong")
+
+
+def test_a_kernel_that_writes_nothing_any_more_fails() -> None:
+    class Lazy(PythonKernel):
+        def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+            return super().time_ns(arrays, number) if not self.calls else 10_000 * number
+
+    assert "never written" in failure([run_trial(Lazy(lambda call: 1e-4), stage(), TimingPolicy())])
+
+
+def test_a_kernel_that_remembers_its_first_answer_fails_on_other_inputs() -> None:
+    kept: list[Any] = []
+
+    def extra(now: int, a: Any, b: Any, c: Any) -> None:
+        kept.append(c.copy())
+        c[:] = kept[0]
+
+    kernel, prepared = Adding(extra), stage()
+    assert run_trial(kernel, prepared, TimingPolicy()).ok
+    good = Adding(lambda *_: None)
+    first, second = run_interleaved([kernel, good], prepared, TimingPolicy())
+    assert "right on the first inputs, not on others" in failure([first])
+    assert second.ok
+    assert run_trial(good, prepared, TimingPolicy()).ok  # on the first inputs again
+
+
+def test_a_bench_without_other_inputs_checks_on_those_that_it_has() -> None:
+    prepared = Stage(dataclasses.replace(kernels.bench(), fresh=None))
+    assert [result.ok for result in run_interleaved([Adding(lambda *_: None)], prepared, TimingPolicy())] == [True]
+    late = Adding(lambda now, a, b, c: np.negative(c, out=c) if now > 1 else None)
+    assert "not in later ones" in failure(run_interleaved([late], prepared, TimingPolicy()))
+
+
 def test_every_call_happens_under_the_guard() -> None:
     limits: list[float] = []
 
@@ -140,7 +232,7 @@ def test_interleaved_kernels_take_turns() -> None:
     log: list[str] = []
     made = [PythonKernel(lambda call: 0.01, log=log, label=label) for label in "ABC"]
     results = run_interleaved(made, stage(), TimingPolicy(rounds=3))
-    assert "".join(log) == "ABC" + "ABC" * 3
+    assert "".join(log) == "ABC" + "ABC" * 3 + "AABBCC"  # at last each on the inputs that it knows, and on others
     assert [len(result.costs) for result in results] == [3, 3, 3]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure import child
 from pegbox.measure.channel import READY, BrokenReply, Reply, encode_reply

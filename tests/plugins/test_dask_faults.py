@@ -28,7 +28,7 @@ from pegbox.measure.runner import GivenUp
 from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, dask_tasks, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
-from pegbox.plugins.runners.dask_machines import find_machines
+from pegbox.plugins.runners.dask_machines import check_memory, find_machines
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.testing import llvm_kernels as kernels
 from tests.helpers.rack import waited
@@ -393,3 +393,43 @@ def _locking(user: int) -> int:
             os._exit(0)
     finally:
         os._exit(1)
+
+
+def test_a_worker_that_cannot_write_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search goes on with the others, with one warning; where there are none, that is its error."""
+    options = {"resources": {"pegbox": 1}, "threads_per_worker": 1, "memory_limit": 0, "protocol": "tcp"}
+    full: set[str] = set()
+    opening = dask_worker.Station._open
+
+    def open_where_there_is_room(station: Any) -> Any:
+        if station._worker.address in full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opening(station)
+
+    monkeypatch.setattr(dask_worker.Station, "_open", open_where_there_is_room)
+    program = kernels.compiled(kernels.good())
+    with (
+        distributed.LocalCluster(
+            n_workers=2, processes=False, dashboard_address=None, silence_logs=50, **options
+        ) as cluster,
+        client_of(cluster) as client,
+    ):
+        full.add(cluster.workers[0].address)
+        warning = pytest.warns(RuntimeWarning, match="No space left.*make room there.*goes on with other workers")
+        with contextlib.closing(opened(client)) as runner, warning as warned, ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: runner.run(program), range(4)))
+            assert all(isinstance(result, Ok) for result in found)
+            assert runner.machines == 1
+        assert len([w for w in warned if "No space left" in str(w.message)]) == 1
+        full.add(cluster.workers[1].address)
+        with contextlib.closing(opened(client)) as runner, pytest.raises(MeasureError, match="No space left"), warning:
+            runner.run(program)
+
+
+def test_workers_with_too_little_memory_are_named(cluster: Any) -> None:
+    with client_of(cluster) as client:
+        check_memory(client, 1 << 40)  # its workers have no limit
+        limited = {"tcp://one": {"memory_limit": 10_000_000}, "tcp://two": {"memory_limit": 30_000_000}, "x": {}}
+        asked = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": limited})
+        with pytest.raises(MeasureError, match=r"take 10 MB, .* memory.*: tcp://one \(10 MB\); .*--memory-limit"):
+            check_memory(asked, 10_000_000)

@@ -185,8 +185,8 @@ def _tiles_swapped(sch: Schedule, block: str) -> None:
 
 
 CASES: list[tuple[Callable[[], Function], Callable[[Schedule], object], str]] = [
-    (_scan, lambda s: _inner_first(s, "S"), "it reads other elements of what it writes|states"),
-    (_scan, lambda s: s.parallel(s.get_loop("S", 0)), "keep their order"),
+    (_scan, lambda s: _inner_first(s, "S"), "S reads rows of O that S makes in earlier iterations"),
+    (_scan, lambda s: s.parallel(s.get_loop("S", 0)), "i cannot be parallel: S reads elements of O"),
     (_last_one_stays, lambda s: s.parallel(s.get_loop("T", 0)), "several iterations of vi may write the same"),
     (_last_one_stays, lambda s: _tiles_swapped(s, "T"), "several iterations of vi may write the same"),
     (_horner, lambda s: _tiles_swapped(s, "H"), "not a sum, product, minimum or maximum"),
@@ -195,8 +195,8 @@ CASES: list[tuple[Callable[[], Function], Callable[[Schedule], object], str]] = 
     (_written_anew, lambda s: s.compute_at("B", s.get_loop("O", 0)), "B reads T before T2 writes it anew"),
     (_written_anew, lambda s: s.compute_inline("B"), "B reads T before T2 writes it anew"),
     (_written_anew, lambda s: s.cache_write("T", 0, "local"), "before T2 writes it anew"),
-    (_in_place, lambda s: s.parallel(s.get_loop("P", 0)), "outside of the regions that it states"),
-    (_in_place, lambda s: _tiles_swapped(s, "P"), "outside of the regions that it states"),
+    (_in_place, lambda s: s.parallel(s.get_loop("P", 0)), "reads other elements of what it writes"),
+    (_in_place, lambda s: _tiles_swapped(s, "P"), "reads other elements of what it writes"),
     (_hidden_read, lambda s: s.compute_at("T", s.get_loop("O", 0)), "outside of the regions that it states"),
     (_even_sum, lambda s: s.compute_at("C", s.get_loop("O", 0)), "predicate leaves out iterations"),
     (_taking_turns, lambda s: _inner_first(s, "P"), "P and Q take turns in writing O"),

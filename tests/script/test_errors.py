@@ -81,6 +81,13 @@ CASES = {
     ),
     "scalar parameter": ("@T.prim_func\ndef f(n: ¦T.int32): pass", "T.int32 is not a type of a parameter"),
     "no type": ("@T.prim_func\ndef f(¦A): pass", "the parameter A has no type"),
+    "init at a reduce variable": (
+        of_body(
+            "for i, k in T.grid(8, 8):\n    with T.block('X'):\n        vi, vk = T.axis.remap('SR', [i, k])\n"
+            "        with ¦T.init():\n            A[vi, vk] = T.float32(0)\n        A[vi, vk] = A[vi, vk] + 1.0"
+        ),
+        "the init of block 'X' writes A at the reduce variable vk",
+    ),
     "unmatched handle": ("@T.prim_func\ndef f(¦a: T.handle): pass", "the handle a is matched with no buffer"),
     "matched twice": (
         "@T.prim_func\ndef f(a: T.handle):\n    A = T.match_buffer(a, (8,))\n    B = ¦T.match_buffer(a, (8,))",

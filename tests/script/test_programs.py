@@ -627,3 +627,18 @@ def test_calls_may_say_the_type_of_their_value() -> None:
     check(typed, [a], np.where(np.arange(8) < 4, np.sqrt(a), 0).astype("float32"))
     with pytest.raises(ScriptError, match=r"T\.sqrt of these arguments is float32, not float64"):
         script.from_source(typed.script().replace("T.sqrt(A[vi])", 'T.sqrt(A[vi], dtype="float64")'))
+
+
+@T.prim_func
+def started_at_its_reduce_variable(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")) -> None:
+    for i, k in T.grid(4, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.cast(vk, "int32") + 5
+            B[vi] = B[vi] + A[vi, vk]
+
+
+def test_the_init_is_done_where_the_reduction_starts() -> None:
+    a = ints(4, 8, dtype="int32")
+    check(started_at_its_reduce_variable, [a], a.sum(1, dtype="int32") + 5)

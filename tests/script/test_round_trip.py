@@ -6,14 +6,19 @@ PEGBOX_FUZZ=1000 tries that many random programs instead of the usual few.
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 from fuzz.cases import Tally, draw_case
 from fuzz.checks import reads_back
 from fuzz.driver import run
+from fuzz.expressions import draw_expression_graph
 from fuzz.kinds import KINDS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pegbox.errors import LoweringError
+from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
@@ -54,3 +59,11 @@ def test_every_kind_of_computation_reads_back(kind: str) -> None:
         again = script.from_source(mod.script())
         assert again == mod
         assert str(again) == str(mod)
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=40)
+def test_every_operation_on_every_type_reads_back(seed: int) -> None:
+    func = function_from_tensors(draw_expression_graph(random.Random(seed)).tensors)
+    for form in (func, lower_function(func)):
+        reads_back(form)

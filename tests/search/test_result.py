@@ -227,10 +227,28 @@ def test_recordings_keep_the_latest_yardstick_of_this_machine(task: pb.Task, tmp
 def test_a_cluster_goes_on_with_records_of_its_own_kind_only(task: pb.Task, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "r.jsonl")
     tuned(task, callbacks=[Recorder(journal, task, "random", 3)])
-    recording = open_recording(journal, task, resume=True, tuner="random", seed=0)
-    recording.check_host("")
-    with pytest.raises(RecordError, match=r"but the cluster is 'EPYC, 16 cores'.*go on with another file"):
-        recording.check_host("EPYC, 16 cores")
+    recorder = open_recording(journal, task, resume=True, tuner="random", seed=0).callbacks[0]
+    recorder.check_host("")
+    with pytest.raises(RecordError, match=r"but the cluster is 'EPYC, 16 cores'.*write into another file"):
+        recorder.check_host("EPYC, 16 cores")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_search_adds_nothing_to_records_of_another_kind_of_machine(
+    resume: bool, task: pb.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    for host in ("here (EPYC)", "there (EPYC)"):  # the same processor: one kind
+        monkeypatch.setattr("pegbox.records.history.describe_host", lambda host=host: host)
+        monkeypatch.setattr("pegbox.records.record.describe_host", lambda host=host: host)
+        pb.tune(task, tuner="random", trials=1, records=path, progress=False)
+    monkeypatch.setattr("pegbox.records.history.describe_host", lambda: "here (Xeon)")
+    before = path.read_bytes()
+    with pytest.raises(
+        RecordError, match=r"from 'here \(EPYC\)' and 'there \(EPYC\)', but this machine is 'here \(Xeon\)'"
+    ):
+        pb.tune(task, tuner="random", trials=1, records=path, resume=resume, progress=False)
+    assert path.read_bytes() == before
 
 
 def test_a_resumed_search_shows_recorded_trials_as_they_ran_as_the_loaded_one_does(

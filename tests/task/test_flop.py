@@ -35,6 +35,17 @@ def test_elementwise_operations_count_one_each(x: Tensor) -> None:
     assert elementwise(x, lambda v, i, j: te.exp(v) + te.sqrt(te.abs(v))) == 4 * 24
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize("divide", [te.floordiv, te.floormod, te.div, te.truncdiv, te.truncmod, te.ceildiv])
+@pytest.mark.parametrize("by", ["element", "number"])
+def test_an_integer_division_counts_one_however_it_rounds(dtype: str, divide: Any, by: str) -> None:
+    a, b = te.placeholder((4,), dtype, "A"), te.placeholder((4,), dtype, "B")
+    divisor = (lambda i: b[i]) if by == "element" else (lambda i: 3)
+    once = te.compute((4,), lambda i: divide(a[i], divisor(i)), "once")
+    twice = te.compute((4,), lambda i: divide(divide(a[i], divisor(i)), b[i] + 1), "twice")
+    assert (count_flop([once]), count_flop([twice])) == (4, 4 * 3)
+
+
 def test_index_arithmetic_is_free(x: Tensor) -> None:
     assert elementwise(x, lambda v, i, j: x[(i * 2 + 1) % 4, (j + 3) // 2]) == 0
     assert elementwise(x, lambda v, i, j: te.if_then_else(i * 2 + j > 5, v, 0)) == 0

@@ -121,7 +121,8 @@ def test_workloads_are_split_into_files(tmp_path: Path) -> None:
 def test_history_best_of_several_files(tmp_path: Path) -> None:
     paths = [logged(tmp_path / "a.log", sample_records(5)[3:]), logged(tmp_path / "b.log", sample_records(3)[1:])]
     task = sample_task()
-    for source in (paths, [open_file := io.StringIO((tmp_path / "b.log").read_text())]):
+    open_file = io.StringIO((tmp_path / "b.log").read_text())
+    for source in (paths, iter([paths]), zip(paths, strict=True), [open_file]):
         found = autotvm.apply_history_best(source).query(task.target, task.workload)
         assert found.index == 1
     assert not open_file.read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from tvm_names import TVM_NAMES
 from pegbox.errors import PegboxError
 from pegbox.plugins import tvm
 from pegbox.plugins.tvm import auto_scheduler, autotvm, te, tir
-from pegbox.plugins.tvm.absence import NotHere
+from pegbox.plugins.tvm.absence import _ABSENT, NotHere, absences
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "from-tvm.md").read_text()
@@ -45,6 +46,19 @@ def test_every_name_of_tvm_stands_on_the_page_once() -> None:
     stated = sorted((row.home, row.name) for row in ROWS)
     assert stated == sorted((home, name) for home, names in TVM_NAMES.items() for name in names.split())
     assert all(row.state and (row.state == "same") == (not row.remark) for row in ROWS)
+
+
+@pytest.mark.parametrize("home", sorted(_ABSENT))
+def test_what_is_not_here_says_so_to_every_kind_of_import(home: str) -> None:
+    package = ".".join(filter(None, ["pegbox.plugins.tvm", home]))
+    module = import_module(package)
+    has_parts = hasattr(module, "__path__")
+    for name in absences(home):
+        with pytest.raises(NotHere, match=re.escape(f"{name} is not here: ")):
+            getattr(module, name)
+        for line in (f"from {package} import {name}", *([f"import {package}.{name}"] if has_parts else [])):
+            with pytest.raises(NotHere, match=re.escape(f"{name} is not here: ")):
+                exec(line)
 
 
 def scaled(n: int) -> list[te.Tensor]:

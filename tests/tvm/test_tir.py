@@ -123,3 +123,15 @@ def test_programs_are_compared() -> None:
     assert not tvm.ir.structural_equal(mod, IRModule({"other": main}))
     with pytest.raises(AssertionError, match="the programs differ"):
         tvm.ir.assert_structural_equal(mod, IRModule({"other": main}))
+
+
+def test_whole_programs_are_visited_too() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    with pytest.warns(UserWarning, match="sizes are variables"):
+        mod = tvm.lower(te.create_schedule(B.op), [A, B], simple_mode=True)
+    for visit in (tir.stmt_functor.post_order_visit, tir.stmt_functor.pre_order_visit):
+        seen: list[str] = []
+        visit(mod, lambda node, seen=seen: seen.append(type(node).__name__))
+        assert {"SizedModule", "Function", "For", "Store", "Load"} <= set(seen)

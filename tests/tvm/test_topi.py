@@ -362,3 +362,19 @@ def test_modules_have_the_functions_of_their_names() -> None:
     from pegbox.plugins.tvm.topi.nn.utils import get_pad_tuple
 
     assert (topi.nn.pad, topi.nn.get_pad_tuple) == (pad, get_pad_tuple)
+
+
+@pytest.mark.parametrize(("axis", "exclusive"), [(None, False), (0, False), (1, True), (-1, None)])
+def test_running_sums_and_products(axis: int | None, exclusive: bool | None) -> None:
+    whole = np.random.default_rng(8).integers(1, 4, (2, 3, 4)).astype("int32")
+    for of, start, numpys in ((topi.cumsum, 0, np.cumsum), (topi.cumprod, 1, np.cumprod)):
+        wanted = numpys(whole, axis=axis, dtype="int64")
+        if exclusive:
+            wanted = np.roll(wanted, 1, axis=axis)
+            np.moveaxis(wanted, axis or 0, 0)[0] = start
+        check(lambda x, of=of: of(x, axis, "int64", exclusive), wanted, whole, exact=True)
+
+
+def test_running_sums_of_an_axis_that_is_not_there_are_refused() -> None:
+    with pytest.raises(ComputeError, match="axis=3"):
+        topi.cumsum(te.placeholder((2, 3), name="X"), 3)

@@ -43,7 +43,7 @@ f(a, b)
 tvm.testing.assert_allclose(b.numpy(), a.numpy() + 1)
 
 
-# A loop that steps through time, where TVM has te.scan too.
+# A loop that steps through time, as a statement.
 def running(ins, outs):
     ib = tvm.tir.ir_builder.create()
     given, sums = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])

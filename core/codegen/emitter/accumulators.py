@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pegbox.codegen.emitter.reductions import identity, reads, update
+from pegbox.codegen.emitter.reductions import identity
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, all_of, conjuncts
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.reductions.update import reads, update
 from pegbox.loops.visit import children, map_children, walk
 
 MAX_BYTES = 4096  # of partial results: what registers and the closest cache hold

@@ -78,7 +78,7 @@ def _bits(frame: Frame, name: str, dtype: str, lanes: int, operand: str) -> str:
 
 
 def _absolute(frame: Frame, dtype: str, lanes: int, operand: str) -> str:
-    if dtype == "uint8":
+    if dtypes.is_unsigned(dtype):
         return operand
     if dtype in narrow_floats.NARROW:
         return narrow_floats.absolute(frame, operand, dtype, lanes)

@@ -16,7 +16,8 @@ from pegbox.expr import dtypes
 # bool is a byte in memory (as NumPy stores it) and one bit in a register.
 _MEMORY = {
     "float64": "double", "float32": "float", "float16": "i16", "bfloat16": "i16",
-    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
+    "uint64": "i64", "uint32": "i32", "uint16": "i16", "uint8": "i8", "bool": "i8",
 }  # fmt: skip
 _REGISTER = {**_MEMORY, "bool": "i1"}
 _SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32"}

@@ -23,10 +23,6 @@ _FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "
 _UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 
 
-def is_unsigned(dtype: str) -> bool:
-    return dtype in ("uint8", "bool")
-
-
 def match_lanes(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
     """Both operands in the same number of lanes."""
     if a.lanes == b.lanes:
@@ -58,7 +54,7 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     dtype = a.dtype
     ty = register(dtype, lanes)
     if not dtypes.is_float(dtype):
-        name = f"@llvm.{'u' if is_unsigned(dtype) else 's'}{op}.{suffix(dtype, lanes)}"
+        name = f"@llvm.{'u' if dtypes.is_unsigned(dtype) else 's'}{op}.{suffix(dtype, lanes)}"
         return Value(frame.op(frame.module.call(name, ty, (ty, x), (ty, y))), dtype, lanes)
     if a.text[0] != "%":
         # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
@@ -92,13 +88,13 @@ def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:
 def _power_of_two(frame: Frame, op: str, dtype: str, ty: str, x: str, divisor: int, lanes: int) -> str:
     if op == "floormod":
         return frame.op(f"and {ty} {x}, {literal(divisor - 1, dtype, lanes)}")
-    shift = "lshr" if is_unsigned(dtype) else "ashr"
+    shift = "lshr" if dtypes.is_unsigned(dtype) else "ashr"
     return frame.op(f"{shift} {ty} {x}, {literal(divisor.bit_length() - 1, dtype, lanes)}")
 
 
 def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
     """Divide by what is neither 0 nor -1: truncate, then step down where the remainder's sign is not the divisor's."""
-    if is_unsigned(dtype):
+    if dtypes.is_unsigned(dtype):
         return frame.op(f"{'udiv' if op == 'floordiv' else 'urem'} {ty} {x}, {y}")
     i1 = register("bool", lanes)
     remainder = frame.op(f"srem {ty} {x}, {y}")
@@ -116,7 +112,7 @@ def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: 
     i1 = register("bool", lanes)
     zero, one = literal(0, dtype, lanes), literal(1, dtype, lanes)
     is_zero = frame.op(f"icmp eq {ty} {y}, {zero}")
-    if is_unsigned(dtype):
+    if dtypes.is_unsigned(dtype):
         safe = frame.op(f"select {i1} {is_zero}, {ty} {one}, {ty} {y}")
         result = _quotient(frame, op, dtype, ty, x, safe, lanes)
         return frame.op(f"select {i1} {is_zero}, {ty} {zero}, {ty} {result}")
@@ -138,7 +134,7 @@ def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if dtypes.is_float(a.dtype):
         x, y = (narrow_floats.as_float(frame, text, a.dtype, lanes) for text in (x, y))
         return Value(frame.op(f"fcmp {_FLOAT_PREDICATES[op]} {computing(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
-    table = _UNSIGNED_PREDICATES if is_unsigned(a.dtype) else SIGNED_PREDICATES
+    table = _UNSIGNED_PREDICATES if dtypes.is_unsigned(a.dtype) else SIGNED_PREDICATES
     return Value(frame.op(f"icmp {table[op]} {register(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
 
 
@@ -187,13 +183,14 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
             return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
         return _to_int(frame, text, from_ty, dtype, lanes)
     if dtypes.is_float(dtype):
-        word = "uitofp" if is_unsigned(source) else "sitofp"
+        word = "uitofp" if dtypes.is_unsigned(source) else "sitofp"
         return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
     if dtypes.BITS[dtype] == dtypes.BITS[source]:
         return Value(text, dtype, lanes)
     if dtypes.BITS[dtype] < dtypes.BITS[source]:
         return Value(frame.op(f"trunc {from_ty} {text} to {to_ty}"), dtype, lanes)
-    return Value(frame.op(f"{'zext' if is_unsigned(source) else 'sext'} {from_ty} {text} to {to_ty}"), dtype, lanes)
+    word = "zext" if dtypes.is_unsigned(source) else "sext"
+    return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
 
 
 def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
@@ -212,10 +209,30 @@ def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
 
 
 def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Value:
-    """Through 32 bits for narrow types, which is what hardware (and so NumPy) does; frozen against poison."""
-    wide = dtype if dtypes.BITS[dtype] >= 32 else "int32"
+    """Through a signed type that is wider, which is what hardware (and so NumPy) does; frozen against poison."""
+    if dtype == "uint64":
+        return _to_uint64(frame, text, from_ty, lanes)
+    wide = "int64" if dtype == "uint32" else dtype if dtypes.BITS[dtype] >= 32 else "int32"
     wide_ty = register(wide, lanes)
     number = frame.op(f"freeze {wide_ty} {frame.op(f'fptosi {from_ty} {text} to {wide_ty}')}")
     if wide != dtype:
         number = frame.op(f"trunc {wide_ty} {number} to {register(dtype, lanes)}")
     return Value(number, dtype, lanes)
+
+
+def _to_uint64(frame: Frame, text: str, from_ty: str, lanes: int) -> Value:
+    """What is too large for int64 is converted without its highest bit."""
+    ty, i1 = register("uint64", lanes), register("bool", lanes)
+    half = _splat(from_ty, "0x43E0000000000000")  # 2^63
+    is_high = frame.op(f"fcmp oge {from_ty} {text}, {half}")
+    rest = frame.op(f"select {i1} {is_high}, {from_ty} {frame.op(f'fsub {from_ty} {text}, {half}')}, {from_ty} {text}")
+    number = frame.op(f"freeze {ty} {frame.op(f'fptosi {from_ty} {rest} to {ty}')}")
+    bit = literal(-(2**63), "int64", lanes)
+    return Value(
+        frame.op(f"select {i1} {is_high}, {ty} {frame.op(f'xor {ty} {number}, {bit}')}, {ty} {number}"), "uint64", lanes
+    )
+
+
+def _splat(ty: str, number: str) -> str:
+    """A float literal in every lane of a type."""
+    return f"splat ({ty.rpartition(' ')[2].rstrip('>')} {number})" if ty.startswith("<") else number

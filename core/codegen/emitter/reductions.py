@@ -13,27 +13,9 @@ from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
 from pegbox.codegen.emitter.lltypes import constant, int_vector, register, suffix
 from pegbox.expr import dtypes
-from pegbox.expr.equal import same
-from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load
-from pegbox.expr.visit import loads
+from pegbox.expr.nodes import Const, Expr, Load
 from pegbox.loops.nodes import Store
-
-_OPS = ("add", "mul", "min", "max")
-
-
-def reads(expr: Expr, buffer: Buffer) -> bool:
-    return any(load.buffer is buffer for load in loads(expr))
-
-
-def update(stmt: Store) -> tuple[str, Load, Expr] | None:
-    """(op, old element, value) of a store `buf[i] = buf[i] op value` whose value reads nothing of the buffer."""
-    value = stmt.value
-    if not isinstance(value, Binary) or value.op not in _OPS:
-        return None
-    for old, new in ((value.a, value.b), (value.b, value.a)):
-        if isinstance(old, Load) and old.buffer is stmt.buffer and all(map(same, old.indices, stmt.indices)):
-            return None if reads(new, stmt.buffer) else (value.op, old, new)
-    return None
+from pegbox.loops.reductions.update import update
 
 
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
@@ -111,7 +93,7 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
         return Value(frame.op(frame.module.call(name, element, *arguments, flags="reassoc ")), dtype, 0)
     if dtypes.is_float(dtype):
         return _halving(frame, op, value)
-    word = op if op in ("add", "mul") else f"{'u' if numeric.is_unsigned(dtype) else 's'}{op}"
+    word = op if op in ("add", "mul") else f"{'u' if dtypes.is_unsigned(dtype) else 's'}{op}"
     name = f"@llvm.vector.reduce.{word}.{kind}"
     return Value(frame.op(frame.module.call(name, element, (ty, value.text))), dtype, 0)
 

@@ -21,6 +21,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
+from pegbox.loops.reductions.update import reads
 
 
 @dataclass
@@ -206,7 +207,7 @@ class Writer:
         where = address(frame, stmt, chunk)
         spread = pattern(where.offsets) if where.offsets is not None else None
         if where.vector is None and (spread is None or not spread.distinct):
-            value = evaluate(frame, stmt.value, chunk) if not reductions.reads(stmt.value, stmt.buffer) else None
+            value = evaluate(frame, stmt.value, chunk) if not reads(stmt.value, stmt.buffer) else None
             if value is None or value.lanes or spread is not None:
                 self._one_by_one(stmt, chunk)
             elif chunk.mask is None:
@@ -215,7 +216,7 @@ class Writer:
                 any_live = reductions.any_lane(frame, chunk.mask, chunk.width)
                 self._branch([any_live], partial(memory.store, frame, stmt.buffer, where, value, SCALAR))
             return
-        if where.vector is not None and reductions.reads(stmt.value, stmt.buffer):
+        if where.vector is not None and reads(stmt.value, stmt.buffer):
             self._one_by_one(stmt, chunk)
             return
         memory.store(frame, stmt.buffer, where, evaluate(frame, stmt.value, chunk), chunk)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import affinity_mask
 
 
 def pin(cores: Sequence[int], *, thread: int = 0) -> None:
@@ -22,7 +22,7 @@ def pin(cores: Sequence[int], *, thread: int = 0) -> None:
 @contextlib.contextmanager
 def confined(cores: Sequence[int]) -> Iterator[None]:
     """Confine the calling thread to `cores` for the body of a `with`, then restore its mask."""
-    before = usable_cores()
+    before = affinity_mask()
     pin(cores)
     try:
         yield

@@ -34,7 +34,8 @@ HEADER = Content("a header that pegbox wrote", re.compile(rb"/\* \w+, generated 
 _C_TYPES = {
     "float64": "double", "float32": "float", "float16": "uint16_t", "bfloat16": "uint16_t",
     "int64": "int64_t", "int32": "int32_t",
-    "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "uint8_t",
+    "int16": "int16_t", "int8": "int8_t",
+    "uint64": "uint64_t", "uint32": "uint32_t", "uint16": "uint16_t", "uint8": "uint8_t", "bool": "uint8_t",
 }  # fmt: skip
 
 # What an argument cannot be called: the header's own parameters, and the words of C and C++.

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -18,25 +19,48 @@ from typing import Any
 
 from pegbox.codegen.runtime import openmp
 from pegbox.codegen.runtime.affinity import confined, pin
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import affinity_mask
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """By these a user says where threads run, or with OMP_PROC_BIND=false that the system decides."""
 
 
+_LOOK_SECONDS = 0.01
+"""The time between two looks at the caller's affinity mask, each of which takes a microsecond."""
+
+
 class _Team:
     """The threads that run a caller's parallel loops; none have a core of their own unless the team takes all cores.
 
-    A smaller one has cores to move to, which it may have to share with other programs: it is left to the system.
+    A smaller one has cores to move to, which it may have to share with other programs: it is left to the system, on the
+    cores of the caller's mask.
+
+    Args:
+        size: the number of threads, the caller included.
+        moved: whether the threads may have another mask than the caller's, which then becomes theirs.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, moved: bool = False) -> None:
         self.size = size
-        self._home = _current_core()
+        self.cores = affinity_mask()
+        self._home = self._seen_on = _current_core()
+        self._looked = time.monotonic()
         self._threads: dict[int, int] = {}
-        cores = usable_cores()
-        if size == len(cores) and not any(name in os.environ for name in SETTINGS):
-            self._place([core for core in cores if core != self._home])
+        if any(name in os.environ for name in SETTINGS):
+            return
+        if size == len(self.cores):
+            others = [core for core in self.cores if core != self._home]
+            self._threads = dict(zip(others, self._place([[core] for core in others]), strict=True))
+        elif moved:
+            self._place([self.cores] * (size - 1))
+
+    def has_moved(self) -> bool:
+        """Tell whether the caller's mask has changed since, as far as that was looked at."""
+        now, here = time.monotonic(), _current_core()
+        if now - self._looked < _LOOK_SECONDS and here == self._seen_on:
+            return False
+        self._looked, self._seen_on = now, here
+        return affinity_mask() != self.cores
 
     def follow(self) -> int:
         """The caller's core; the thread that had it gets the one that the caller came from."""
@@ -55,25 +79,31 @@ class _Team:
     def release(self) -> None:
         """Leave its threads to the system: the next team may get them."""
         for thread in self._threads.values():
-            pin(usable_cores(), thread=thread)
+            pin(affinity_mask(), thread=thread)
         self._threads.clear()
 
-    def _place(self, cores: Sequence[int]) -> None:
+    def _place(self, cores: Sequence[Sequence[int]]) -> list[int]:
+        """Confine the other threads to these cores, one entry for each, and return the threads in this order."""
         number = ctypes.CFUNCTYPE(ctypes.c_int)(openmp.addresses()["omp_get_thread_num"])
+        threads = [0] * len(cores)
 
         def place(_: int | None) -> None:
             if (own := number()) > 0:
-                self._threads[cores[own - 1]] = threading.get_native_id()
-                pin(cores[own - 1 : own])
+                threads[own - 1] = threading.get_native_id()
+                pin(cores[own - 1])
 
         body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(place)
         parallel = ctypes.CFUNCTYPE(None, type(body), ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
         parallel(openmp.addresses()["GOMP_parallel"])(body, None, self.size, 0)
+        return threads
 
 
 class _Local(threading.local):
     team: _Team | None = None
     """The calling thread's latest team. The runtime keeps one for each thread, and makes it anew for another size."""
+
+    moved = False
+    """Whether the calling thread's mask has changed since the runtime's threads took it over."""
 
     stand_in: ThreadPoolExecutor | None = None
     """Has the teams of a thread that was forked: the runtime waits in it for threads that only the parent has."""
@@ -117,10 +147,12 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
 
 def _team(threads: int) -> _Team:
     team = _local.team
-    if team is None or team.size != threads:
+    moved = team is not None and team.has_moved()
+    if team is None or team.size != threads or moved:
+        _local.moved |= moved
         if team is not None:
             team.release()
-        team = _local.team = _Team(threads)
+        team = _local.team = _Team(threads, moved=_local.moved)
     return team
 
 

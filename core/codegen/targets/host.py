@@ -125,10 +125,3 @@ def describe_host() -> str:
     if emulator():
         return f"{cpu_model()} ({emulator()})"
     return f"{platform.node()} ({cpu_model()})"
-
-
-def usable_cores() -> tuple[int, ...]:
-    """The numbers of the cores the calling thread may run on, ascending (the affinity mask counts, not the machine)."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.checks import check_text, did_you_mean
 from pegbox.codegen.targets import host
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.codegen.targets.cpus import (
     PLAIN_CACHES,
     X86_CACHES,
@@ -65,7 +66,7 @@ class Target:
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         cores = options.get("-num-cores")
-        self.num_cores = min(len(host.usable_cores()), MOST_CORES) if cores is None else _count(cores, text)
+        self.num_cores = min(len(usable_cores()), MOST_CORES) if cores is None else _count(cores, text)
         self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
         if "-mcpu" in options:
             _check_cpu(self.cpu, self.triple, text)
@@ -73,7 +74,7 @@ class Target:
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
         """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
-        count = len(host.usable_cores()) if num_cores is None else num_cores
+        count = len(usable_cores()) if num_cores is None else num_cores
         return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
 
     @classmethod

@@ -28,6 +28,7 @@ def derived_regions(
     else:
         reads, writes = reads_and_writes(body, init)
         own = {region.buffer for region in writes}
+        reads = tuple(region for region in reads if region.buffer not in own)
     own_reads = [a.region for a in found if not a.stores and a.buffer in own]
     elsewhere = [region for region in own_reads if not contained(region, writes, relax.ranges)]
     # Together they may make the very box that is written.

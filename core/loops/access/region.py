@@ -68,25 +68,28 @@ def read_below(*stmts: Stmt) -> dict[Buffer, None]:
 
 
 def reads_and_writes(body: Stmt, init: Stmt | None = None) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """Regions of a block without loops inside; what a reduction reads of its own output is left out."""
+    """Regions of a block without loops inside; what it reads of the very places that it writes is left out."""
     writes: list[Region] = []
     for stmt in walk(body):
         for region in written(stmt):
             _append(writes, region)
-    own = {region.buffer for region in writes}
     reads: list[Region] = []
     for part in (body,) if init is None else (body, init):
         for stmt in walk(part):
             for region in read(stmt):
-                if region.buffer not in own:
+                if not _is_among(writes, region):
                     _append(reads, region)
     return tuple(reads), tuple(writes)
 
 
 def _append(regions: list[Region], new: Region) -> None:
-    for old in regions:
-        if old.buffer is new.buffer and all(
-            a[1] == b[1] and same(a[0], b[0]) for a, b in zip(old.box, new.box, strict=True)
-        ):
-            return
-    regions.append(new)
+    if not _is_among(regions, new):
+        regions.append(new)
+
+
+def _is_among(regions: list[Region], one: Region) -> bool:
+    return any(
+        each.buffer is one.buffer
+        and all(a[1] == b[1] and same(a[0], b[0]) for a, b in zip(each.box, one.box, strict=True))
+        for each in regions
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pegbox.loops.access.recurrence import carrying_loops
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes.compact import compact_buffers
 from pegbox.loops.passes.double_buffer import double_buffers
@@ -38,6 +39,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func, carried = roll_buffers(func, strict=not simple)
     if not simple:
         func = lower_threads(func)
+    carried = {**carrying_loops(func), **carried}
     func = compact_buffers(flatten_blocks(lower_inits(func)), grow=not simple, carried=carried)
     func = drop_guards(place_prefetches(func))
     func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)

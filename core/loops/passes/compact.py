@@ -51,7 +51,8 @@ def compact_buffers(func: Function, *, grow: bool = True, carried: Mapping[Buffe
 def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, loop: Var | None) -> _Placement:
     common = common_path([use.path for use in uses])
     if loop is not None:
-        del common[1 + next(n for n, s in enumerate(common) if isinstance(s, For) and s.var is loop) :]
+        # If another nest uses the buffer too, it stands around both anyway.
+        del common[1 + next((n for n, s in enumerate(common) if isinstance(s, For) and s.var is loop), len(common)) :]
     while len(common) > 1 and _is_vector(common):
         common.pop()
     # What threads see together must have room for all of them.

@@ -80,7 +80,8 @@ def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
     fresh = {loop.var: loop.var.copy() for loop in loops}
     mapping: dict[Var, Expr] = {old: new for old, new in fresh.items()}  # noqa: C416  (widens the value type)
     iter_vars = {it.var: it.var.copy() for it, _ in keep}
-    renamed: dict[Var, Expr] = {old: new for old, new in iter_vars.items()}  # noqa: C416
+    # An init is done where the reduction starts.
+    renamed: dict[Var, Expr] = {it.var: iter_vars.get(it.var, ZERO) for it in block.iters}
     # A condition on reduce loops may limit spatial ones as well: what counts is its value on the first visit.
     first_visit: dict[Var, Expr] = {**mapping, **dict.fromkeys(reducing, ZERO)}
     predicate = all_of([simplify(substitute(c, first_visit), {}) for c in conjuncts(realize.predicate)])

@@ -16,7 +16,7 @@ from pegbox.expr.bounds import Interval, fits, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.low_level import Stride
-from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Var
+from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
@@ -107,6 +107,9 @@ class _Partition:
                 return e.at(self.buffers.get(e.buffer, e.buffer), tuple(map(self.expr, e.indices)))
             if isinstance(e, Stride):
                 return Stride(self.buffers.get(e.buffer, e.buffer), e.dim)
+            if isinstance(e, Select):
+                known = simplify(e.cond, self.ranges)
+                return self.expr(e.a if known.value else e.b) if isinstance(known, Const) else None
             return linear(rewrite(e, in_index)).to_expr() if isinstance(e, Binary) and e.dtype == INDEX else None
 
         def in_index(e: Expr) -> Expr | None:

@@ -14,12 +14,13 @@ from pegbox.expr.bounds import linear_bounds
 from pegbox.expr.nodes import Const, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.block_region import contained, derived_regions, uncovered
+from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterKind, Region, Stmt, seq
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.expressions import Expressions
 from pegbox.loops.script.scope import Frame
-from pegbox.loops.visit import iter_ranges
+from pegbox.loops.visit import iter_ranges, walk
 
 _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
 
@@ -199,6 +200,19 @@ class Blocks(Expressions):
         self.inits[draft.name] = call
         with self.scope.frame():
             draft.init = seq(*self.suite(node.body))
+        self.check_init(draft, draft.init, call)
+
+    def check_init(self, draft: Draft, init: Stmt, call: ast.Call) -> None:
+        """An init is done once, where the reduction starts: it has no other elements."""
+        reducing = {it.var for it in draft.iters if it.is_reduce}
+        for region in (region for stmt in walk(init) for region in written(stmt)):
+            for var in (v for lo, _ in region.box for v in free_vars(lo) if v in reducing):
+                self.fail(
+                    call,
+                    f"the init of block {draft.name!r} writes {region.buffer.name} at the reduce variable {var.name}: "
+                    "it is done once, where the reduction starts, so that the other elements would have no start",
+                    f"make {var.name} spatial, T.axis.spatial, or leave it out of what is written",
+                )
 
     def finished(self, draft: Draft, body: Stmt, call: ast.Call) -> Block:
         derived = derived_regions(draft.iters, body, draft.init)

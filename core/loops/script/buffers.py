@@ -59,7 +59,10 @@ class Buffers(Expressions):
         parts.setdefault("dtype", ast.copy_location(ast.Constant(below.dtype), call))
         shown = self.described(call, parts, name)
         self.check_same_memory(call, shown, below)
-        self.scope.bind(name, below if shown.shape == below.shape else View(name, shown.shape, below))
+        view = View(name, shown.shape, below)
+        if shown in self.vectors:
+            self.vectors[view] = self.vectors[shown]
+        self.scope.bind(name, below if shown.shape == below.shape and shown not in self.vectors else view)
 
     def of_whole_memory(self, key: str, node: ast.expr, plain: Any) -> None:
         value = self.literal(node)
@@ -108,13 +111,19 @@ class Buffers(Expressions):
         shape, dtype = given.get("shape"), given.get("dtype")
         if shape is None:
             self.fail(node, "the buffer has no shape", 'write ((128, 128), "float32")')
-        kind = "float32" if dtype is None else dtype_of(self, dtype)
+        kind = "float32" if dtype is None else dtype_of(self, dtype, vectors=True)
         scope = given.get("scope")
         label = given.get("name")
         words = [("global" if scope is None else self.value(scope)), (name if label is None else self.value(label))]
         if not all(isinstance(word, str) for word in words):
             self.fail(node, "scope and name of a buffer are text")
-        return Buffer(words[1], self.shape(shape), kind, words[0])
+        extents, lanes = self.shape(shape), dtypes.lanes(kind)
+        if not lanes or not extents:
+            return Buffer(words[1], extents, kind, words[0])
+        # Of vectors: one of their elements, of which an index takes as many as a vector has.
+        buffer = Buffer(words[1], (*extents[:-1], extents[-1] * lanes), dtypes.element(kind), words[0])
+        self.vectors[buffer] = lanes
+        return buffer
 
     def shape(self, node: ast.expr) -> tuple[int, ...]:
         if isinstance(node, ast.Tuple | ast.List):

@@ -11,6 +11,7 @@ from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.low_level import ACCESS, Address, Broadcast, Reinterpret, call_extern, call_llvm
 from pegbox.expr.nodes import Call, Expr
 from pegbox.expr.operators import COMPARE
+from pegbox.loops.script.lanes import check_count, combined, half, ramp
 
 if TYPE_CHECKING:
     from pegbox.loops.script.expressions import Expressions
@@ -46,7 +47,11 @@ def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
     name = getattr(value, "name", value) if not isinstance(value, str) else value
     if not isinstance(name, str):
         e.fail(node, f"{ast.unparse(node)} is not a dtype", 'write its name, such as "float32"')
-    return str(e.guarded(node, dtypes.check_value if vectors else dtypes.check, name))
+    checked = str(e.guarded(node, dtypes.check_value if vectors else dtypes.check, name))
+    if e.lane is not None and (count := dtypes.lanes(checked)):
+        check_count(e, node, count)
+        return dtypes.element(checked)
+    return checked
 
 
 def _convert(name: str) -> Handler:
@@ -143,7 +148,37 @@ def _address(e: Expressions, node: ast.Call) -> Expr:
 
 def _broadcast(e: Expressions, node: ast.Call) -> Expr:
     value, lanes = arguments(e, node, "value", "lanes")
+    if e.lane is not None:
+        check_count(e, node, e.whole(lanes, "number of lanes"))
+        return build.as_expr(e.scalar(value))
     return Broadcast(build.as_expr(e.scalar(value)), e.whole(lanes, "number of lanes"))
+
+
+def _ramp(e: Expressions, node: ast.Call) -> Expr:
+    base, stride, lanes = arguments(e, node, "base", "stride", "lanes")
+    result: Expr = e.guarded(node, ramp, e, e.scalar(base), e.scalar(stride), e.whole(lanes, "number of lanes"), node)
+    return result
+
+
+def _half(high: bool) -> Handler:
+    def handler(e: Expressions, node: ast.Call) -> Any:
+        dtype, vector = arguments(e, node, "dtype", "vector")
+        return half(e, _vector(e, dtype), lambda: e.scalar(vector), node, high=high)
+
+    return handler
+
+
+def _combined(e: Expressions, node: ast.Call) -> Expr:
+    dtype, low, high = arguments(e, node, "dtype", "low", "high")
+    return combined(e, _vector(e, dtype), lambda: e.scalar(low), lambda: e.scalar(high), node)
+
+
+def _vector(e: Expressions, node: ast.expr) -> str:
+    """The name of a vector type."""
+    name = str(e.value(node))
+    if not dtypes.lanes(e.guarded(node, dtypes.check_value, name)):
+        e.fail(node, f"{name} is not a vector type", 'write its lanes, such as "float32x4"')
+    return name
 
 
 def _reinterpret(e: Expressions, node: ast.Call) -> Expr:
@@ -211,7 +246,11 @@ CALLS: dict[str, Handler] = {
     "infinity": _infinity,
     **{name.upper(): _plain(partial(build.compare, name), "a", "b") for name in COMPARE},
     "address": _address,
-    "Broadcast": _broadcast,
+    **dict.fromkeys(("Broadcast", "broadcast"), _broadcast),
+    **dict.fromkeys(("Ramp", "ramp"), _ramp),
+    "vectorlow": _half(False),
+    "vectorhigh": _half(True),
+    "vectorcombine": _combined,
     "reinterpret": _reinterpret,
     "call_extern": _machine(call_extern),
     "call_llvm_intrin": _machine(call_llvm),

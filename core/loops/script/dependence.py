@@ -52,7 +52,7 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
         stores = [a for n, a in enumerate(uses) if a.stores and (n < number or _loops_together(a, access, common))]
         if not stores:
             return False
-        tested = _tested(access, ranges)
+        tested = tested_ranges(access, ranges)
         for dim, extent in enumerate(access.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
             if not _holds(spans, _span(access, dim, still, tested), extent, tested):
@@ -65,8 +65,8 @@ def _loops_together(a: Access, b: Access, common: Sequence[Stmt]) -> bool:
     return any(isinstance(s, For) for s in shared[len(common) :])
 
 
-def _tested(access: Access, ranges: Ranges) -> Ranges:
-    """The ranges of the loops where the tests around an access hold: `i < 5` and `i >= 5`."""
+def tested_ranges(access: Access, ranges: Ranges) -> Ranges:
+    """The ranges of the loops where the tests around an access hold: `i < 5`, `i >= 5` and `i == 5`."""
     found = dict(ranges)
     for part in (p for s in access.tests for p in conjuncts(s.condition)):
         if isinstance(part, Compare) and isinstance(part.a, Var) and isinstance(part.b, Const) and part.a in found:
@@ -76,6 +76,8 @@ def _tested(access: Access, ranges: Ranges) -> Ranges:
                 found[part.a] = low, min(high, limit - 1)
             elif part.op == "ge":
                 found[part.a] = max(low, limit), high
+            elif part.op == "eq":
+                found[part.a] = limit, limit
     return found
 
 

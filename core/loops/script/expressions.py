@@ -18,6 +18,7 @@ from pegbox.expr.nodes import Buffer, Const, Expr, Load
 from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
 from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
+from pegbox.loops.script.lanes import Lane, check_count
 from pegbox.loops.script.scope import MISSING, Scope
 from pegbox.loops.script.source import Source
 from pegbox.loops.script.views import Data, View
@@ -54,6 +55,8 @@ class Expressions(Reader):
     def __init__(self, source: Source, scope: Scope) -> None:
         self.source = source
         self.scope = scope
+        self.lane: Lane | None = None
+        self.vectors: dict[Buffer | View, int] = {}
 
     def fail(self, node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
         raise self.source.fault(node, problem, remedy)
@@ -204,7 +207,9 @@ class Expressions(Reader):
     def load(self, node: ast.Subscript, base: Buffer | View) -> Expr:
         buffer, box = self.box(node, base)
         indices, extents = tuple(lo for lo, _ in box), tuple(n for _, n in box)
-        if not any(isinstance(part, ast.Slice) for part in parts_of(node)):
+        if math.prod(extents) == 1 and not any(isinstance(part, ast.Slice) for part in parts_of(node)):
+            return Load(buffer, indices)
+        if self.lane is not None and math.prod(extents) == 1:
             return Load(buffer, indices)
         if not is_contiguous(buffer.shape, extents):
             self.fail(
@@ -223,6 +228,11 @@ class Expressions(Reader):
                 "give one index for each dimension",
             )
         box = tuple(self.span(part, extent) for part, extent in zip(parts, base.shape, strict=True))
+        if base in self.vectors:
+            # Its last index counts vectors.
+            box = (*box[:-1], (build.mul(box[-1][0], self.vectors[base]), self.vectors[base]))
+        if self.lane is not None:
+            box = tuple((self.lane_at(node, lo, count), 1) for lo, count in box)
         if isinstance(base, Buffer):
             return base, box
         below = base.below(box, self.scope.ranges())
@@ -234,9 +244,15 @@ class Expressions(Reader):
             )
         return base.buffer, below
 
+    def lane_at(self, node: ast.AST, lo: Expr, count: int) -> Expr:
+        """The place in a run of places that the lane has which is read."""
+        return lo if count == 1 else check_count(self, node, count).at(lo)
+
     def span(self, node: ast.expr, extent: int) -> tuple[Expr, int]:
         if not isinstance(node, ast.Slice):
             return self.index(node), 1
+        if node.step is not None and self.lane is not None:
+            return self.stepped(node), 1
         if node.step is not None:
             self.fail(node.step, "slices have no step here", "name the whole run of elements")
         lo = build.ZERO if node.lower is None else self.index(node.lower)
@@ -245,6 +261,18 @@ class Expressions(Reader):
         if not count.is_const or count.const < 1:
             self.fail(node, f"the slice from {lo} to {hi} has no constant number of elements", "write it as lo:lo + n")
         return lo, count.const
+
+    def stepped(self, node: ast.Slice) -> Expr:
+        """`A[lo:hi:step]` in the lane that is read."""
+        assert node.step is not None
+        step = self.whole(node.step, "step")
+        if node.lower is None or node.upper is None or step < 1:
+            self.fail(node, "a slice with a step has both ends, and a step from 1 up")
+        lo = self.index(node.lower)
+        length = difference(self.index(node.upper), lo)
+        if not length.is_const:
+            self.fail(node, "the slice has no constant number of elements", "write it as lo:lo + n:step")
+        return check_count(self, node, -(-length.const // step)).at(lo, step)
 
     def index(self, node: ast.expr) -> Expr:
         """An expression of index type."""
@@ -291,6 +319,10 @@ class Expressions(Reader):
     def call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
         if isinstance(function, Word):
+            if dtypes.is_vector(function.name):
+                (value,) = node.args
+                check_count(self, node, dtypes.lanes(function.name))
+                return self.guarded(node, build.cast, dtypes.element(function.name), self.scalar(value))
             if function.name not in CALLS:
                 self.fail(
                     node, f"{function} is not an expression", "it stands as a statement, or as the domain of a loop"

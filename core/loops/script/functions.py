@@ -13,7 +13,8 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.dependence import early_init, loop_carried_dependence
-from pegbox.loops.script.printer import FRESH, written_params
+from pegbox.loops.script.printer import APART, FRESH, written_params
+from pegbox.loops.script.race import race
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
@@ -154,7 +155,7 @@ def _function(
     attrs = dict(reader.attrs)
     if private:
         attrs["tir.is_private"] = True
-    named, fresh = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False)
+    named, fresh, apart = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False), attrs.pop(APART, False)
     outputs = written_params(params, body) if named is None else tuple(reader.labels[label] for label in named)
     func = Function(name or node.name, params, outputs, body, tuple(reader.allocs), attrs)
     try:
@@ -169,7 +170,22 @@ def _function(
             "are done before all reduce loops",
             "write the start as a block of its own, where its values are ready",
         )
-    return func if fresh else _with_fresh_buffers(reader, node, func)
+    func = func if fresh else _with_fresh_buffers(reader, node, func)
+    return func if apart else _without_races(reader, node, func)
+
+
+def _without_races(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
+    """The program, whose loops may run as it says.
+
+    Raises:
+        ScriptError: iterations that run at once may touch the same elements.
+    """
+    found = race(func)
+    if found is None:
+        return func
+    place = reader.loops.get(found.loop.var.name, _head(node))
+    trust = f'where they certainly do not meet, say so: T.func_attr({{"{APART}": True}})'
+    raise reader.source.fault(place, found.problem, f"{found.remedy}; {trust}")
 
 
 def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
@@ -286,7 +302,7 @@ class _Function(Statements):
                 assert isinstance(node, ast.With)
                 self.root = True
                 with self.scope.frame():
-                    inside = self.top([s for s in node.body if not self.is_region(s)])
+                    inside = self.top([s for s in node.body if not self.is_heading(s)])
                 return [*inside, *self.suite(rest[1:])]
             elif self.declares(node):
                 rest.pop(0)
@@ -294,9 +310,10 @@ class _Function(Statements):
                 break
         return [s for s in self.suite(rest) if not (isinstance(s, Seq) and not s.stmts)]
 
-    def is_region(self, node: ast.stmt) -> bool:
+    def is_heading(self, node: ast.stmt) -> bool:
+        """Does it say something of a block?"""
         found = self.word_call(node.value) if isinstance(node, ast.Expr) else None
-        return found is not None and found[0] in ("reads", "writes")
+        return found is not None and found[0] in ("reads", "writes", "block_attr")
 
     def declares(self, node: ast.stmt) -> bool:
         """Read what allocates, or is a docstring: a block "root" may still come."""

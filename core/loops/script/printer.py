@@ -25,11 +25,13 @@ from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.dependence import loop_carried_dependence
 from pegbox.loops.script.names import Names, identifier
+from pegbox.loops.script.race import race
 from pegbox.loops.script.style import SCRIPT, literal
 from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
+APART = "tir.iterations_are_apart"  # no two iterations that run at once touch an element that one of them writes
 _WORDS = {
     ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unroll", ForKind.THREAD: "thread_binding",
@@ -71,6 +73,8 @@ def _function(func: Function) -> Iterator[str]:
     if loop_carried_dependence(func) is not None or thread_conflicts(func):
         # It cannot be shown of a program that is right; who reads the text need not try.
         attrs[FRESH] = True
+    if race(func) is not None:
+        attrs[APART] = True
     if attrs:
         yield f"{INDENT}T.func_attr({literal(attrs)})"
     lines = [f"{names.declare(b)} = T.alloc_buffer({_buffer(b, names)})" for b in func.allocs]

@@ -6,16 +6,19 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegbox.errors import ScriptError
 from pegbox.expr import build, dtypes
+from pegbox.expr.affine import difference
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
 from pegbox.loops.access.region import written_below
-from pegbox.loops.nodes import Alloc, Evaluate, For, If, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
 from pegbox.loops.script.blocks import Draft
 from pegbox.loops.script.buffers import Buffers
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.domains import Domains
+from pegbox.loops.script.lanes import Lane, has_lanes, reading
 from pegbox.loops.script.scope import Scope
 from pegbox.loops.script.source import Source
 from pegbox.loops.script.views import View
@@ -38,6 +41,7 @@ class Statements(Domains, Buffers):
         self.drafts: list[Draft] = []
         self.allocs: list[Buffer] = []
         self.places: dict[Buffer, ast.AST] = {}
+        self.loops: dict[str, ast.AST] = {}
 
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
         """The statements in order; a buffer declared among them lives until the end."""
@@ -134,6 +138,8 @@ class Statements(Domains, Buffers):
                 if target.id in frame.names:
                     self.fail(target, f"two loops are called {target.id}", "give each its own name")
                 var = Var(target.id)
+                if kind is not ForKind.SERIAL:
+                    self.loops[target.id] = node.iter
                 self.scope.bind_variable(target.id, var, build.add(var, build.index(first)), first, extent)
                 loops.append((var, extent))
             body = self.scoped(node.body)
@@ -219,6 +225,51 @@ class Statements(Domains, Buffers):
         return buffer, tuple(lo for lo, _ in box), tuple(count for _, count in box)
 
     def store(self, target: ast.Subscript, node: ast.expr) -> Stmt:
+        if has_lanes(target) or has_lanes(node):
+            return self.store_of_lanes(target, node)
+        try:
+            return self.plain_store(target, node)
+        except ScriptError as error:
+            # Vectors have arithmetic; of comparisons, functions and the like each lane has its own.
+            if not self.has_vectors(node):
+                raise
+            try:
+                return self.store_of_lanes(target, node)
+            except ScriptError:
+                raise error from None
+
+    def has_vectors(self, node: ast.expr) -> bool:
+        return any(isinstance(each, ast.Slice) for each in ast.walk(node)) or any(
+            isinstance(each, ast.Name)
+            and isinstance(view := self.scope.find(each.id), Buffer | View)
+            and view in self.vectors
+            for each in ast.walk(node)
+        )
+
+    def store_of_lanes(self, target: ast.Subscript, node: ast.expr) -> Stmt:
+        """A store of a vector, as a vectorized loop over its lanes."""
+        var, count = Var("lane"), self.lanes_stored(target)
+        with self.scope.frame() as frame, reading(self, Lane(var, count)):
+            frame.variables[var] = count
+            body = self.plain_store(target, node)
+        return For(var, count, body, ForKind.VECTORIZED)
+
+    def lanes_stored(self, target: ast.Subscript) -> int:
+        base = self.value(target.value)
+        if isinstance(base, Buffer | View) and base in self.vectors:
+            return self.vectors[base]
+        for part in ast.walk(target.slice):
+            if isinstance(part, ast.Slice) and part.lower is not None and part.upper is not None:
+                length = difference(self.index(part.upper), self.index(part.lower))
+                step = 1 if part.step is None else self.whole(part.step, "step")
+                if length.is_const and step > 0 and length.const > 0:
+                    return -(-length.const // step)
+            call = self.word_call(part) if isinstance(part, ast.Call) else None
+            if call is not None and call[0].lower() in ("ramp", "broadcast") and call[1].args:
+                return self.whole(call[1].args[-1], "number of lanes")
+        self.fail(target, "a vector is stored in one element", "store it in as many: C[T.Ramp(i * 8, 1, 8)] = ...")
+
+    def plain_store(self, target: ast.Subscript, node: ast.expr) -> Stmt:
         buffer, indices, extents = self.place(target)
         value = self.stored(node, self.scalar(node), buffer)
         if extents != stored_box(indices, value):

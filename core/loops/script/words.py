@@ -11,6 +11,7 @@ from typing import Any
 
 from pegbox.checks import did_you_mean
 from pegbox.errors import ScriptError
+from pegbox.expr import dtypes
 from pegbox.loops.script.calls import CALLS
 
 _STATEMENTS = (
@@ -33,7 +34,6 @@ _UNREAD = {
     "Let": "write x = value",
     "Assert": "leave it out: shapes and types are checked at the call",
     "assume": "leave it out",
-    "Ramp": "write a slice: A[i * 4:i * 4 + 4]",
     "tvm_access_ptr": 'write T.address(A[i, 0:16], "r")',
     "address_of": 'write T.address(A[i, 0:16], "r")',
     "Shuffle": "write the elements one by one",
@@ -66,6 +66,13 @@ class TypeWord(Word):
         return self
 
 
+class NumberWord(Word):
+    """A type of numbers: Python may call it in annotations, `T.Buffer((T.int64(8),))`, and gets the number."""
+
+    def __call__(self, value: Any = 0) -> Any:
+        return value
+
+
 class Words:
     """A namespace of words. Asking for another name says which one may be meant."""
 
@@ -77,6 +84,8 @@ class Words:
         try:
             return self._words[name]
         except KeyError:
+            if self._words is WORDS and dtypes.is_vector(name):
+                return Word(name)
             if self._words is WORDS and name in _UNREAD:
                 raise AttributeError(f"T.{name} is not read: {_UNREAD[name]}") from None
             raise AttributeError(unknown(f"{self._label}.{name}", name, self._words, self._label)) from None
@@ -97,6 +106,7 @@ def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
 def _words() -> dict[str, Any]:
     found: dict[str, Any] = {name: Word(name) for name in (*_STATEMENTS, *CALLS)}
     found |= {name: TypeWord(name) for name in _TYPES}
+    found |= {name: NumberWord(name) for name in dtypes.BITS}
     found["axis"] = Words("T.axis", {name: Word(f"axis.{name}") for name in _AXES})
     return found
 

@@ -201,7 +201,7 @@ def _selects(var: Var, regions: Sequence[Region], settled: Set[Var], ranges: Ran
     if any(_is_digit(var, column, settled, ranges) for column in columns):
         return True
     alike = [column[0][0] for column in columns if all(n == 1 and same(lo, column[0][0]) for lo, n in column)]
-    return var in determined([lo for lo in alike if not any(loads(lo))], settled, ranges)
+    return var in determined([lo for lo in alike if not any(True for _ in loads(lo))], settled, ranges)
 
 
 def _is_digit(var: Var, column: Sequence[tuple[Expr, int]], settled: Set[Var], ranges: Ranges) -> bool:
@@ -214,7 +214,10 @@ def _is_digit(var: Var, column: Sequence[tuple[Expr, int]], settled: Set[Var], r
     shared = {
         t: c
         for t, c in first.terms.items()
-        if t is not var and free_vars(t) <= settled and not any(loads(t)) and all(f.coefficient(t) == c for f in forms)
+        if t is not var
+        and free_vars(t) <= settled
+        and not any(True for _ in loads(t))
+        and all(f.coefficient(t) == c for f in forms)
     }
     common = Linear({var: factor, **shared}, 0)
     ends = []

@@ -21,17 +21,18 @@ from pegbox.schedule.analysis import combiner, written_buffers
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
 
-def carried_dependence(block: Block, around: Ranges | None = None) -> str | None:
+def carried_dependence(block: Block, around: Ranges | None = None, *, own_reads: bool = True) -> str | None:
     """Why the iterations of a block have to keep their order; None if they may run in any order.
 
     Args:
         around: the variables of the blocks around it, which stand still.
+        own_reads: do what it reads of its own output count? Of earlier rows they are looked at elsewhere.
     """
     ranges = {**(around or {}), **iter_ranges(block.iters)}
     return (
         _outside_regions(block)
         or _overlapping_writes(block, ranges)
-        or _own_reads(block, ranges)
+        or (_own_reads(block, ranges) if own_reads else None)
         or _inner(block, ranges)
     )
 

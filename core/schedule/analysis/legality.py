@@ -16,9 +16,11 @@ from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import Relaxation, interval, relaxation
+from pegbox.loops.access.recurrence import carried_reads
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
 from pegbox.schedule.analysis.dependence import carried_dependence
+from pegbox.schedule.analysis.recurrence import free_of_rows, read_rows
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.analysis.write_cover import live_in
 from pegbox.schedule.errors import refuse
@@ -60,8 +62,9 @@ def legality(tree: Tree) -> Legality:
     """Look at all blocks, and at all pairs of blocks that use a buffer."""
     sequential: dict[str, str] = {}
     immovable: dict[str, str] = {}
+    rows = free_of_rows(tree)
     for name, realize in tree.blocks.items():
-        why = carried_dependence(realize.block)
+        why = carried_dependence(realize.block, own_reads=name not in rows)
         if why is not None:
             sequential[name] = why
     for buffer in dict.fromkeys(b for r in tree.blocks.values() for b in written_buffers(r.block)):
@@ -88,6 +91,11 @@ class _BufferUses:
         self.rank = {name: n for n, name in enumerate(tree.blocks)}
         self.writers = tree.writers(buffer)
         self.readers = tree.readers(buffer)
+        self.rows = {
+            (c.writer.block.name, c.reader.block.name)
+            for c in carried_reads(tree.func)
+            if c.buffer is buffer and read_rows(tree, c) is not None
+        }
 
     def check(self) -> None:
         """Add the blocks to `sequential` and `immovable` that this buffer restricts."""
@@ -101,6 +109,8 @@ class _BufferUses:
 
     def _check_read(self, writer: BlockRealize, reader: BlockRealize) -> None:
         w, r = writer.block.name, reader.block.name
+        if (w, r) in self.rows:
+            return
         early = self.rank[r] < self.rank[w]
         if self._share_loops(writer, reader) and (
             early or w in self.sequential or not self._covers_reads(writer, reader)

@@ -18,6 +18,7 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
+from pegbox.schedule.analysis.recurrence import check_carrying
 from pegbox.schedule.analysis.shared_writes import common_writes
 from pegbox.schedule.analysis.threads import check_axes, check_reduction, recomputes
 from pegbox.schedule.errors import refuse
@@ -46,6 +47,7 @@ def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
                 if loop.kind is ForKind.VECTORIZED:
                     _check_scalar(loop, realize, shown)
                 _check_iterations(tree, loop, realize, outside, shown)
+            check_carrying(tree, loop, shown)
             if loop.kind is ForKind.PARALLEL:
                 _check_writes(tree, loop, shown)
 

@@ -59,12 +59,13 @@ def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
     for region in user.block.reads:
         if region.buffer is buffer:
             for dim, (lo, count) in enumerate(region.box):
-                if not _within(index_interval(lo, user, relax, count), made.intervals[dim], buffer.shape[dim]):
+                if not within(index_interval(lo, user, relax, count), made.intervals[dim], buffer.shape[dim]):
                     return False
     return True
 
 
-def _within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int) -> bool:
+def within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int) -> bool:
+    """Is what is needed of a dimension, as far as it lies in the buffer, a part of what is made?"""
     if made.covers(extent):
         return True
     if needed is None:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
-from pegbox.schedule.analysis import is_composed
+from pegbox.schedule.analysis import is_composed, written_buffers
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_block
 from pegbox.schedule.state.buffers import SCOPES as SCOPES
 from pegbox.schedule.state.buffers import (
     check_scope,
-    choose_read,
+    choose_copied,
     choose_written,
     fresh_buffer_name,
     has_gaps,
@@ -65,7 +65,7 @@ def cache_read(
             the readers need is not ready there.
     """
     tree, realize = sch.tree, sch.find_block(block)
-    source = choose_read(realize, read_buffer_index)
+    source = choose_copied(realize, read_buffer_index)
     check_scope(storage_scope)
     chosen = _readers(sch, realize.block.name, source, consumer_blocks)
     check_whole(tree, source, realize.block.name)
@@ -132,7 +132,7 @@ def cache_write(
 
 def _readers(sch: ScheduleState, own: str | None, buffer: Buffer, given: Sequence[BlockRef | str] | None) -> list[str]:
     """The chosen readers of a buffer, in program order."""
-    names = [r.block.name for r in sch.tree.readers(buffer)]
+    names = [r.block.name for r in sch.tree.readers(buffer) if buffer not in written_buffers(r.block)]
     if given is None:
         return names
     chosen = {sch.find_block(c).block.name for c in given}

@@ -7,7 +7,8 @@ from typing import cast
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
-from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place, later_writers
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.analysis.threads import shared_loops
@@ -129,13 +130,17 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     readers = [rest.blocks[r.block.name] for r in readers]
     last = last_position(rest, target, realize.block)
     check_order(tree, rest, name, target, last)
-    first = first_position(rest, target, realize.block)
+    later = later_writers(tree, realize, read_buffers(realize.block))
+    first = first_position(rest, target, realize.block, later=later)
     position = place(tree, rest, name, loop, index, first, last)
     around = (*rest.ancestors(target), target)
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # What threads share is computed for all of them.
     standing = {x.var for x in around} - shared_loops(around, scopes)
     spans = needed_spans(rest, realize.block, readers, standing)
+    # A row needs all rows before it, and everything that these were made from.
+    for var in carried_variables(realize.block):
+        spans.pop(var, None)
     after = insert(
         rest, target, nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops), position
     )
@@ -182,7 +187,12 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
                 name,
                 *others,
             )
-    readers = [r for r in tree.blocks.values() if r is not realize and any(x.buffer in buffers for x in r.block.reads)]
+    early = cells_without_place(tree, realize)
+    readers = [
+        r
+        for r in tree.blocks.values()
+        if r is not realize and r.block.name not in early and any(x.buffer in buffers for x in r.block.reads)
+    ]
     if not readers:
         remedy = "leave it where it is, or reverse_compute_at(it, loop of its producer)"
         raise refuse(tree, f"no block reads what {name} writes", remedy, name)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize, For
+from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.cache import check_whole, copy_buffer
 from pegbox.schedule.primitives.layout import Layouter, map_of
 from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_block
 from pegbox.schedule.rewrites.reindex import Copy, reindex_read, reindex_write
-from pegbox.schedule.state.buffers import check_scope, choose_read, choose_written, redirect
+from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written, redirect
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -54,12 +55,13 @@ def read_at(
             written, or what is read is not ready there.
     """
     tree, realize, target = sch.tree, sch.find_block(block), sch.find_loop(loop)
-    source = choose_read(realize, read_buffer_index)
+    source = choose_copied(realize, read_buffer_index)
     check_scope(storage_scope)
     _check_around(tree, target, realize)
     check_whole(tree, source, realize.block.name)
     copy = copy_buffer(tree, source, storage_scope)
-    readers = [r.block.name for r in tree.readers(source) if tree.is_under(r, target)]
+    users = [r for r in tree.readers(source) if tree.is_under(r, target)]
+    readers = [r.block.name for r in users if source not in written_buffers(r.block)]
     changed = redirect(tree, readers, source, copy)
     made = copy_block(copy.name, source.shape, source, copy)
     sch.update(before_readers(changed, made, source, copy, readers, at=changed.loops[target.var]))
@@ -148,7 +150,7 @@ def reindex_cache_read(
             read from memory, or that may lie outside of it; the map is not one to one on what is read.
     """
     realize = sch.find_block(block)
-    source = choose_read(realize, read_buffer_index)
+    source = choose_copied(realize, read_buffer_index)
     copy = _laid_out(sch, realize, source, storage_scope, index_map)
     sch.update(reindex_read(sch.tree, realize, source, copy))
     return BlockRef(copy.name)

@@ -22,6 +22,7 @@ from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
 from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
+from pegbox.schedule.analysis.recurrence import carried_variables
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
@@ -60,6 +61,15 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
         ScheduleError: the loops do not divide into whole tiles.
     """
     loops, realize = nest_below(tree, loop)
+    if carried_variables(realize.block):
+        raise refuse(
+            tree,
+            f"{realize.block.name} makes elements from others that it has made before, which one block around them "
+            "would hide",
+            "leave its loops outside of blocks",
+            loop.var,
+            realize.block.name,
+        )
     inside = {x.var for x in loops}
     for x in loops:
         if x.kind is ForKind.THREAD:

@@ -9,9 +9,11 @@ from pegbox.expr.affine import Linear
 from pegbox.expr.build import TRUE, ZERO, compare, conjuncts, index, logical_and
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.access.recurrence import carried_reads
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.recurrence import later_writers
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.analysis.required_region import Span
 from pegbox.schedule.errors import refuse
@@ -87,9 +89,15 @@ def place(tree: Tree, rest: Tree, name: str, loop: For, index: int, first: int, 
     )
 
 
-def first_position(tree: Tree, loop: For, block: Block) -> int:
-    """The first position among the children of the loop after everything in it that makes what the block reads."""
-    producers = [w for b in read_buffers(block) for w in tree.writers(b) if tree.is_under(w, loop)]
+def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str] = ()) -> int:
+    """The first position among the children of the loop after everything in it that makes what the block reads.
+
+    Args:
+        later: the blocks that need not come first: what is read of them they made in earlier iterations.
+    """
+    producers = [
+        w for b in read_buffers(block) for w in tree.writers(b) if w.block.name not in later and tree.is_under(w, loop)
+    ]
     kids = [tree.child_of(loop, w) for w in producers]
     return 1 + max((n for n, child in enumerate(children(loop)) if any(child is k for k in kids)), default=-1)
 
@@ -132,9 +140,11 @@ def check_order(before: Tree, after: Tree, name: str, loop: For, position: int) 
     """
     ranks = {block: n for n, block in enumerate(after.blocks)}
     place = rank(after, loop, position, ranks)
-    for buffer in read_buffers(before.blocks[name].block):
+    buffers = read_buffers(before.blocks[name].block)
+    later = later_writers(before, before.blocks[name], buffers)
+    for buffer in buffers:
         for producer in after.writers(buffer):
-            if ranks[producer.block.name] >= place:
+            if producer.block.name not in later and ranks[producer.block.name] >= place:
                 raise _not_ready(before, name, loop, buffer, producer.block.name, "runs later")
 
 
@@ -147,9 +157,13 @@ def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: 
         ScheduleError: a producer makes only a part of what is needed, as far as can be shown.
     """
     moved = after.blocks[name]
+    later = later_writers(after, moved, read_buffers(moved.block))
+    shared = {c.writer.block.name for c in carried_reads(after.func) if c.reader is moved and c.shared} if later else ()
     for buffer in read_buffers(moved.block):
         for producer in after.writers(buffer):
-            if producer.block.name not in apart_from and not covers_reads(after, producer, buffer, moved):
+            if producer.block.name in shared or producer.block.name in apart_from:
+                continue  # `check_rows` looks at reads of earlier rows, after each step
+            if producer.block.name in later or not covers_reads(after, producer, buffer, moved):
                 why = "may have made only a part of it by then"
                 raise _not_ready(before, name, loop, buffer, producer.block.name, why)
 

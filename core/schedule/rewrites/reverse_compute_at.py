@@ -10,6 +10,7 @@ from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
+from pegbox.schedule.analysis.recurrence import later_writers
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
@@ -54,7 +55,8 @@ class Move:
         self._check_consumers(rest, target, first)
         last = last_position(rest, target, self.realize.block)
         check_order(tree, rest, name, target, last)
-        first = max(first, first_position(rest, target, self.realize.block))
+        later = later_writers(tree, self.realize, read_buffers(self.realize.block))
+        first = max(first, first_position(rest, target, self.realize.block, later=later))
         position = place(tree, rest, name, loop, index, first, last)
         after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
         check_ready(tree, after, name, loop, apart_from=producers)

@@ -30,6 +30,21 @@ def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
     return _choose(read_buffers(realize.block), which, realize.block.name, "reads")
 
 
+def choose_copied(realize: BlockRealize, which: int | str) -> Buffer:
+    """A buffer of which a block is to read a copy, by number or name.
+
+    Raises:
+        ScheduleError: there is none, or the block writes the buffer too, so that no copy has what it reads.
+    """
+    buffer = choose_read(realize, which)
+    if buffer in written_buffers(realize.block):
+        raise ScheduleError(
+            f"block {realize.block.name} reads elements of {buffer.name} that it has written itself",
+            "copy another buffer, or copy what it makes with cache_write",
+        )
+    return buffer
+
+
 def choose_written(realize: BlockRealize, which: int | str) -> Buffer:
     """A buffer that a block writes, by number or name."""
     return _choose(written_buffers(realize.block), which, realize.block.name, "writes")

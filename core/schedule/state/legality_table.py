@@ -8,6 +8,7 @@ from typing import Any
 
 from pegbox.loops.nodes import Function
 from pegbox.schedule.analysis.legality import UNRESTRICTED, Legality, legality
+from pegbox.schedule.analysis.recurrence import has_rows
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.tree import Tree, blocks_below
 
@@ -18,16 +19,23 @@ class LegalityTable:
     def __init__(self, origins: Mapping[str, Function]) -> None:
         self._origins = origins
         self._known: dict[str, Legality] = {}
+        self._rows: dict[str, bool] = {}
 
     def copy(self) -> LegalityTable:
         """A table to be changed independently."""
         other = copy.copy(self)
-        other._known = dict(self._known)
+        other._known, other._rows = dict(self._known), dict(self._rows)
         return other
 
     def lift(self) -> None:
         """The functions come from a computation: all of their blocks may be reordered and moved."""
         self._known = dict.fromkeys(self._origins, UNRESTRICTED)
+
+    def rows(self, name: str) -> bool:
+        """Does a block read what it, or a later one, writes? Each step of a schedule has to keep that right."""
+        if name not in self._rows:
+            self._rows[name] = name in self._origins and has_rows(self._origins[name])
+        return self._rows[name]
 
     def _of(self, name: str) -> Legality:
         if name not in self._known:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, overload
 from pegbox.checks import check_keywords
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
+from pegbox.schedule.analysis.recurrence import check_rows
 from pegbox.schedule.errors import add_call, names_of, shown
 from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import BlockScope, common_path
@@ -56,6 +57,9 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         try:
             signature.check(args, options)
             whole = sch.tree if sch.func_name is not None and has_rolls(sch.tree) else None
+            rows = (
+                sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
+            )
             scope = _enter(sch, values, changes=True)
             # Loops are told by their place before the step: afterwards they may be gone.
             step_args = tuple(_trace_value(sch, a) for a in args)
@@ -75,6 +79,8 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
                 sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
             if whole is not None:
                 check_rolls(whole, sch.tree)
+            if rows is not None:
+                check_rows(rows, sch.tree)
         except Exception as error:
             sch.restore(before)
             _tell(error, sch, name, args, options)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
@@ -29,6 +30,8 @@ class TEScheduleBase:
             raise ScheduleError(f"create_schedule: nothing to compute in {[op.name for op in outputs]}")
         wanted = {id(op) for op in outputs}
         self.stages = [Stage(op, id(op) in wanted) for op in computed]
+        for stage in self.stages:
+            self._attach_to_rows(stage)
         self.placeholders = [op.outputs[0] for op in order if isinstance(op, PlaceholderOp)]
 
     @property
@@ -68,10 +71,11 @@ class TEScheduleBase:
                 f"give one of {', '.join(s.op.name for s in self.stages)}",
             )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
-        for stage in self.stages:
-            for tensor in stage.op.outputs:
-                if tensor.buffer in buffers:
-                    return stage
+        made = [(stage, tensor) for stage in self.stages for tensor in stage.op.outputs]
+        updates = [(stage, t) for stage in self.stages if isinstance(stage.op, ScanOp) for t in stage.op.updates]
+        for stage, tensor in (*made, *updates):
+            if tensor.buffer in buffers:
+                return stage
         name = key.name
         if any(t.buffer in buffers for t in self.placeholders):
             raise ScheduleError(
@@ -90,7 +94,14 @@ class TEScheduleBase:
         made = Stage(op, False)
         made.group = stage.group
         self.stages.insert(self.stages.index(stage), made)
+        self._attach_to_rows(made)
         return made
+
+    def _attach_to_rows(self, stage: Stage) -> None:
+        """Compute a stage that reads rows of a scan, and stands before it, in the loop over the rows."""
+        for later in self.stages[self.stages.index(stage) + 1 :]:
+            if isinstance(later.op, ScanOp) and any(tensor in later.op.outputs for tensor in stage.op.inputs):
+                stage.attach = At(later, later.op.scan_axis)
 
     def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
         """Stages that are attached to a loop of `old` that moves go along with it."""

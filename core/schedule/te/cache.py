@@ -9,6 +9,7 @@ from typing import overload
 from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce, map_body
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import all_of, cast, select
@@ -61,6 +62,10 @@ class CacheRewrites(TEScheduleBase):
         op = stage.op
         if isinstance(op, ExternOp):
             raise ScheduleError(f"{op.name} is a statement of te.extern", "copy what it makes with a te.compute")
+        if isinstance(op, ScanOp):
+            raise ScheduleError(
+                f"{op.name} is a scan, which reads its own rows", "copy what it makes with a te.compute"
+            )
         check_scope(scope)
         _check_outputs(op, given)
         if any(map(stage.is_scheduled, op.reduce_axis)):

@@ -63,9 +63,10 @@ class Groups(TEScheduleBase):
             if id(stage) not in reached:
                 needed = [t for t in stage.op.inputs if t.buffer not in borders]
                 direct = len(needed) < len(stage.op.inputs)
+                reached[id(stage)] = id(stage) in starts or direct  # cells of a scan need it, and it needs them
                 # All inputs are asked, so that every stage on the way is found.
                 below = [reaches(s) for t in needed for s in self._stage_or_input(t)]
-                reached[id(stage)] = id(stage) in starts or direct or any(below)
+                reached[id(stage)] |= any(below)
             return reached[id(stage)]
 
         for stage in ends:

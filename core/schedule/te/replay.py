@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from pegbox.compute.axis import IterVar
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Tensor, TensorBuffer
 from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
@@ -19,6 +20,7 @@ from pegbox.loops.foreign import with_code
 from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.recurrence import check_all_rows
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.state.rolls import keeps_nothing
 from pegbox.schedule.te.call import Step
@@ -70,6 +72,9 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
     for stage in reversed(schedule.stages):
         if not isinstance(stage.attach, Inline):
             loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages, step)
+    step.asked = schedule.stages[0], (), None
+    if any(isinstance(stage.op, ScanOp) for stage in schedule.stages):
+        check_all_rows(sch.tree)
     for stage in schedule.stages:
         if id(stage) in loops:
             _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)], step)
@@ -167,7 +172,7 @@ def _stage(
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     _place(sch, stage, block, placed, stages, step)
-    axes = [*stage.op.axis, *stage.op.reduce_axis]
+    axes = stage.op.loop_axes
     own = sch.get_loops(block)
     live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
     for relation in stage.relations:

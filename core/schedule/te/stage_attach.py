@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.compute.axis import IterVar
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ExternOp
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, recorded, results_of
@@ -72,6 +73,8 @@ def compute_inline(stage: StageBase) -> None:
         raise ScheduleError(f"{stage.op.name} is an output", "there is no consumer to inline it into")
     if isinstance(stage.op, ExternOp):
         raise ScheduleError(f"{stage.op.name} is a statement, which makes all elements at once", "leave it at the root")
+    if isinstance(stage.op, ScanOp):
+        raise ScheduleError(f"{stage.op.name} is a scan, which reads its own rows", "use compute_at instead")
     if stage.op.reduce is not None:
         raise ScheduleError(f"{stage.op.name} is a reduction", "use compute_at instead")
     if len(stage.op.outputs) > 1:

@@ -194,7 +194,7 @@ class StageBase:
 
     def __post_init__(self) -> None:
         if not self.leaf_iter_vars:
-            self.leaf_iter_vars = [*self.op.axis, *self.op.reduce_axis]
+            self.leaf_iter_vars = [*self.op.loop_axes]
 
     def __repr__(self) -> str:
         return f"Stage({self.op.name}: {', '.join(iv.name for iv in self.leaf_iter_vars)})"
@@ -210,7 +210,7 @@ class StageBase:
 
     def restart(self) -> None:
         """Plain loops again, one for each axis of the operation; nothing is said of any other loop."""
-        self.leaf_iter_vars = [*self.op.axis, *self.op.reduce_axis]
+        self.leaf_iter_vars = [*self.op.loop_axes]
         self.relations = []
         for said in (self.kinds, self.pragmas, self.threads):
             for loop in [loop for loop in said if loop not in self.leaf_iter_vars]:
@@ -223,7 +223,7 @@ class StageBase:
     def all_iter_vars(self) -> list[IterVar]:
         """The axes, and every loop that was ever made of them."""
         made = [iv for relation in self.relations for iv in results_of(relation)]
-        return [*self.op.axis, *self.op.reduce_axis, *made]
+        return [*self.op.loop_axes, *made]
 
     @property
     def iter_var_attrs(self) -> dict[IterVar, dict[str, Any]]:
@@ -286,6 +286,14 @@ class StageBase:
             if isinstance(relation, FuseRelation) and relation.inner is loop:
                 return self.leaf_of(relation.fused)
         return loop
+
+    def parts_of(self, axis: IterVar) -> set[IterVar]:
+        """An axis, and all loops that were made of it."""
+        found = {axis}
+        for relation in self.relations:
+            if not found.isdisjoint(parents_of(relation)):
+                found.update(results_of(relation))
+        return found
 
     def loop_names(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)

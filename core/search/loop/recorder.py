@@ -46,6 +46,21 @@ class Recorder(Callback):
         self.seed = seed
         self.run = run or new_run()
 
+    def check_host(self, host: str) -> None:
+        """Check that the file's records of the task come from machines of the kind that measures now.
+
+        Args:
+            host: the kind of a cluster's machines; empty where this machine measures.
+
+        Raises:
+            RecordError: they come from others, or the file is damaged.
+        """
+        path = self.journal.path
+        if path.exists():
+            own = [record for record in self.journal.read() if record.is_of(self.task)]
+            held = [record for record in own if record.target == str(self.task.target)]
+            check_host(held, str(path), host, remedy="write into another file")
+
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         self.append(trial.config, trial.result)
 
@@ -79,11 +94,6 @@ class Recording:
     def yardstick(self, host: str) -> Yardstick | None:
         """What the best was compared with on this host, or on this machine where it is none."""
         return latest_yardstick(self.held, host or describe_host())
-
-    def check_host(self, host: str) -> None:
-        """Raise `RecordError` where the history is from elsewhere than the cluster `host`, if one measures."""
-        if host and self.held:
-            check_host(self.held, str(self.callbacks[0].journal.path), host, remedy="go on with another file")
 
     @property
     def best_cost(self) -> float:

@@ -100,7 +100,7 @@ def sweep(
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
     with measurer(task, best=best) as opened:
-        check_host(own, str(journal.path), measuring_host(opened), remedy="sweep into another file")
+        check_host(own, str(journal.path), measuring_host(opened), remedy="sweep into another file", exact=True)
         return plan.run(opened)
 
 

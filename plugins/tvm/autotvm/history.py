@@ -9,6 +9,7 @@ from typing import Any
 
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import RecordError
+from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput
 from pegbox.plugins.tvm.autotvm.record import lines_of, record_of
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.dispatcher import Chosen, Workload
@@ -54,7 +55,8 @@ def _records_of(records: Any, names: list[str]) -> list[Record]:
     if isinstance(records, Iterable):
         found: list[Record] = []
         for each in records:
-            found += [record_of(*each)] if isinstance(each, tuple) else _records_of(each, names)
+            is_pair = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], MeasureInput)
+            found += [record_of(*each)] if is_pair else _records_of(each, names)
         return found
     raise RecordError(f"apply_history_best({records!r}): give a file of records, pairs of input and result, or a list")
 

@@ -11,10 +11,12 @@ from typing import Any
 from pegbox.errors import ArgumentError
 from pegbox.loops.nodes import For, ForKind, Function, Seq, Stmt, seq
 from pegbox.loops.visit import with_serial
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Root
 
+__getattr__ = names(__name__)
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("pegbox_tvm_passes", default=())
 
 _VECTORIZE = "tir.disable_vectorize"

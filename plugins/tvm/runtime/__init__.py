@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import convert as convert
 from pegbox.plugins.tvm.runtime import ndarray as ndarray
 from pegbox.plugins.tvm.runtime.device import Device as Device
@@ -16,3 +17,4 @@ from pegbox.plugins.tvm.runtime.module import load_module as load_module
 from pegbox.plugins.tvm.runtime.ndarray import NDArray as NDArray
 
 nd = ndarray
+__getattr__ = names(__name__)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pegbox.checks import check_int, near_names
 from pegbox.codegen.targets import host
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError
 
 _NUMBERS = {
@@ -92,4 +93,4 @@ def enabled(kind: str) -> bool:
 
 def num_threads() -> int:
     """How many cores kernels run on that were built without -num-cores."""
-    return len(host.usable_cores())
+    return len(usable_cores())

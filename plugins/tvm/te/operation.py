@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pegbox import te
+from pegbox.compute.scan_op import ScanOp as ScanOp
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.loops.nodes import Function
@@ -17,6 +18,7 @@ from pegbox.te import const as const
 from pegbox.te import extern as extern
 from pegbox.te import placeholder as placeholder
 from pegbox.te import reduce_axis as reduce_axis
+from pegbox.te import scan as scan
 from pegbox.te import size_var as size_var
 from pegbox.te import thread_axis as thread_axis
 from pegbox.te import var as var
@@ -29,18 +31,6 @@ def create_prim_func(ops: Tensor | Sequence[Tensor], index_dtype_override: str |
     if index_dtype_override not in (None, dtypes.INDEX):
         means_nothing("create_prim_func(index_dtype_override=...)", "indices are int64")
     return te.create_prim_func(ops)
-
-
-def scan(*_arguments: object, name: str = "scan", **_options: object) -> NoReturn:
-    """Refused: a tensor whose elements need each other.
-
-    Raises:
-        ComputeError: always.
-    """
-    raise ComputeError(
-        f"te.scan ({name}): stages of pegbox compute elements that do not need each other; write the loop over time "
-        "with tir.ir_builder in te.extern (docs/compute.md), or the whole program with @T.prim_func"
-    )
 
 
 def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: Function, **_options: object) -> NoReturn:

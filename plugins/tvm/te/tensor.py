@@ -1,5 +1,6 @@
 """`tvm.te.tensor`: tensors, and the operations that make them."""
 
+from pegbox.compute.scan_op import ScanOp as ScanOp
 from pegbox.compute.tensor import ComputeOp as ComputeOp
 from pegbox.compute.tensor import ExternOp as ExternOp
 from pegbox.compute.tensor import Operation as Operation

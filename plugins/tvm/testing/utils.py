@@ -49,11 +49,18 @@ def requires_gpu(test: Callable[..., Any]) -> Any:
     return pytest.mark.skip(reason="pegbox generates code for CPUs only")(test)
 
 
+requires_cuda = requires_gpu
+
+
 def parameter(*values: Any, ids: Any = None, by_dict: Any = None) -> Any:
-    """A fixture of pytest with these values."""
+    """A fixture of pytest with these values, or those of a mapping from their labels."""
     import pytest
 
-    return pytest.fixture(params=list(values), ids=ids)(lambda request: request.param)
+    def chosen(*_of_class: object, request: Any) -> Any:
+        return request.param
+
+    given = dict(by_dict) if by_dict else {}
+    return pytest.fixture(params=[*values, *given.values()], ids=[*given] if given else ids)(chosen)
 
 
 def parameters(*value_sets: tuple[Any, ...]) -> list[Any]:

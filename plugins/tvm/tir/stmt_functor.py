@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pegbox.expr import visit as of_expressions
 from pegbox.expr.nodes import Expr, Var
-from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
 from pegbox.loops.visit import children, expressions, map_children, substitute_vars
 
 _KINDS: dict[type[Stmt], str] = {
@@ -16,14 +17,17 @@ _KINDS: dict[type[Stmt], str] = {
 }  # fmt: skip
 
 
-def post_order_visit(node: Stmt | Expr, fvisit: Callable[[Any], object]) -> None:
-    """Call `fvisit` for everything in a statement or expression, parts first."""
+Node: TypeAlias = Stmt | Expr | Function | IRModule
+
+
+def post_order_visit(node: Node, fvisit: Callable[[Any], object]) -> None:
+    """Call `fvisit` for everything in a statement, an expression or a program, parts first."""
     for part in _parts(node):
         post_order_visit(part, fvisit)
     fvisit(node)
 
 
-def pre_order_visit(node: Stmt | Expr, fvisit: Callable[[Any], object]) -> None:
+def pre_order_visit(node: Node, fvisit: Callable[[Any], object]) -> None:
     """Call `fvisit` for everything, parts last; those of a node for which it says False are left out."""
     if fvisit(node) is False:
         return
@@ -57,5 +61,9 @@ def substitute(node: Stmt | Expr, vmap: Mapping[Var, Expr]) -> Stmt | Expr:
     return of_expressions.substitute(node, vmap) if isinstance(node, Expr) else substitute_vars(node, vmap)
 
 
-def _parts(node: Stmt | Expr) -> tuple[Stmt | Expr, ...]:
+def _parts(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, IRModule):
+        return tuple(node.functions.values())
+    if isinstance(node, Function):
+        return (node.body,)
     return of_expressions.children(node) if isinstance(node, Expr) else (*expressions(node), *children(node))

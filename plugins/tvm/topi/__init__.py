@@ -13,6 +13,7 @@ from pegbox.plugins.tvm.topi.broadcast import *  # noqa: F403  (names only)
 from pegbox.plugins.tvm.topi.math import *  # noqa: F403
 from pegbox.plugins.tvm.topi.product import *  # noqa: F403
 from pegbox.plugins.tvm.topi.reduction import *  # noqa: F403
+from pegbox.plugins.tvm.topi.scan import *  # noqa: F403
 from pegbox.plugins.tvm.topi.schedule import Schedules
 from pegbox.plugins.tvm.topi.transform import *  # noqa: F403
 

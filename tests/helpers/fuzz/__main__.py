@@ -10,6 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import guarded_calls
+
 from fuzz.batches import run_batches
 from fuzz.cases import LANGUAGES, Tally, draw_case
 from fuzz.driver import run, run_case
@@ -29,6 +31,7 @@ def main() -> int:
     parser.add_argument("--thorough", action="store_true", help="every check of each case, and more often all of LLVM")
     parser.add_argument("--trace", help="the steps of --seed, as a report tells them, instead of drawing them again")
     args = parser.parse_args()
+    guarded_calls.install()
     if args.seed is None:
         return _many(args)
     case = draw_case(args.seed, args.kind, args.language, thorough=args.thorough)

@@ -87,11 +87,16 @@ def is_short(lowered: Function) -> bool:
 
 
 def replays(sch: Schedule, args: Sequence[Any]) -> None:
-    """Its trace, through JSON, makes an equal program."""
+    """Its trace makes an equal program, through JSON and as the Python that it is printed as."""
     again = Trace.from_json(sch.trace.to_json()).apply(Schedule(args))
     if str(again.func) != str(sch.func) or again.trace != sch.trace:
         raise Different(f"the trace replays to\n{again.func}\ninstead of\n{sch.func}")
     _equal(again.func, sch.func, "replayed")
+    scope: dict[str, Any] = {"sch": Schedule(args)}
+    exec(str(sch.trace), scope)
+    _equal(scope["sch"].func, sch.func, f"printed as\n{sch.trace}")
+    if str(scope["sch"].trace) != str(sch.trace):
+        raise Different(f"the trace\n{sch.trace}\nis printed again as\n{scope['sch'].trace}")
 
 
 def reads_back(func: Function) -> None:

@@ -23,13 +23,9 @@ def draw(rng: random.Random) -> str:
     return rng.choices(NUMBERS, [_FREQUENT.get(name, 1) for name in NUMBERS])[0]
 
 
-def is_unsigned(dtype: str) -> bool:
-    return dtype.startswith("u")
-
-
 def lowest(dtype: str, magnitude: int) -> int:
     """The lowest number of a range up to `magnitude`: unsigned types have no negative ones."""
-    return 0 if is_unsigned(dtype) else -magnitude
+    return 0 if dtypes.is_unsigned(dtype) else -magnitude
 
 
 def exact_to(dtype: str) -> int:

@@ -16,7 +16,8 @@ Array = NDArray[Any]
 
 _C_TYPES = {
     "float64": "double", "float32": "float", "int64": "long long", "int32": "int", "int16": "short",
-    "int8": "signed char", "uint8": "unsigned char",
+    "int8": "signed char", "uint64": "unsigned long long", "uint32": "unsigned", "uint16": "unsigned short",
+    "uint8": "unsigned char",
 }  # fmt: skip
 _CODE = tir.c_source("\n".join(
     f"int running_{dtype}(const {name} *a, {name} *b, long n) {{ b[0] = a[0]; "

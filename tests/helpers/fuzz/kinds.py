@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuzz.drawing import Graph
+from fuzz.scans import scan
 from pegbox import te
 
 SIZES = (1, 2, 3, 5, 6, 7, 8, 17)
@@ -267,6 +268,7 @@ KINDS: dict[str, Build] = {
     "division": _division,
     "gather": _gather,
     "windows": _windows,
+    "scan": scan,
 }
 ANY_ORDER = {"matmul", "packed_matmul", "conv1d", "conv2d", "chain", "batched", "windows", "masked_sum"}
 """The kinds in which NaN and infinities come out the same in any order of evaluation."""

@@ -1,0 +1,122 @@
+"""`ScanOp`: a recurrence, each row of which is computed from the rows before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any
+
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor, owner, read_buffers
+from pegbox.expr.nodes import Expr, Select
+
+
+class ScanOp(ComputeOp):
+    """A computation that reads earlier rows of its own outputs, the states.
+
+    Each expression of the body is a `Select`: the first `rows` rows are those of an initial tensor, a later one is
+    computed from the rows before it. Rows are counted along the dimension `time`.
+
+    Attributes:
+        cells: the operations between the states and their updates. They read the states and run once for each row.
+        cell_axes: the axis of each cell that counts the rows.
+        updates: the updates that `te.scan` was given. Their stage is that of the scan, unless they are cells.
+    """
+
+    __slots__ = ("cell_axes", "cells", "rows", "time", "updates")
+
+    def __init__(
+        self,
+        name: str,
+        axis: tuple[IterVar, ...],
+        dtypes: Sequence[str],
+        *,
+        time: int,
+        rows: int,
+        updates: Sequence[Tensor],
+        attrs: Mapping[str, Any],
+        tag: str,
+    ) -> None:
+        super().__init__(name, axis, (), attrs, tag)
+        shape = tuple(iv.extent for iv in axis)
+        names = [name] if len(dtypes) == 1 else [f"{name}_{n}" for n in range(len(dtypes))]
+        self.outputs = tuple(
+            Tensor(self, n, label, shape, t) for n, (label, t) in enumerate(zip(names, dtypes, strict=True))
+        )
+        self.time, self.rows, self.updates = time, rows, tuple(updates)
+        self.define((), (), ())
+
+    def define(self, body: tuple[Expr, ...], cells: Sequence[ComputeOp], cell_axes: Sequence[IterVar]) -> None:
+        """Say what it computes: the expressions speak of its own outputs, which are there by now."""
+        self.body, self.cells, self.cell_axes = body, tuple(cells), tuple(cell_axes)
+        read = dict.fromkeys(owner(buffer) for buffer in read_buffers(body))
+        self._inputs = tuple(tensor for tensor in read if tensor not in self.outputs)
+
+    def over(self, axis: tuple[IterVar, ...]) -> ScanOp:
+        """A scan over other axes; `define` says what it computes."""
+        dtypes = [tensor.dtype for tensor in self.outputs]
+        return ScanOp(
+            self.name,
+            axis,
+            dtypes,
+            time=self.time,
+            rows=self.rows,
+            updates=self.updates,
+            attrs=self.attrs,
+            tag=self.tag,
+        )
+
+    def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
+        op = copy(self)
+        op.define(body, self.cells, self.cell_axes)
+        return op
+
+    def has_member(self, op: Operation) -> bool:
+        """Is an operation the scan, or one of its cells, perhaps written in another way?"""
+        mine = {tensor.buffer for each in self.members for tensor in each.outputs}
+        return any(tensor.buffer in mine for tensor in op.outputs)
+
+    def row_axis(self, op: Operation) -> IterVar | None:
+        """The axis of a cell that counts the rows; None for another operation."""
+        buffers = {tensor.buffer for tensor in op.outputs}
+        pairs = zip(self.cells, self.cell_axes, strict=True)
+        return next((axis for cell, axis in pairs if any(t.buffer in buffers for t in cell.outputs)), None)
+
+    @property
+    def scan_axis(self) -> IterVar:
+        """The axis along which rows follow each other."""
+        return self.axis[self.time]
+
+    @property
+    def spatial_axis_(self) -> tuple[IterVar, ...]:
+        """The other axes; the name is TVM's."""
+        return self.axis[: self.time] + self.axis[self.time + 1 :]
+
+    @property
+    def loop_axes(self) -> tuple[IterVar, ...]:
+        return (self.scan_axis, *self.spatial_axis_)
+
+    @property
+    def starts(self) -> tuple[Expr, ...]:
+        """The elements of the first rows, for each state."""
+        return tuple(expr.a for expr in self._cases)
+
+    @property
+    def steps(self) -> tuple[Expr, ...]:
+        """The elements of a later row, for each state."""
+        return tuple(expr.b for expr in self._cases)
+
+    @property
+    def _cases(self) -> tuple[Select, ...]:
+        assert all(isinstance(expr, Select) for expr in self.body)
+        return self.body  # type: ignore[return-value]
+
+    @property
+    def members(self) -> tuple[Operation, ...]:
+        return (*self.cells, self)
+
+    @property
+    def sources(self) -> tuple[Tensor, ...]:
+        own = {tensor.buffer for op in self.members for tensor in op.outputs}
+        read = dict.fromkeys(tensor for op in self.members for tensor in op.inputs)
+        return tuple(tensor for tensor in read if tensor.buffer not in own)

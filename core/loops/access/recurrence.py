@@ -1,0 +1,161 @@
+"""Recurrences: blocks that read elements which earlier iterations of the loops around have made.
+
+    for t in range(8):
+        for i in range(4):
+            S[t, i] = S[t - 1, i] + X[t, i]
+
+The rows of S follow each other in one dimension. A row is read after it was made as long as the loops that count the
+rows run in order, which is all that this module looks at: the other loops may have any place and order that gives each
+reader what it needs of the other dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.visit import substitute
+from pegbox.loops.access.block_region import contained
+from pegbox.loops.access.region import read
+from pegbox.loops.nodes import BlockRealize, For, Function, Region, Stmt
+from pegbox.loops.visit import blocks_below, children, iter_ranges, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The dimension in which rows follow each other, and the loops that count them, outermost first."""
+
+    dim: int
+    loops: tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRead:
+    """A read of a buffer before, or in, the block that writes it.
+
+    Attributes:
+        shared: the loops that both blocks stand in.
+        single: the variables of loops around one of them that run once.
+    """
+
+    writer: BlockRealize
+    buffer: Buffer
+    reader: BlockRealize
+    shared: tuple[For, ...]
+    single: frozenset[Var]
+
+
+def carried_reads(func: Function) -> list[CarriedRead]:
+    """The reads of buffers by blocks that run no later than a block that writes them, in program order."""
+    if not _reads_early(func.body):
+        return []
+    found: list[CarriedRead] = []
+    seen: dict[Buffer, list[tuple[BlockRealize, tuple[For, ...]]]] = {}
+    for realize, around in _blocks(func.body, ()):
+        for region in realize.block.reads:
+            seen.setdefault(region.buffer, []).append((realize, around))
+        for buffer in dict.fromkeys(region.buffer for region in realize.block.writes):
+            for reader, loops in dict(seen.get(buffer, ())).items():
+                shared = tuple(loop for loop in around if loop in loops)
+                single = frozenset(loop.var for loop in (*around, *loops) if loop.extent == 1)
+                found.append(CarriedRead(realize, buffer, reader, shared, single))
+    return found
+
+
+def _reads_early(body: Stmt) -> bool:
+    """Is there such a read? Most programs have none, and each step of a schedule asks."""
+    seen: set[Buffer] = set()
+    for realize in blocks_below(body):
+        seen.update([region.buffer for region in realize.block.reads])
+        if any(region.buffer in seen for region in realize.block.writes):
+            return True
+    return False
+
+
+def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
+    """The outer blocks in program order, and the loops around each."""
+    if isinstance(stmt, BlockRealize):
+        yield stmt, around
+        return
+    if isinstance(stmt, For):
+        around = (*around, stmt)
+    for child in children(stmt):
+        yield from _blocks(child, around)
+
+
+def rows_of(carried: CarriedRead) -> Rows | None:
+    """The rows that make a read right: all that it reads was written in earlier iterations of the loops that count.
+
+    None where that cannot be shown of the dimension of the rows. Of the other dimensions nothing is said.
+    """
+    writes = [w for w in carried.writer.block.writes if w.buffer is carried.buffer]
+    reads = list(_reads(carried))
+    if len(writes) != 1 or not reads:
+        return None
+    loops = {loop.var: loop for loop in carried.shared}
+    for dim, (lo, count) in enumerate(writes[0].box):
+        row = _bound(lo, carried.writer, carried.single)
+        if count != 1 or not row.terms.keys() <= loops.keys():
+            continue
+        firsts = [(_bound(r.box[dim][0], carried.reader, carried.single), r.box[dim][1]) for r in reads]
+        gaps = [row.minus(first.add(constant(n - 1))) for first, n in firsts]
+        counting = [loop for loop in carried.shared if loop.var in row.terms]
+        if all(gap.is_const and gap.const >= 1 for gap in gaps) and _in_order(row, counting):
+            return Rows(dim, tuple(loop.var for loop in counting))
+    return None
+
+
+def _reads(carried: CarriedRead) -> Iterator[Region]:
+    """What is read; of a block that reads its own output each single load, which its regions need not show."""
+    if carried.reader is not carried.writer:
+        yield from (r for r in carried.reader.block.reads if r.buffer is carried.buffer)
+        return
+    for stmt in walk(carried.reader.block.body):
+        if isinstance(stmt, For | BlockRealize):
+            yield from (
+                r for r in carried.reader.block.writes if r.buffer is carried.buffer
+            )  # where it reads is not known
+        else:
+            yield from (r for r in read(stmt) if r.buffer is carried.buffer)
+
+
+def _bound(index: Expr, realize: BlockRealize, single: Set[Var]) -> Linear:
+    """An index over a block's variables as a sum of loops that run more than once."""
+    values = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
+    form = linear(substitute(index, values))
+    return Linear({term: c for term, c in form.terms.items() if term not in single}, form.const)
+
+
+def _in_order(row: Linear, loops: Sequence[For]) -> bool:
+    """Do the loops visit the rows from the first on, one after the other? A single row needs no loop."""
+    inside = 0
+    for loop in reversed(loops):
+        coefficient = row.terms[loop.var]
+        if coefficient <= inside:
+            return False
+        inside += coefficient * (loop.extent - 1)
+    return row.const == 0
+
+
+def is_update(carried: CarriedRead) -> bool:
+    """Does a block go on from the very element that it writes, as reductions do?"""
+    block = carried.reader.block
+    reads = [region for region in block.reads if region.buffer is carried.buffer]
+    ranges = iter_ranges(block.iters)
+    return carried.reader is carried.writer and all(contained(region, block.writes, ranges) for region in reads)
+
+
+def carrying_loops(func: Function) -> dict[Buffer, Var]:
+    """The intermediates that are read in later iterations, and the outermost loop that may carry them there."""
+    found: dict[Buffer, Var] = {}
+    for carried in carried_reads(func):
+        if carried.buffer in func.allocs and carried.shared and not is_update(carried):
+            rows = rows_of(carried)
+            known = {
+                found.get(carried.buffer),
+                *((loop.var for loop in carried.shared) if rows is None else rows.loops),
+            }
+            found[carried.buffer] = next((x.var for x in carried.shared if x.var in known), carried.shared[0].var)
+    return found

@@ -1,0 +1,147 @@
+"""Recurrences in a program that is scheduled: what reads earlier rows must go on finding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pegbox.expr.build import conjuncts
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.access.interval import index_interval, relaxation
+from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, how_it_runs
+from pegbox.schedule.analysis.region_cover import within, written_box
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree
+
+
+def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
+    """The rows of a carried read; None where it cannot be shown that all that is read was made before."""
+    rows = rows_of(carried)
+    if rows is None:
+        return None
+    count = 1 + max((n for n, loop in enumerate(carried.shared) if loop.var in rows.loops), default=-1)
+    standing = {loop.var for loop in carried.shared[:count]}
+    made = written_box(tree, carried.writer, carried.buffer, standing)
+    known = conjuncts(carried.reader.predicate)
+    if made is None or not all(any(same(c, k) for k in known) for c in made.conditions):
+        return None
+    running = {loop.var for loop in tree.ancestors(carried.reader)} - standing
+    relax = relaxation(running, tree.ranges, carried.reader.predicate)
+    for region in carried.reader.block.reads:
+        for dim, (lo, extent) in enumerate(region.box) if region.buffer is carried.buffer else ():
+            if dim == rows.dim:
+                continue
+            box = made.intervals[dim]
+            other_rows = any(free_vars(term) & set(rows.loops) for term in box.lo.terms)
+            needed = index_interval(lo, carried.reader, relax, extent)
+            if other_rows or not within(needed, box, carried.buffer.shape[dim]):
+                return None
+    return rows
+
+
+def has_rows(func: Function) -> bool:
+    """Is there a block that reads other elements of what it, or a later block, writes?"""
+    return any(not is_update(carried) for carried in carried_reads(func))
+
+
+def check_rows(before: Tree, after: Tree) -> None:
+    """Do the reads of earlier rows find them after a step that has moved a block or its loops?
+
+    Raises:
+        ScheduleError: one may come before its row is made.
+    """
+    known = {_place(before, carried) for carried in carried_reads(before.func)}
+    together = {_names(carried) for carried in carried_reads(before.func) if carried.shared}
+    for carried in carried_reads(after.func):
+        if is_update(carried) or _place(after, carried) in known:
+            continue
+        if not carried.shared and _names(carried) not in together:
+            continue
+        if not carried.shared or read_rows(after, carried) is None:
+            writer, reader = carried.writer.block.name, carried.reader.block.name
+            raise refuse(
+                before,
+                f"{reader} reads rows of {carried.buffer.name} that {writer} makes in earlier iterations; it cannot be "
+                "shown that they would be there by then",
+                "let the loops over the rows run in order, around all loops over what a row reads of others",
+                *(mark for mark in dict.fromkeys((writer, reader)) if mark in before.blocks),
+            )
+
+
+def check_all_rows(tree: Tree) -> None:
+    """Do all reads of earlier rows stand in the loops over these rows?
+
+    Raises:
+        ScheduleError: one comes before the whole nest that makes the rows.
+    """
+    for carried in carried_reads(tree.func):
+        if not carried.shared:
+            writer, reader = carried.writer.block.name, carried.reader.block.name
+            raise refuse(
+                tree,
+                f"{reader} reads rows of {carried.buffer.name} before {writer} makes the first one",
+                f"compute {reader} in the loop over the rows, or inline it",
+                reader,
+                writer,
+            )
+
+
+def _names(carried: CarriedRead) -> tuple[str, str]:
+    return carried.writer.block.name, carried.reader.block.name
+
+
+def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
+    """The two blocks as they are bound, and the loops around them."""
+    ends = (carried.writer, carried.reader)
+    return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
+
+
+def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
+    """Raises ScheduleError: the iterations of a loop that are to run at once may make rows from rows of each other."""
+    for carried in carried_reads(tree.func):
+        if loop not in carried.shared or is_update(carried):
+            continue
+        rows = rows_of(carried)
+        if rows is None or loop.var in rows.loops:
+            writer, reader = carried.writer.block.name, carried.reader.block.name
+            raise refuse(
+                shown,
+                f"{loop.var.name} cannot be {how_it_runs(loop)}: {reader} reads elements of {carried.buffer.name} that "
+                f"{writer} makes in earlier iterations",
+                "leave the loops over the rows serial; take one over another axis, before it is fused with theirs",
+                loop.var,
+                *dict.fromkeys((writer, reader)),
+            )
+
+
+def free_of_rows(tree: Tree) -> set[str]:
+    """The blocks whose only reads of their own output are of earlier rows."""
+    own = [c for c in carried_reads(tree.func) if c.reader is c.writer and not is_update(c)]
+    good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
+    return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
+
+
+def cells_without_place(tree: Tree, realize: BlockRealize) -> set[str]:
+    """The blocks before a block that read its rows, and go into its loops once these have their place."""
+    return {c.reader.block.name for c in carried_reads(tree.func) if c.writer is realize and not c.shared}
+
+
+def carried_variables(block: Block) -> set[Var]:
+    """The variables of a block that say which other elements of its output an element is made from."""
+    found: set[Var] = set()
+    for write in block.writes:
+        for region in block.reads:
+            if region.buffer is write.buffer:
+                for (at, _), (lo, count) in zip(write.box, region.box, strict=True):
+                    if count != 1 or not same(at, lo):
+                        found |= free_vars(at)
+    return found
+
+
+def later_writers(tree: Tree, realize: BlockRealize, buffers: Iterable[Buffer]) -> set[str]:
+    """The blocks that write what a block reads only after it: it reads what they made in earlier iterations."""
+    names = list(tree.blocks)
+    rank = names.index(realize.block.name)
+    return {w.block.name for b in buffers for w in tree.writers(b) if names.index(w.block.name) >= rank}

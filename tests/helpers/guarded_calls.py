@@ -1,0 +1,48 @@
+"""Guard bands around the arrays of every kernel that a test calls: a write outside of them fails the test.
+
+It needs nothing of the tests. A call gets copies of its arrays between bands, whose values go back afterwards. What is
+timed gets the arrays as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegbox.codegen.runtime.kernel import Kernel
+from pegbox.measure.guard_band import GuardedArray
+
+
+class WrittenOutside(AssertionError):
+    """A kernel has written where it must not."""
+
+
+def install() -> None:
+    """From now on each call of a kernel is guarded."""
+    unguarded = Kernel.__call__
+
+    def call(kernel: Kernel, *arrays: Any, **named: Any) -> None:
+        if named:
+            unguarded(kernel, *arrays, **named)
+            return
+        kernel._checker.addresses(arrays)  # what is wrong is said of the arrays as they are given
+        given = {id(array): GuardedArray.copy_of(array) for array in arrays}
+        try:
+            unguarded(kernel, *(given[id(array)].array for array in arrays))
+        finally:
+            for spec, array in zip(kernel.args, arrays, strict=True):
+                if spec.is_output:
+                    np.copyto(array, given[id(array)].array)
+        _check(kernel, arrays, given)
+
+    Kernel.__call__ = call  # type: ignore[method-assign]
+
+
+def _check(kernel: Kernel, arrays: Any, given: dict[int, GuardedArray]) -> None:
+    for spec, array in zip(kernel.args, arrays, strict=True):
+        guarded = given[id(array)]
+        if overrun := guarded.overrun():
+            raise WrittenOutside(f"{kernel!r} wrote outside of {spec.name}: {overrun}")
+        if not spec.is_output and guarded.array.tobytes() != array.tobytes():
+            raise WrittenOutside(f"{kernel!r} wrote to its input {spec.name}")
