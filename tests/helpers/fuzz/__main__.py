@@ -15,7 +15,7 @@ import guarded_calls
 from fuzz.batches import run_batches
 from fuzz.cases import LANGUAGES, Tally, draw_case
 from fuzz.driver import run, run_case
-from pegbox.codegen.targets.host import usable_cores
+from pegbox.codegen.targets.cores import usable_cores
 from pegbox.schedule import Trace
 
 
