@@ -9,7 +9,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
@@ -20,7 +20,7 @@ Key = TypeVar("Key")
 """What a case is made from, its seed in most places."""
 
 SECONDS = 120.0
-"""For a case; one that fails may take as long for each of its reports."""
+"""For a case, and for all that its report tries where it fails. A tenth of a second is usual."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,15 @@ class _Child(Generic[Key]):
     pid: int
     pipe: Connection
     keys: deque[Key]
-    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    seconds: float
+    deadline: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.wind()
+
+    def wind(self) -> None:
+        """Give it time for its next case."""
+        self.deadline = time.monotonic() + self.seconds
 
     def kill(self) -> int:
         """End it, if it runs; gives its exit status."""
@@ -50,19 +58,25 @@ class _Child(Generic[Key]):
 
 
 def run_batches(
-    keys: Sequence[Key], work: Callable[[Key, Tally], None], *, jobs: int = 1, batch: int = 200
+    keys: Sequence[Key],
+    work: Callable[[Key, Tally], None],
+    *,
+    jobs: int = 1,
+    batch: int = 200,
+    seconds: float = SECONDS,
 ) -> Iterator[Outcome[Key]]:
     """Run the cases of the keys, in `jobs` processes at a time, each of which runs a batch of them.
 
     Args:
         work: runs one. It raises CaseFailed where it fails.
+        seconds: for one; a process that takes longer is ended.
     """
     waiting = deque(deque(keys[start : start + batch]) for start in range(0, len(keys), batch))
     running: list[_Child[Key]] = []
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(_start(waiting.popleft(), work))
+                running.append(_start(waiting.popleft(), work, seconds))
             soonest = min(child.deadline for child in running)
             ready = wait([child.pipe for child in running], max(0.0, soonest - time.monotonic()))
             for child in [*running]:
@@ -80,14 +94,14 @@ def run_batches(
             child.kill()
 
 
-def _start(keys: deque[Key], work: Callable[[Key, Tally], None]) -> _Child[Key]:
+def _start(keys: deque[Key], work: Callable[[Key, Tally], None], seconds: float) -> _Child[Key]:
     here, there = Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
         here.close()
         _serve(keys, work, there)
     there.close()
-    return _Child(pid, here, deque(keys))
+    return _Child(pid, here, deque(keys), seconds)
 
 
 def _serve(keys: deque[Key], work: Callable[[Key, Tally], None], pipe: Connection) -> None:
@@ -118,10 +132,10 @@ def _heard(child: _Child[Key], *, late: bool) -> Outcome[Key]:
     except (EOFError, OSError):
         status = child.kill()
         key = child.keys.popleft()
-        ended = f"took more than {SECONDS:.0f} s" if late else f"ended its process with status {status}"
+        ended = f"took more than {child.seconds:g} s" if late else f"ended its process with status {status}"
         return Outcome(key, Tally(), f"case {key} {ended}")
     child.keys.popleft()
-    child.deadline = time.monotonic() + SECONDS
+    child.wind()
     if not child.keys:
         child.kill()
     return outcome
