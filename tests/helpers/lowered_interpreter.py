@@ -326,6 +326,8 @@ def _converter(dtype: str) -> Callable[[Any], Number]:
         return float
     if dtypes.is_float(dtype):
         kind = np.dtype(dtype).type
+        if dtype == "bfloat16":  # through float32, as kernels do; ml_dtypes takes no Python integers above 2^63
+            return lambda x: float(kind(np.float32(x)))
         return lambda x: float(kind(x))
     low, high = dtypes.value_range(dtype)
 
