@@ -382,6 +382,7 @@ def variables(names: str) -> tuple[Var, ...]:
 OPERATORS.update(
     {
         "add": add, "sub": sub, "mul": mul, "div": div, "floordiv": floordiv, "floormod": floormod, "neg": neg,
+        "equal": lambda a, b: compare("eq", a, b),
         "lt": lambda a, b: compare("lt", a, b), "le": lambda a, b: compare("le", a, b),
         "gt": lambda a, b: compare("gt", a, b), "ge": lambda a, b: compare("ge", a, b),
         "eq": equal, "ne": not_equal, "cast": cast, "and": logical_and, "or": logical_or, "not": logical_not,

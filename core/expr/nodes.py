@@ -153,8 +153,8 @@ class Expr:
         return OPERATORS["ne"](self, other)
 
     def equal(self, other: object) -> Expr:
-        """`self == other`, as TVM's users write it."""
-        return OPERATORS["eq"](self, other)
+        """The condition `self == other`, as TVM's users write it; it has no truth value."""
+        return OPERATORS["equal"](self, other)
 
     def __and__(self, other: object) -> Expr:
         return OPERATORS["and"](self, other)

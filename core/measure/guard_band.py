@@ -55,5 +55,6 @@ class GuardedArray:
 def guarded_memory(array: Array) -> Array:
     """The bytes of the array of a `GuardedArray`, with both bands."""
     memory: Array = array.base
-    assert memory.dtype == np.uint8 and memory.nbytes == array.nbytes + 2 * BAND_BYTES
+    assert memory.dtype == np.uint8
+    assert memory.nbytes == array.nbytes + 2 * BAND_BYTES
     return memory

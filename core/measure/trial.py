@@ -44,7 +44,7 @@ def unguarded(seconds: float) -> AbstractContextManager[object]:
 
 @dataclass
 class Stage:
-    """The arrays that candidates run on: a copy of the inputs, and outputs reused from trial to trial, in guard bands."""
+    """The arrays that candidates run on, in guard bands: a copy of the inputs, and outputs reused in each trial."""
 
     bench: Bench
     arrays: tuple[Array, ...] = field(init=False)

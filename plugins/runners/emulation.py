@@ -128,8 +128,8 @@ class Emulation:
     ) -> tuple[list[bytes], int]:
         """The arrays after `number` timed calls (one that is not timed where it is -1), and the nanoseconds.
 
-        `places` are the bytes by which the arrays lie beyond a multiple of 64. The kernel gets each `before` bytes behind
-        its start: what is before and behind may be guard bands.
+        `places` are the bytes by which the arrays lie beyond a multiple of 64. The kernel gets each `before` bytes
+        behind its start: what is before and behind may be guard bands.
 
         Raises:
             EmulationFailed: the program crashed, or took longer than `limit` seconds.

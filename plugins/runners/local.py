@@ -160,7 +160,7 @@ class LocalRunner:
     def _called(
         self, call: Callable[[], Any], read: Callable[[Asked, Any], list[Result]], *, best: float = math.inf
     ) -> list[Result] | Failed:
-        """The results that a call of the worker gives, or its failure. A worker in which anything failed is replaced."""
+        """The results that a call of the worker gives, or its failure; a worker that failed is replaced."""
         began = time.perf_counter()
         found: list[Result] | Failed
         try:
