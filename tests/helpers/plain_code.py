@@ -9,6 +9,7 @@ process is started to compile in.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -53,8 +54,10 @@ def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
     """
     prepare(program.foreign, program.target)
     with machine.parsed(program) as module:
-        code = _machine(program.target, level).emit_object(module)
-    return program.compiled(code, 0.0)
+        repaired = runtime_llvm.without_single_lanes(module)
+        if repaired is None:
+            return program.compiled(_machine(program.target, level).emit_object(module), 0.0)
+    return unoptimized(replace(program, ll=repaired), level=level)
 
 
 @cache
