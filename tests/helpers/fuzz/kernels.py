@@ -66,8 +66,15 @@ def run_kernel(lowered: Function, target: Target, effort: Effort, arrays: Sequen
 
 
 def compile_elsewhere(lowered: Function, effort: Effort) -> None:
-    """LLVM makes an object for another architecture, which is not run."""
-    assert compiled(emit(lowered, targets.ELSEWHERE), effort).object_code
+    """LLVM makes an object for another architecture, which is not run.
+
+    Its fastest selection of instructions, which kernels are never made with, lacks copies of float16 there (LLVM 22.1).
+    """
+    assert compiled(emit(lowered, targets.ELSEWHERE), max(effort, Effort.SELECTED, key=_milliseconds)).object_code
+
+
+def _milliseconds(effort: Effort) -> int:
+    return effort.value
 
 
 def compiled(program: Program, effort: Effort) -> CompiledProgram:

@@ -59,19 +59,23 @@ def difference(got: Array, want: Array, *, exact: bool, signed_zeros: bool) -> s
     """The first elements that differ: bit by bit (but for the payloads of NaNs) or within the tolerance of the type."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
-    same = got == want
-    if dtypes.is_float(str(got.dtype)):
-        with np.errstate(invalid="ignore"):  # of NaNs that signal
-            a, b = got.astype("float64"), want.astype("float64")
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        if signed_zeros:
-            same &= np.isnan(a) | (np.signbit(a) == np.signbit(b))
-        if not exact:
-            with np.errstate(invalid="ignore", over="ignore"):
-                margin = _TOLERANCE[str(got.dtype)] * max(1.0, np.abs(b[np.isfinite(b)]).max(initial=0))
-                same |= np.abs(a - b) <= margin
+    with np.errstate(invalid="ignore", over="ignore"):  # NaNs that signal
+        same = _same(got, want, exact=exact, signed_zeros=signed_zeros)
     if np.all(same):
         return None
     where = [tuple(map(int, at)) for at in np.argwhere(~np.atleast_1d(same))]
     shown = [f"  {list(at)}: {np.atleast_1d(got)[at]!r} instead of {np.atleast_1d(want)[at]!r}" for at in where[:8]]
     return "\n".join([f"{len(where)} of {got.size} elements differ:", *shown])
+
+
+def _same(got: Array, want: Array, *, exact: bool, signed_zeros: bool) -> Array:
+    if not dtypes.is_float(str(got.dtype)):
+        return np.asarray(got == want)
+    a, b = got.astype("float64"), want.astype("float64")
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if signed_zeros:
+        same &= np.isnan(a) | (np.signbit(a) == np.signbit(b))
+    if not exact:
+        margin = _TOLERANCE[str(got.dtype)] * max(1.0, np.abs(b[np.isfinite(b)]).max(initial=0))
+        same |= np.abs(a - b) <= margin
+    return same
