@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from fuzz.drawing import Graph
 from fuzz.expressions import draw_expression_graph
-from fuzz.graphs import Graph, draw_graph
+from fuzz.graphs import draw_graph
 from fuzz.kinds import KINDS
 from hypothesis import given
 from hypothesis import strategies as st

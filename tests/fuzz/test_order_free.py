@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 
 import pytest
-from fuzz.graphs import Graph, draw_graph
+from fuzz.drawing import Graph
+from fuzz.graphs import draw_graph
 from fuzz.te_steps import FACTORS
 
 from pegbox import te

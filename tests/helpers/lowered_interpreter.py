@@ -54,7 +54,9 @@ def run(func: Function, arguments: Sequence[Array], *, poison: int = POISON_INT)
         body([{}])
     for buffer, array in zip(func.params, arguments, strict=True):
         if buffer in func.outputs:
-            array[...] = np.array(machine.memory[buffer]).astype(array.dtype).reshape(array.shape)
+            # NumPy makes floats of a list with some integers above the limit of int64 and some below.
+            kind = None if dtypes.is_float(buffer.dtype) else array.dtype
+            array[...] = np.array(machine.memory[buffer], kind).astype(array.dtype).reshape(array.shape)
 
 
 def run_on(func: Function, tensors: Sequence[Tensor], inputs: dict[Tensor, Array], **options: Any) -> list[Array]:
@@ -324,6 +326,8 @@ def _converter(dtype: str) -> Callable[[Any], Number]:
         return float
     if dtypes.is_float(dtype):
         kind = np.dtype(dtype).type
+        if dtype == "bfloat16":  # through float32, as kernels do; ml_dtypes takes no Python integers above 2^63
+            return lambda x: float(kind(np.float32(x)))
         return lambda x: float(kind(x))
     low, high = dtypes.value_range(dtype)
 
@@ -343,4 +347,9 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "floor": lambda x: float(np.floor(x)),
     "ceil": lambda x: float(np.ceil(x)),
+    "round": lambda x: float(np.rint(x)),
+    "trunc": lambda x: float(np.trunc(x)),
+    "copysign": math.copysign,
+    "erf": math.erf,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
 }

@@ -9,6 +9,7 @@ process is started to compile in.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -24,13 +25,13 @@ from pegbox.codegen.targets.target import Target
 _OPTIMIZED = 1 if SECOND else 8  # one program in so many
 
 translate_apart = runtime_llvm.translate_apart
+optimized = machine.compile_program
 always_optimized = False
 
 
 def install() -> None:
     """From now on `build` and its kin compile most programs without the optimizer, and all in this process."""
     runtime_llvm.translate_apart = _translate_here
-    optimized = machine.compile_program
 
     def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
         if always_optimized or is_drawn(program):
@@ -49,18 +50,24 @@ def is_drawn(program: Program) -> bool:
     return zlib.crc32(program.ll.encode()) % _OPTIMIZED == 0
 
 
-def unoptimized(program: Program) -> CompiledProgram:
-    """Object code of the text as it is."""
+def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
+    """Object code of the text as it is.
+
+    Args:
+        level: of the selection of instructions: 0 is LLVM's fastest, 3 that of optimized programs, four times slower.
+    """
     prepare(program.foreign, program.target)
     with machine.parsed(program) as module:
-        code = _machine(program.target).emit_object(module)
-    return program.compiled(code, 0.0)
+        repaired = runtime_llvm.without_single_lanes(module)
+        if repaired is None:
+            return program.compiled(_machine(program.target, level).emit_object(module), 0.0)
+    return unoptimized(replace(program, ll=repaired), level=level)
 
 
 @cache
-def _machine(target: Target) -> Any:
-    """As `machine.target_machine`, with LLVM's fastest selection of instructions."""
+def _machine(target: Target, level: int) -> Any:
+    """As `machine.target_machine`, but for the level."""
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=0, reloc="pic", codemodel="default"
+        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default"
     )

@@ -23,7 +23,8 @@ PROVIDED = {
 # x86 processors from the plainest on, with the newest feature that code for them uses.
 X86 = {
     "x86-64": "", "x86-64-v2": "sse4.2", "nehalem": "sse4.2", "sandybridge": "avx", "ivybridge": "f16c",
-    "haswell": "avx2", "x86-64-v3": "avx2", "znver3": "avx2", "znver4": "avx512bf16", "sapphirerapids": "avx512fp16",
+    "haswell": "avx2", "x86-64-v3": "avx2", "znver3": "avx2", "x86-64-v4": "avx512vl", "znver4": "avx512bf16",
+    "sapphirerapids": "avx512fp16",
 }  # fmt: skip
 OTHERS = {
     "aarch64": "llvm -mtriple=aarch64-unknown-linux-gnu",

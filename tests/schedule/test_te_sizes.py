@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.driver import Tally, called, draw_case
+from fuzz.cases import Tally, draw_case
+from fuzz.schedules import called
 
 import pegbox as pb
 from pegbox import te, tir

@@ -9,8 +9,9 @@ import os
 import random
 
 import pytest
+from fuzz.cases import Tally, draw_case
 from fuzz.checks import reads_back
-from fuzz.driver import Tally, draw_case, run
+from fuzz.driver import run
 from fuzz.expressions import draw_expression_graph
 from fuzz.kinds import KINDS
 from hypothesis import given, settings

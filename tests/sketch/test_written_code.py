@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.drawing import Graph
 from fuzz.expressions import draw_expression_graph
-from fuzz.graphs import Graph, draw_graph
+from fuzz.graphs import draw_graph
 from fuzz.kinds import KINDS
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -13,6 +13,7 @@ from pegbox.codegen.emitter.text import Level
 from pegbox.expr import affine
 from pegbox.expr.affine import int64
 from pegbox.expr.dtypes import wrap
+from pegbox.expr.operators import COMPARE
 from pegbox.expr.simplify import decide
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]  # (i64 register, coefficient), outer loops first
@@ -270,6 +271,9 @@ def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | 
     if spread is None or spread.offsets is None:
         text, level = term_sum(frame, index.terms)
         return Value(frame.at(level, f"icmp {predicate} i64 {text}, {-const}"), "bool", 0)
+    if not index.terms:
+        lanes = ", ".join(f"i1 {str(COMPARE[op](offset, -const)).lower()}" for offset in spread.offsets)
+        return Value(f"<{lanes}>", "bool", chunk.width)
     return Value(_compare_lanes(frame, predicate, const, index.terms, spread.offsets, spread.span), "bool", chunk.width)
 
 
@@ -285,9 +289,6 @@ def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offse
     """offsets[lane] <op> -(const + terms): clamped to just outside the offsets' range the limit fits 32 bits."""
     count = len(offsets)
     ty = f"<{count} x i32>"
-    if not terms:
-        limit = splat(frame, frame.text.entry, "i32", str(max(-1, min(span + 1, -const))), count)
-        return frame.at(frame.text.entry, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
     text, level = term_sum(frame, terms)
     negated = frame.at(level, f"sub i64 {-const}, {text}")
     upper = frame.at(level, frame.module.call("@llvm.smin.i64", "i64", ("i64", negated), ("i64", str(span + 1))))

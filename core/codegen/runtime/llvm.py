@@ -100,7 +100,7 @@ def translate(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
     """
     with parsed(text, machine) as module:
         _optimize(module, machine, passes)
-        if (repaired := _without_single_lanes(module)) is None:
+        if (repaired := without_single_lanes(module)) is None:
             return _written(module, machine, form)
     with parsed(repaired, machine) as module:
         return _written(module, machine, form)
@@ -119,7 +119,7 @@ _POINTER = re.compile(r"ptr(?: (?:align \d+|[a-z]+(?:\([^)]*\))?))* (?P<value>[%
 _BRACKETS = str.maketrans("<([{>)]}", "(((())))")
 
 
-def _without_single_lanes(module: Any) -> str | None:
+def without_single_lanes(module: Any) -> str | None:
     """Write the module with a plain store for each masked store of one known lane; None where there is none.
 
     LLVM 22.1 makes a scalar store of such a masked store for AVX-512, and where the vector was truncated it stores the

@@ -6,73 +6,84 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from lowered_interpreter import POISON_INT, run_on
 from numpy.typing import NDArray
 
-import pegbox as pb
-from fuzz.graphs import Graph
+from fuzz import values
+from fuzz.drawing import Graph
+from fuzz.kernels import Effort, junk, run_kernel
+from pegbox.codegen import Target
 from pegbox.compute.reference import evaluate
+from pegbox.compute.tensor import Tensor
 from pegbox.loops.equal import structural_equal
-from pegbox.loops.nodes import Function
-from pegbox.loops.passes import lower_function
-from pegbox.loops.verify import verify
-from pegbox.measure.guard_band import GuardedArray
+from pegbox.loops.nodes import For, Function, Stmt
+from pegbox.loops.visit import children
 from pegbox.schedule import Schedule, Trace
 from pegbox.tir.script import from_source
 
 Array = NDArray[Any]
-TARGET = "llvm -num-cores 2"
+MOST_STEPS = 6000
+"""Statements that an interpreter runs in some tens of milliseconds."""
 
 
 class Different(AssertionError):
     """The program computes something else."""
 
 
-def values(func: Function, graph: Graph, rng: random.Random) -> None:
-    """Lowered, and run by the interpreter that suspects everything.
+def interpreted(lowered: Function, graph: Graph, rng: random.Random) -> None:
+    """Run by the interpreter that suspects everything, on small integers.
 
     Raises:
         Different: other values than NumPy's; BrokenProgram: what no lowered program may do.
     """
-    lowered = lower_function(func, simple=rng.random() < 0.15)
-    verify(lowered)
-    inputs = graph.inputs()
+    inputs = graph.inputs(small=True)
     # Integers have no NaN: two kinds of poison, so that no wrong value hides.
     for poison in (POISON_INT, 0) if rng.random() < 0.25 else (POISON_INT,):
-        _same(run_on(lowered, graph.tensors, inputs, poison=poison), graph, f"lowered:\n{lowered}")
+        got = run_on(lowered, graph.tensors, inputs, poison=poison)
+        # It rounds where values are stored alone.
+        _same(got, graph, inputs, f"lowered:\n{lowered}", exact=graph.exact and not graph.ragged, signed_zeros=False)
 
 
-def machine_code(func: Function, graph: Graph) -> None:
+def machine_code(lowered: Function, graph: Graph, target: Target, effort: Effort, *, small: bool = False) -> None:
     """Compiled, and run on arrays with guard bands around them.
 
     Raises:
-        Different: other values than NumPy's, or something was written outside of the arrays.
+        Different: other values than NumPy's; Broken: something was written outside of the arrays.
     """
-    lowered = lower_function(func)
-    kernel = pb.build(lowered, target=TARGET)
-    inputs = graph.inputs()
-    banded = [GuardedArray.copy_of(inputs[t] if t in inputs else _junk(t.shape, t.dtype)) for t in graph.tensors]
-    kernel(*(b.array for b in banded))
-    for tensor, band in zip(graph.tensors, banded, strict=True):
-        if overrun := band.overrun():
-            raise Different(f"{tensor.name}: {overrun}, by\n{lowered}")
-        if tensor in inputs and not np.array_equal(band.array, inputs[tensor]):
-            raise Different(f"the input {tensor.name} was changed:\n{lowered}")
-    results = [b.array for b, t in zip(banded, graph.tensors, strict=True) if t.buffer in func.outputs]
-    _same(results, graph, f"machine code of\n{lowered}")
+    inputs = graph.inputs(small=small)
+    made = run_kernel(
+        lowered, target, effort, [inputs[t] if t in inputs else junk(t.shape, t.dtype) for t in graph.tensors]
+    )
+    results = [array for array, t in zip(made, graph.tensors, strict=True) if t in graph.outputs]
+    what = f"machine code ({target}, {effort.name}) of\n{lowered}"
+    _same(results, graph, inputs, what, exact=graph.exact, signed_zeros=graph.signed_zeros)
 
 
-def _junk(shape: tuple[int, ...], dtype: str) -> Array:
-    return np.full(shape, np.nan if dtype.startswith("float") else 77, dtype)
-
-
-def _same(results: Sequence[Array], graph: Graph, what: str) -> None:
-    wanted = evaluate(graph.outputs, graph.inputs())
+def _same(
+    results: Sequence[Array],
+    graph: Graph,
+    inputs: dict[Tensor, Array],
+    what: str,
+    *,
+    exact: bool,
+    signed_zeros: bool,
+) -> None:
+    wanted = evaluate(graph.outputs, inputs)
     for tensor, got, want in zip(graph.outputs, results, wanted, strict=True):
-        same = np.array_equal(got, want) if graph.exact else np.allclose(got, want, rtol=1e-4, atol=1e-4)
-        if not same:
-            raise Different(f"{tensor.name} is\n{got}\ninstead of\n{want}\n{what}")
+        wrong = values.difference(got, want, exact=exact, signed_zeros=signed_zeros)
+        if wrong is not None:
+            raise Different(f"{tensor.name}: {wrong}\n{what}")
+
+
+def is_short(lowered: Function) -> bool:
+    """Whether an interpreter runs the program in a moment."""
+
+    def steps(stmt: Stmt, times: int) -> int:
+        times *= stmt.extent if isinstance(stmt, For) else 1
+        below = children(stmt)
+        return sum(steps(each, times) for each in below) if below else times
+
+    return steps(lowered.body, 1) <= MOST_STEPS
 
 
 def replays(sch: Schedule, args: Sequence[Any]) -> None:

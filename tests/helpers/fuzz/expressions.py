@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuzz.graphs import Graph
+from fuzz.drawing import Graph
 from pegbox import te
 from pegbox.expr import build, dtypes
 from pegbox.expr.nodes import Const, Expr

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fuzz.dtypes import lowest
 from pegbox import te
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Const
@@ -61,7 +62,7 @@ def _leaf(rng: random.Random, dtype: str, leaves: int) -> Plan:
     if leaves and rng.random() < 0.6:
         number = rng.randrange(leaves)
         return lambda x: x[number]
-    small = rng.randint(0 if dtype == "uint8" else -3, 24)
+    small = rng.randint(lowest(dtype, 3), 24)
     value = _edge(rng, dtype) if rng.random() < 0.3 else te.const(small, dtype)
     return lambda x: value
 

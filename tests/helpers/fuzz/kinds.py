@@ -9,11 +9,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.graphs import SMALL, Graph
+from fuzz.drawing import Graph
 from fuzz.scans import scan
 from pegbox import te
 
 SIZES = (1, 2, 3, 5, 6, 7, 8, 17)
+SMALL = (1, 2, 3, 5, 7)
 
 Build = Callable[[random.Random], Graph]
 
@@ -269,3 +270,5 @@ KINDS: dict[str, Build] = {
     "windows": _windows,
     "scan": scan,
 }
+ANY_ORDER = {"matmul", "packed_matmul", "conv1d", "conv2d", "chain", "batched", "windows", "masked_sum"}
+"""The kinds in which NaN and infinities come out the same in any order of evaluation."""

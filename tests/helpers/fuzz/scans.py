@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fuzz.graphs import Graph
+from fuzz.drawing import Graph
 from pegbox import te
 
 _EXTENTS = (2, 3, 5, 6, 8)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from fuzz.inlining import block_too_large
 from fuzz.layout_steps import LAYOUT_STEPS, drop_bad_notes
 from fuzz.surface_steps import STEPS as SURFACE
 from fuzz.tensor_steps import tensorize
@@ -55,6 +56,13 @@ def _split(sch: Schedule, choose: Choose) -> None:
     sch.split(_loop(sch, choose), factors)
 
 
+def _vectors(sch: Schedule, choose: Choose) -> None:
+    """The last loop of a block in vectors, the last of which may not be full."""
+    loops = _loops(sch, choose)[-1:]
+    _, inner = sch.split(loops[choose(len(loops))], [None, 2 << choose(6)])
+    sch.vectorize(inner)
+
+
 def _fuse(sch: Schedule, choose: Choose) -> None:
     loops = _loops(sch, choose)
     start = choose(len(loops))
@@ -96,12 +104,18 @@ def _reverse_compute_at(sch: Schedule, choose: Choose) -> None:
 
 def _compute_inline(sch: Schedule, choose: Choose) -> None:
     blocks = [b.name for b in sch.get_blocks() if sch.get_consumers(b) and not sch.tree.blocks[b.name].block.init]
-    sch.compute_inline(blocks[choose(len(blocks))])
+    _inlined(sch, blocks[choose(len(blocks))], sch.compute_inline)
 
 
 def _reverse_compute_inline(sch: Schedule, choose: Choose) -> None:
     blocks = [b.name for b in sch.get_blocks() if sch.get_producers(b) and not sch.tree.blocks[b.name].block.init]
-    sch.reverse_compute_inline(blocks[choose(len(blocks))])
+    _inlined(sch, blocks[choose(len(blocks))], sch.reverse_compute_inline)
+
+
+def _inlined(sch: Schedule, block: str, inline: Callable[[str], object]) -> None:
+    if block_too_large(sch, block):
+        raise nothing()
+    inline(block)
 
 
 def _rfactor(sch: Schedule, choose: Choose) -> None:
@@ -132,7 +146,7 @@ def _blockize(sch: Schedule, choose: Choose) -> None:
 STEPS: list[Callable[[Schedule, Choose], object]] = [
     _split, _split, _fuse, _reorder, _reorder, _decompose, _compute_at, _compute_at, _compute_at, _reverse_compute_at,
     _reverse_compute_at,
-    lambda s, c: s.vectorize(_loop(s, c)),
+    lambda s, c: s.vectorize(_loop(s, c)), _vectors, _vectors,
     lambda s, c: s.parallel(_loop(s, c)),
     lambda s, c: s.unroll(_loop(s, c)),
     _prefetch,
@@ -141,7 +155,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     _rfactor, _blockize, _blockize, tensorize, tensorize,
     bind, bind, share, env_threads, store_predicate, store_predicate, store_predicate,
-    _compute_inline, lambda s, c: s.compute_inline(_block(s, c)), _reverse_compute_inline,
+    _compute_inline, lambda s, c: _inlined(s, _block(s, c), s.compute_inline), _reverse_compute_inline,
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),
     *SURFACE,

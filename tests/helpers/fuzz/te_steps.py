@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+from fuzz.inlining import too_large
 from fuzz.te_storage_steps import double_buffer, rolling_buffer, set_scope, storage_align
 from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
 from fuzz.tensor_steps import tensorize_te
@@ -21,6 +22,7 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Inline, Root, Stage
 
 FACTORS = (1, 2, 3, 4, 5, 8)
+LANES = (2, 4, 8, 16, 32, 64)
 TEStep = Callable[[TESchedule, random.Random], object]
 
 
@@ -84,6 +86,13 @@ def vectorize(s: TESchedule, rng: random.Random) -> None:
     stage.vectorize(rng.choice(stage.leaf_iter_vars[-1:]) if rng.random() < 0.8 else _loop(stage, rng))
 
 
+def vectors(s: TESchedule, rng: random.Random) -> None:
+    """The last loop in vectors, the last of which may not be full."""
+    stage = _stage(s, rng)
+    _, inner = stage.split(rng.choice(stage.leaf_iter_vars[-1:]), factor=rng.choice(LANES))
+    stage.vectorize(inner)
+
+
 def parallel(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
     stage.parallel(rng.choice(stage.leaf_iter_vars[:1]) if rng.random() < 0.8 else _loop(stage, rng))
@@ -138,7 +147,7 @@ def inline_all(s: TESchedule, rng: random.Random) -> None:
     """A chain of inlined stages."""
     for stage in s.stages:
         if not stage.is_output and stage.op.reduce is None and len(stage.op.outputs) == 1 and rng.random() < 0.7:
-            stage.compute_inline()
+            _inline(s, stage)
 
 
 def compute_at(s: TESchedule, rng: random.Random) -> None:
@@ -152,6 +161,12 @@ def compute_at(s: TESchedule, rng: random.Random) -> None:
 def compute_inline(s: TESchedule, rng: random.Random) -> None:
     stage = _some([x for x in s.stages if not x.is_output and x.op.reduce is None], rng)
     assert isinstance(stage, Stage)
+    _inline(s, stage)
+
+
+def _inline(s: TESchedule, stage: Stage) -> None:
+    if too_large(s, [stage, *(other for other in s.stages if isinstance(other.attach, Inline))]):
+        raise Nothing("the program would become too large")
     stage.compute_inline()
 
 
@@ -194,8 +209,8 @@ def create_group(s: TESchedule, rng: random.Random) -> None:
 
 REWRITES: list[TEStep] = [cache_write, cache_read, rfactor]
 TE_STEPS: list[TEStep] = [
-    split, split, split, fuse, reorder, tile, vectorize, parallel, unroll, pragma, compute_at, compute_at, compute_at,
-    compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
+    split, split, split, fuse, reorder, tile, vectorize, vectors, vectors, parallel, unroll, pragma,
+    compute_at, compute_at, compute_at, compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
     bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
     set_scope, storage_align, double_buffer, double_buffer, rolling_buffer, rolling_buffer, tensorize_te,
 ]  # fmt: skip

@@ -59,7 +59,8 @@ def _tiled(sch: Schedule, loops: Sequence[LoopRef], choose: Choose) -> tuple[lis
 
 def tensorize_te(s: TESchedule, rng: random.Random) -> None:
     """The same in TE: a tile of a stage that copies."""
-    copies = [x for x in s.stages if isinstance(x.op.body[0], Load) and x.leaf_iter_vars == list(x.op.axis)]
+    static = [x for x in s.stages if all(isinstance(axis.extent, int) for axis in x.op.axis)]
+    copies = [x for x in static if x.op.body and isinstance(x.op.body[0], Load) and x.leaf_iter_vars == list(x.op.axis)]
     stage = rng.choice([x for x in copies if list(x.op.body[0].indices) == list(x.op.axis)])  # type: ignore[attr-defined]
     parts, sizes = [], []
     for axis in stage.op.axis:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind, thread_tag
 from pegbox.schedule import LoopRef, Schedule
 
@@ -54,9 +53,16 @@ def env_threads(sch: Schedule, choose: Choose) -> None:
 
 
 def store_predicate(sch: Schedule, choose: Choose) -> None:
-    blocks = sch.get_blocks()
-    block = blocks[choose(len(blocks))]
-    tags = [thread_tag(sch.get(x)) for x in sch.get_loops(block) if sch.get(x).kind is ForKind.THREAD]
+    """Of a block in a thread loop, or of one whose loop is bound now."""
+    tags_of = {
+        block.name: [thread_tag(sch.get(x)) for x in sch.get_loops(block) if sch.get(x).kind is ForKind.THREAD]
+        for block in sch.get_blocks()
+    }
+    inside = [name for name, tags in tags_of.items() if tags]
+    block = inside[choose(len(inside))] if inside else list(tags_of)[choose(len(tags_of))]
+    tags = tags_of[block]
     if not tags:
-        raise ScheduleError("no threads")
+        loops = sch.get_loops(block)
+        tags = [TAGS[choose(3)]]
+        sch.bind(loops[choose(len(loops))], tags[0])
     sch.set_store_predicate(block, f"{tags[choose(len(tags))]} {('==', '<', '>=')[choose(3)]} {choose(3)}")
