@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from pegbox.checks import check_callable, check_list, check_path, check_text, with_checked_keywords
+from pegbox.checks import check_callable, check_list, check_path, check_seconds, check_text, with_checked_keywords
+from pegbox.codegen.program import COMPILE_SECONDS
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import GivenSizes
@@ -17,6 +18,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
+from pegbox.output import write_file
 from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
@@ -128,7 +130,12 @@ def _check_program(caller: str, what: object, args: object, name: object) -> lis
 
 
 def _build_sized(
-    schedule: TESchedule, args: list[Tensor], variables: Sequence[SizeVar], machine: Target, name: str | None
+    schedule: TESchedule,
+    args: list[Tensor],
+    variables: Sequence[SizeVar],
+    machine: Target,
+    name: str | None,
+    timeout: float,
 ) -> SizedKernel:
     """A kernel that is compiled when it is called; the schedule is as it is now, whatever is done to it later."""
     from pegbox.codegen import SizedKernel, emit
@@ -139,11 +146,17 @@ def _build_sized(
     def emit_at(sizes: Mapping[SizeVar, int], called: str) -> Program:
         return emit(lower_function(replay(*at_sizes(schedule, args, sizes), called).func), machine)
 
-    return SizedKernel(name or "main", args, variables, emit_at)
+    return SizedKernel(name or "main", args, variables, emit_at, timeout=timeout)
 
 
 @overload
-def build(what: IRModule, args: Sequence[Tensor] = (), target: str | Target | None = None) -> RuntimeModule: ...
+def build(
+    what: IRModule,
+    args: Sequence[Tensor] = (),
+    target: str | Target | None = None,
+    *,
+    timeout: float | str = COMPILE_SECONDS,
+) -> RuntimeModule: ...
 
 
 @overload
@@ -155,6 +168,7 @@ def build(
     name: str | None = None,
     config: Config | int | None = None,
     sizes: GivenSizes | None = None,
+    timeout: float | str = COMPILE_SECONDS,
 ) -> Kernel | SizedKernel: ...
 
 
@@ -167,6 +181,7 @@ def build(
     name: str | None = None,
     config: Config | int | None = None,
     sizes: GivenSizes | None = None,
+    timeout: float | str = COMPILE_SECONDS,
 ) -> Kernel | SizedKernel | RuntimeModule:
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
@@ -174,14 +189,16 @@ def build(
     `apply_history_best` put in effect. A schedule or program is built as it is, for `target` (by default that of the
     `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are those of
     `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for each set
-    of sizes that it is called with.
+    of sizes that it is called with. LLVM may take `timeout` seconds ("2m") for a kernel.
 
     Raises:
         ArgumentError: a task without a configuration, or a target for a task, which has its own.
-        InvalidConfig, ScheduleError, CompileError: the candidate cannot be built.
+        InvalidConfig, ScheduleError, CompileError: the candidate cannot be built, or not in that time.
     """
-    from pegbox.codegen import build_module, compile_program, emit, load  # LLVM is loaded when first needed
+    from pegbox.codegen import build as compiled  # LLVM is loaded when first needed
+    from pegbox.codegen import build_module, emit
 
+    seconds = check_seconds("timeout", timeout)
     if isinstance(args, str | Target):
         raise ArgumentError(
             f"build(..., {str(args)!r}): the second argument is the kernel's tensors; give the target by its name: "
@@ -192,20 +209,18 @@ def build(
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
         if args or name is not None:
             raise ArgumentError("build(task): its template names the kernel and its arguments; leave args and name out")
-        program = what.lower(_chosen(what, config))
-        return load(compile_program(program), program=program)
+        return compiled(what.lower(_chosen(what, config)), timeout=seconds)
     if config is not None:
         raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
     machine = target_of(target)
     if isinstance(what, IRModule):
         if args or name is not None:
             raise ArgumentError("build(module): its functions know their arguments and names; leave args and name out")
-        return build_module(lower(what), machine)
+        return build_module(lower(what), machine, timeout=seconds)
     args = _check_program("build", what, args, name)
     if isinstance(what, TESchedule) and sizes is None and (variables := variables_of(what)):
-        return _build_sized(what, args, variables, machine, name)
-    program = emit(lower(what, args, name, sizes=sizes), machine)
-    return load(compile_program(program), program=program)
+        return _build_sized(what, args, variables, machine, name, seconds)
+    return compiled(emit(lower(what, args, name, sizes=sizes), machine), timeout=seconds)
 
 
 def _chosen(task: Task, config: Config | int | None) -> Config:
@@ -248,7 +263,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     program = task.lower(_chosen(task, config))
     writers[out.suffix](program, out)
     if beside is not None:
-        beside.write_text(c_header(program))
+        write_file(beside, c_header(program))
 
 
 @with_checked_keywords

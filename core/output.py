@@ -1,21 +1,27 @@
-"""Files that are written: what somebody else wrote is not replaced by them.
+"""Files that are written: they replace only files of their kind, and only when they are whole.
 
-Whoever writes a kind of file says by a `Content` how one begins.
+A `Content` says how a kind of file begins.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pegbox.checks import check_path
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, PegboxError
 
 _HEAD = 1024
 """Bytes of a file that show what it is."""
+
+MAKE_ROOM = "free the disk, check the folder and its permissions, or choose another file"
+"""The remedy for a file that cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,40 @@ def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
             raise ArgumentError(
                 f"{first} and {use} are one file, {os.fspath(path)!r}: one would replace the other; name two files"
             )
+
+
+@contextlib.contextmanager
+def written_beside(path: str | os.PathLike[str], *, error: type[PegboxError] = ArgumentError) -> Iterator[Path]:
+    """Give the body another name in the same folder to write to; rename that file to `path` when it is whole.
+
+    If the body raises, a file that was at `path` is still there, and the new one is removed. `path` may be a link,
+    which stays, or a device, which is written to. Raises `error` for what the system refuses.
+    """
+    file = Path(os.path.realpath(path))
+    try:
+        if file.exists() and not file.is_file():
+            yield file
+            return
+        part = file.with_name(f".pegbox-{secrets.token_hex(8)}{file.suffix}")
+        try:
+            yield part
+            if file.exists():
+                shutil.copymode(file, part)
+            part.replace(file)
+        finally:
+            with contextlib.suppress(OSError):  # there is none after the renaming
+                part.unlink(missing_ok=True)
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise error(f"{os.fspath(path)!r} cannot be written: {why}; {MAKE_ROOM}") from problem
+
+
+def write_file(path: str | os.PathLike[str], content: str | bytes, *, error: type[PegboxError] = ArgumentError) -> None:
+    """Write a file, text as UTF-8, as `written_beside` does."""
+    # Text of files may have halves of surrogate pairs, which UTF-8 cannot hold.
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    with written_beside(path, error=error) as part:
+        part.write_bytes(data)
 
 
 def _identity(path: str | os.PathLike[str]) -> object:

@@ -8,6 +8,8 @@ from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 from pegbox.loops.foreign import ForeignCode
 
+COMPILE_SECONDS = 60.0
+"""The time that LLVM may take for a program, unless the caller allows another."""
 MOST_STRAIGHT = 2000
 """Instructions of a piece of straight code that are worth a trial."""
 
@@ -42,7 +44,7 @@ class Program:
     OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that has them (what is in
     neither, the process must have). `scalar_loops` says whether LLVM may have loops to vectorize or unroll: without, a
     program is compiled in less time (`compile_program`). `family` is the name that callers use where several programs,
-    for arrays of several shapes, share it.
+    for arrays of several shapes, share it. `written_out` names the loops that are unrolled or vectorized, for errors.
     """
 
     name: str
@@ -55,11 +57,17 @@ class Program:
     foreign: tuple[ForeignCode, ...] = ()
     scalar_loops: bool = True
     family: str = ""
+    written_out: tuple[str, ...] = ()
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
         """The program as object code, which LLVM took `seconds` for."""
         rest = self.workspace_bytes, self.num_threads, self.target, seconds, self.externs, self.foreign
         return CompiledProgram(self.name, self.args, object_code, *rest)
+
+    @property
+    def instructions(self) -> int:
+        """About the number of instructions: the lines of the text."""
+        return self.ll.count("\n")
 
     @property
     def longest_block(self) -> int:

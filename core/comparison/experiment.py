@@ -30,7 +30,7 @@ from pegbox.comparison.report import Comparison
 from pegbox.comparison.run_job import Notice
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.testbed import Testbed, open_testbed
-from pegbox.errors import ComparisonError
+from pegbox.errors import ComparisonError, PegboxError
 from pegbox.output import check_output
 from pegbox.search.loop.outcome import validated
 from pegbox.search.problem import MeasurerFactory
@@ -136,8 +136,10 @@ class _Experiment:
                     self._one_by_one(task)
             else:
                 self._side_by_side(pool)
+            return self._saved(self._report(""))
         except KeyboardInterrupt as error:
-            raise ComparisonInterrupted(*self._cut_short("interrupted")) from error
+            message, _, report = self._cut_short("interrupted")
+            raise ComparisonInterrupted(message, report) from error
         except _Broken as broken:
             told = f"{self.contest.name(broken.entry)}: {reason_of(broken.error)}"
             raise self._error(told) from broken.error
@@ -146,7 +148,6 @@ class _Experiment:
         finally:
             if pool is not None:
                 pool.close()
-        return self._saved(self._report(""))
 
     def _one_by_one(self, task: int) -> None:
         try:
@@ -206,19 +207,26 @@ class _Experiment:
                 self.runs[place] = replace(self.runs[place], final_cost=costs[config])
 
     def _error(self, told: str) -> ComparisonError:
-        message, report = self._cut_short(told)
-        kept = f", and kept in {os.fspath(self.save)}" if self.save else ""
+        message, kept, report = self._cut_short(told)
         return ComparisonError(message, report, reason=f"{told}; {self._count()} are finished{kept}")
 
     def _count(self) -> str:
         return f"{len(self.runs)} of {self.planned} runs"
 
-    def _cut_short(self, told: str) -> tuple[str, Comparison]:
-        """The message, and the report of what is finished; `told` begins with the run that broke."""
+    def _cut_short(self, told: str) -> tuple[str, str, Comparison]:
+        """Return the message, the place of the report if it is in a file, and the report of the finished runs.
+
+        `told` begins with the run that broke. It may be the file that broke: the report is only in memory then.
+        """
         count = self._count()
-        report = self._saved(self._report(f"{count} are finished: {told}"))
-        kept = f" and in {os.fspath(self.save)}" if self.save else ""
-        return f"{told}; the report of the {count} that were finished is in error.result{kept}", report
+        report = self._report(f"{count} are finished: {told}")
+        kept = place = ""
+        if self.save:
+            with suppress(PegboxError):
+                self._saved(report)
+                place = f" and in {os.fspath(self.save)}"
+                kept = f", and kept in {os.fspath(self.save)}"
+        return f"{told}; the report of the {count} that were finished is in error.result{place}", kept, report
 
     def _report(self, note: str) -> Comparison:
         hosts = {run.task: run.host for run in self.runs if run.host}

@@ -6,15 +6,16 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_path
-from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.report_fields import runs_of, setup_of
+from pegbox.comparison.runs import Run, Setup
 from pegbox.errors import RecordError
-from pegbox.output import Content, check_output
-from pegbox.search.models.report import ModelReport
+from pegbox.output import Content, check_output, write_file
+from pegbox.records.document import read_document
+from pegbox.records.fields import field
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
@@ -42,57 +43,35 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
 
 
 def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write beside the file first: one that is there is never left half overwritten."""
+    """Write the file that `read_report` reads; replace an older report of that name at once, or not at all."""
     out = check_path("path", path)
     check_output(out, REPORT)
-    beside = out.with_name(f"{out.name}.part")
-    beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(beside, out)
+    write_file(out, json.dumps(report_to_json(report), allow_nan=False) + "\n")
 
 
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
-    """The setup and the runs of a file. Raises `RecordError`."""
+    """The setup and the runs of a file, checked field by field. Raises `RecordError`."""
     file = check_path("report", path, error=RecordError)
     try:
-        form = json.loads(file.read_text(encoding="utf-8"))
+        form = read_document(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise RecordError(
             f"the report {str(file)!r} cannot be read: {error.strerror}; name a file that report.save(path) wrote"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecordError) as error:
         raise RecordError(f"{path} is not JSON: {error}") from None
     if not isinstance(form, dict) or form.get("kind") != KIND:
         raise RecordError(f"{path} is not a report of a comparison; those are written by report.save(path)")
-    if form.get("version", 0) > VERSION:
-        raise RecordError(f"{path} has version {form['version']}, newer than this pegbox reads ({VERSION}): update it")
     try:
-        return _setup(form["setup"]), tuple(_run(run) for run in form["runs"])
+        version = field(form, "version", int)
+        if version > VERSION:
+            raise RecordError(f"{path} has version {version}, newer than this pegbox reads ({VERSION}): update it")
+        setup = setup_of(field(form, "setup", dict))
+        return setup, runs_of(field(form, "runs", list), setup)
     except KeyError as error:
         raise RecordError(f"{path}: the field {error} is missing") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except ValueError as error:
         raise RecordError(f"{path}: a field has the wrong form: {error}") from None
-
-
-def _setup(form: Mapping[str, Any]) -> Setup:
-    tasks = tuple(TaskInfo(**task) for task in form["tasks"])
-    lists = {"tasks": tasks, "tuners": tuple(form["tuners"]), "seeds": tuple(form["seeds"])}
-    return Setup(**{**form, **lists})
-
-
-def _run(form: Mapping[str, Any]) -> Run:
-    model = form["model"]
-    return Run(
-        **{
-            **form,
-            "curve": tuple(map(_cost, form["curve"])),
-            "final_cost": _cost(form["final_cost"]),
-            "model": None if model is None else ModelReport(**model),
-        }
-    )
-
-
-def _cost(value: float | None) -> float:
-    return math.inf if value is None else float(value)
 
 
 def _finite(value: Any) -> Any:

@@ -19,7 +19,7 @@ from pegbox.comparison.summary import Summary, summarize
 from pegbox.comparison.table import report_text
 from pegbox.comparison.verdicts import Question, Verdict, judge, questions
 from pegbox.errors import ArgumentError
-from pegbox.output import check_output
+from pegbox.output import check_output, write_file
 from pegbox.report.page import PAGE
 
 
@@ -132,9 +132,7 @@ class Comparison:
         Without matplotlib, which draws the curves, the file says how to get them in their place.
         """
         check_output(check_path("path", path), PAGE)
-        text = page(self)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_file(path, page(self))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, infinities as null: the setup, every run, and the summaries and verdicts on them."""

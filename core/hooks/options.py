@@ -92,7 +92,11 @@ def _hint_of(default: object) -> Any:
 
 
 def _hint_name(hint: Any) -> str:
-    if typing.get_origin(hint) is not None or isinstance(hint, types.UnionType):
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):  # Python 3.10 makes one of the other
+        return " | ".join(map(_hint_name, typing.get_args(hint)))
+    if hint is types.NoneType:
+        return "None"
+    if typing.get_origin(hint) is not None:
         return str(hint).replace("typing.", "")
     return "any" if hint is Any else str(getattr(hint, "__name__", hint))
 

@@ -8,19 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.builder import GIVEN_UP, Builder
 from pegbox.measure.runner import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.builder import Builder
+    from pegbox.measure.result import Failed
     from pegbox.measure.runner import BuildingRunner
 
 _LOOK_SECONDS = 0.2
 """How often those who wait look again whether the cluster has room: machines come and go."""
-
-GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")
-"""The result of a build that was interrupted."""
 
 
 class Site(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import signal
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -13,17 +12,22 @@ from pegbox.measure.channel import BrokenReply
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import MOST_BUILD, read_build
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.runner import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
 
 _JOBS = "pegbox.measure.build_job"
 
+GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")
+"""The result of a build that was interrupted."""
+
 
 class Builder:
     """A pool of builder processes. `build` blocks and may be called from `size` threads at a time.
 
-    A builder that dies or overruns `timeout` seconds costs its program, not the pool: it is replaced at once.
+    A builder that dies or overruns `timeout` seconds is replaced at once. A program whose builder was killed is
+    compiled once more.
 
     Args:
         workers: how many run on `cores`.
@@ -44,6 +48,8 @@ class Builder:
         self._changed = threading.Condition()
         self._working: set[Worker] = set()
         self._closed = False
+        self._turn = 0
+        """The number of interruptions: what began before the last one is given up."""
         self._silences = 0
         self._places = [tuple(cores)] * workers + ([tuple(shared)] if shared else [])
         self._guest = workers if shared else None
@@ -57,22 +63,27 @@ class Builder:
     def build(self, program: Program) -> CompiledProgram | Failed:
         """Compile one program; whatever goes wrong with it is a `Failed` of the kind COMPILE_ERROR or TIMEOUT.
 
-        Where LLVM ends its process, scalar loops stay scalar, as in `compile_program`. Raises `MeasureError` when
-        builder processes cannot be started at all.
+        Where LLVM ends its process, scalar loops stay scalar at the second attempt, as in `compile_program`. After a
+        kill from outside the second attempt is like the first. Raises `MeasureError` when builder processes cannot be
+        started at all.
         """
+        turn = self._turn
         try:
-            return self._build(program)
-        except WorkerDied as error:
-            if error.signal == signal.SIGKILL or not program.scalar_loops:  # killed here, or for its memory
-                return _dead(error)
-        try:
-            return self._build(dataclasses.replace(program, scalar_loops=False))
+            try:
+                return self._build(program, turn)
+            except WorkerDied as error:
+                if error.by_itself and not program.scalar_loops:
+                    return _dead(error)
+                again = dataclasses.replace(program, scalar_loops=program.scalar_loops and not error.by_itself)
+            return self._build(again, turn)
         except WorkerDied as error:
             return _dead(error)
+        except GivenUp:
+            return GIVEN_UP
 
-    def _build(self, program: Program) -> CompiledProgram | Failed:
-        """Compile in the next free builder. Raises `WorkerDied` if it ends."""
-        place, worker = self._take()
+    def _build(self, program: Program, turn: int) -> CompiledProgram | Failed:
+        """Compile in the next free builder. Raises `WorkerDied` if it ends, `GivenUp` after an interruption."""
+        place, worker = self._take(turn)
         try:
             worker.wait_ready()
             return read_build(worker.call("build", program, timeout=self._timeout), program)
@@ -100,8 +111,10 @@ class Builder:
                 self._changed.notify_all()
 
     def interrupt(self) -> None:
-        """Kill the builders at work; their builds come back as `Failed`, later ones get fresh processes."""
+        """Kill the builders at work; all builds come back as `Failed`, later ones get fresh processes."""
         with self._changed:
+            self._turn += 1
+            self._changed.notify_all()
             for worker in self._working:
                 worker.kill()
 
@@ -115,11 +128,12 @@ class Builder:
                 worker.close()
             self._idle, self._places = {}, []
 
-    def _take(self) -> tuple[int, Worker]:
+    def _take(self, turn: int) -> tuple[int, Worker]:
         with self._changed:
-            self._changed.wait_for(lambda: self._free() is not None)
+            self._changed.wait_for(lambda: self._free() is not None or turn != self._turn)
             place = self._free()
-            assert place is not None
+            if place is None or turn != self._turn:
+                raise GivenUp
             worker = self._idle.pop(place)
             self._working.add(worker)
         return place, worker

@@ -47,8 +47,13 @@ def write_request(fd: int, request: object, *, deadline: float | None = None) ->
 
     With a deadline, a value of `time.monotonic()`, the descriptor has to be a non-blocking one.
     """
+    write_all(fd, encode_request(request), deadline)
+
+
+def encode_request(request: object) -> bytes:
+    """Return a request as it is written."""
     body = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
-    _write_all(fd, _LENGTH.pack(len(body)) + body, deadline)
+    return _LENGTH.pack(len(body)) + body
 
 
 def read_request(fd: int) -> Any:
@@ -67,7 +72,7 @@ def encode_reply(token: bytes, reply: Reply) -> bytes:
 
 def write_reply(fd: int, encoded: bytes) -> None:
     """Write what `encode_reply` made; raises `BrokenPipeError` when the other side is gone."""
-    _write_all(fd, encoded, None)
+    write_all(fd, encoded, None)
 
 
 def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = None, ended: int | None = None) -> Reply:
@@ -109,7 +114,8 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a number of JSON")
 
 
-def _write_all(fd: int, data: bytes, deadline: float | None) -> None:
+def write_all(fd: int, data: bytes, deadline: float | None) -> None:
+    """Write what `encode_request` made. See `write_request`."""
     view = memoryview(data)
     while view:
         if deadline is not None:

@@ -1,253 +1,339 @@
-"""The process of a worker, as its parent sees it: forked by the fork server where there can be one, else spawned."""
+"""The process of a worker, as its client sees it: through a supervisor, which the fork server forks if there can be
+one."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, Protocol
 
 from pegbox.codegen.targets.cores import affinity_mask
+from pegbox.descendants import MARK, state_of
 from pegbox.errors import MeasureError
-from pegbox.measure.channel import READY, BrokenReply, ChannelTimeout, read_reply, write_request
-from pegbox.measure.descendants import MARK
-from pegbox.measure.fork_server import COLLECT, FORK, IDLE, NUMBER, UNMARKED, Birth, Standing
+from pegbox.measure.channel import ChannelTimeout, write_request
+from pegbox.measure.supervisor import BORN, ENDED, Birth, Standing, kill_group
+from pegbox.watchdog import new_mark
 
 # The path comes as arguments: importing anything before it is set would look in the working folder first.
 _BOOT = "import sys; sys.path[:] = sys.argv[2:]; from pegbox.measure.{module} import main; main()"
-_START_SECONDS = 60.0
-_END_SECONDS = 0.2
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 5.0
+_TAIL_BYTES = 2000
 # What programs and libraries read once, when they start: a server that has started with other values is of no use.
 _READ_AT_START = ("LD_", "PYTHON", "OPENBLAS_", "OMP_", "NPY_", "MALLOC_", "GLIBC_")
 
 
-class Child(Protocol):
-    """A process that this one has started, directly or not. It is in a session and a group of its own."""
+class NotStarted(MeasureError):
+    """A process did not start. `explained` says that another one would not start either, for the reason in the text."""
 
-    @property
-    def pid(self) -> int:
-        """Its number, which belongs to no other until `wait`. Raises as `read_reply` where the process never began."""
-        ...
-
-    @property
-    def ended(self) -> int | None:
-        """A descriptor that becomes readable when it ends; None where the system has none."""
-        ...
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs. One that has ended is left for `wait` to collect."""
-        ...
-
-    def wait(self) -> int | None:
-        """Its exit status as of `subprocess.Popen`, once it has ended; None where nobody knows it."""
-        ...
-
-    def close(self) -> None:
-        """Release what belongs to it; it has been waited for."""
-        ...
+    def __init__(self, reason: str, *, explained: bool = False) -> None:
+        super().__init__(reason)
+        self.explained = explained
 
 
-def start(setting: dict[str, Any], *, mark: str, standard: Sequence[int], heard: int) -> Child:
-    """A process in which `pegbox.measure.worker` serves with this setting, started at once and in the background.
+def start(setting: dict[str, Any], *, mark: str, standard: Sequence[int], deadline: float) -> Child:
+    """Begin a process in which `pegbox.measure.worker` serves with this setting; it starts in the background.
 
-    `standard` are its ends of the pipes of requests and replies, and its stderr; `heard` is the parent's end of the
-    replies.
+    `standard` are its ends of the pipes of requests and replies, and its stderr. The process is in a session and a
+    group of its own. Raises `OSError` if the system has no process to give.
     """
     # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: mark}
-    if _can_fork():
-        return _server(environment, standard[-1]).fork(setting, environment, standard, heard)
-    return _Spawned(setting, environment, standard)
-
-
-@cache
-def _can_fork() -> bool:
-    """Does the system have what the server needs? On macOS a fork does not survive some of its frameworks."""
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except (AttributeError, OSError):
-        return False
-    return sys.platform == "linux"
-
-
-class _Spawned:
-    """An interpreter of its own."""
-
-    def __init__(self, setting: dict[str, Any], environment: Mapping[str, str], standard: Sequence[int]) -> None:
-        requests, replies, stderr = standard
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT.format(module="worker"), json.dumps(setting), *sys.path],
-            stdin=requests,
-            stdout=replies,
-            stderr=stderr,
-            env=environment,
-            start_new_session=True,
-        )
-        self.pid = self._process.pid
-        self.ended = _end_descriptor(self.pid)
-
-    @property
-    def alive(self) -> bool:
-        if self._process.returncode is not None:
-            return False
+    link, theirs = socket.socketpair()
+    link.setblocking(False)
+    with theirs:
         try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        except ChildProcessError:  # collected by somebody else, as where SIGCHLD is ignored
-            return self._process.poll() is None
+            origin = _server(environment) if _can_fork() else _Spawned(environment, theirs.fileno(), standard)
+        except BaseException:
+            link.close()
+            raise
+        child = Child(link, origin)
+        try:
+            if isinstance(origin, _ForkServer):
+                origin.fork([theirs.fileno(), *standard])
+            write_request(link.fileno(), origin.birth(setting, environment), deadline=deadline)
+        except (BlockingIOError, ChannelTimeout):  # what others have asked for waits there, too
+            origin.end()
+            child.failure = NotStarted(f"{origin.name} did not answer in time")
+        except OSError:
+            child.failure = _failed(origin)
+    return child
 
-    def wait(self) -> int | None:
-        return self._process.wait()
 
-    def close(self) -> None:
-        if self.ended is not None:
-            os.close(self.ended)
-            self.ended = None
-
-
-def _end_descriptor(pid: int) -> int | None:
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, as by SIGSTOP; False if the system does not say."""
     try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
+        return state_of(f"/proc/{pid}") == b"T"
+    except OSError:
+        return False
 
 
-class _Forked:
-    """A child of the fork server. Its first message, which nothing of a candidate can precede, says which one."""
+def await_readable(descriptors: Sequence[int], *, pid: int, deadline: float) -> None:
+    """Wait until one of the descriptors is readable. Raises `NotStarted` at the deadline, or if `pid` is stopped."""
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, select.POLLIN)
+    while not poller.poll(max(0.0, min(_LOOK_SECONDS, deadline - time.monotonic())) * 1000):
+        if is_stopped(pid):
+            raise NotStarted("it was stopped")
+        if time.monotonic() >= deadline:
+            raise NotStarted("it did not answer in time")
 
-    def __init__(self, server: _ForkServer, replies: int) -> None:
-        self._server, self._replies = server, replies
-        self._reading = threading.Lock()
-        self._birth: tuple[int, int] | None = None
-        self._waited = self._closed = False
+
+class Child:
+    """A worker's process, which its supervisor has started, or is about to start."""
+
+    def __init__(self, link: socket.socket, origin: _Origin) -> None:
+        self._link, self._origin = link, origin
+        self._supervisor = self._pid = 0
+        self._given_up = False
+        self.failure: NotStarted | None = None
+        """Why it will never be born, if that is known."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable once the process has ended, or was given up; not before `born`."""
+        return self._link.fileno()
 
     @property
     def pid(self) -> int:
-        return self._born()[0]
+        """Its number, which belongs to no other until `close`; 0 until `born` returns."""
+        return self._pid
 
-    @property
-    def ended(self) -> int:
-        return self._born()[1]
-
-    @property
-    def alive(self) -> bool:
+    def born(self, deadline: float) -> None:
+        """Wait until the process exists. Raises `NotStarted` if it never will."""
+        if self.failure is not None:
+            raise self.failure
+        if self._pid:
+            return
         try:
-            return not self._waited and not self._has_ended(0)
-        except (EOFError, ChannelTimeout, BrokenReply):
-            return False
+            await_readable([self._link.fileno()], pid=self._origin.pid, deadline=deadline)
+        except NotStarted as error:
+            self._origin.end()
+            raise NotStarted(f"{self._origin.name}: {error}") from None
+        if self._given_up:
+            raise NotStarted("it was given up")
+        message = self._receive(BORN.size)
+        if not message:
+            raise _failed(self._origin)
+        self._supervisor, self._pid = BORN.unpack(message)
 
-    def wait(self) -> int | None:
-        self._has_ended(None)
-        self._waited = True
-        return self._server.collect(self.pid)
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended, or was given up, or has lost its supervisor."""
+        return self._given_up or (bool(self._pid) and _is_ready(self._link, select.POLLIN, 0.0))
+
+    def end(self) -> None:
+        """Kill the process and its group. It may have ended already, and it may not be born yet."""
+        self._given_up = True
+        if not self._pid:
+            with contextlib.suppress(OSError):  # wakes `born`; the supervisor sees it and kills what it starts
+                self._link.shutdown(socket.SHUT_RDWR)
+        elif not self._is_lost():
+            kill_group(self._pid)
+
+    def await_end(self) -> None:
+        """Wait until it is known that it has ended, for some seconds at most."""
+        self._resume_supervisor()
+        _is_ready(self._link, select.POLLIN, _END_SECONDS)
+
+    def status(self) -> int | None:
+        """Return its exit status as of `subprocess.Popen` when it ends, or None if nothing is known within seconds."""
+        if not self._pid:
+            return None
+        self.await_end()
+        message = self._receive(ENDED.size, socket.MSG_PEEK)  # others may wait for it, too
+        return ENDED.unpack(message)[0] if message else None
 
     def close(self) -> None:
-        if self._birth is not None and not self._closed:
-            os.close(self.ended)
-        self._closed = True
+        """Release it. The supervisor ends the process if it still runs."""
+        if self._link.fileno() >= 0:
+            self._resume_supervisor()
+            self._link.close()
+            self._origin.release()
 
-    def _born(self) -> tuple[int, int]:
-        """Its number, and the descriptor that tells of its end."""
-        with self._reading:
-            if self._birth is None:
-                deadline = time.monotonic() + _START_SECONDS
-                try:
-                    pid = int(read_reply(self._replies, READY, most=100, deadline=deadline).value)
-                except EOFError:
-                    raise EOFError(self._server.end) from None
-                self._birth = pid, os.pidfd_open(pid)
-            return self._birth
+    def _resume_supervisor(self) -> None:
+        """Let the supervisor go on: a candidate may have stopped it."""
+        if self._pid and not self._is_lost():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self._supervisor, signal.SIGCONT)
 
-    def _has_ended(self, milliseconds: int | None) -> bool:
-        poller = select.poll()
-        poller.register(self.ended, select.POLLIN)
-        return bool(poller.poll(milliseconds))
+    def _is_lost(self) -> bool:
+        """Whether the supervisor has ended, so that its numbers may belong to others."""
+        return self._link.fileno() < 0 or _is_ready(self._link, 0, 0.0)
+
+    def _receive(self, size: int, flags: int = 0) -> bytes:
+        with contextlib.suppress(OSError):
+            return self._link.recv(size, socket.MSG_WAITALL | flags)
+        return b""
+
+
+def _is_ready(link: socket.socket, events: int, seconds: float) -> bool:
+    """Whether one of the events has come, or the other side is gone."""
+    poller = select.poll()
+    poller.register(link, events)
+    return bool(poller.poll(seconds * 1000))
+
+
+def _failed(origin: _Origin) -> NotStarted:
+    """Why what `origin` should have started is not there."""
+    status, said = origin.how_ended()
+    if status is None:
+        return NotStarted(f"{origin.name} lost it")
+    return NotStarted(f"{origin.name} {how_it_ended(status)}" + (f": {said}" if said else ""), explained=status > 0)
+
+
+class _Origin(Protocol):
+    """What starts a supervisor."""
+
+    name: str
+
+    @property
+    def pid(self) -> int: ...
+
+    def birth(self, setting: dict[str, Any], environment: Mapping[str, str]) -> Birth:
+        """Return what the supervisor has to know."""
+        ...
+
+    def how_ended(self) -> tuple[int | None, str]:
+        """Return its exit status, if it has ended or is about to, and what it wrote to stderr."""
+        ...
+
+    def end(self) -> None:
+        """Kill it."""
+        ...
+
+    def release(self) -> None:
+        """Take note that a worker's link has been closed."""
+        ...
+
+
+class _Spawned:
+    """A supervisor that is an interpreter of its own. What it writes to stderr is in the worker's file."""
+
+    name = "its supervisor"
+
+    def __init__(self, environment: Mapping[str, str], link: int, standard: Sequence[int]) -> None:
+        requests, replies, stderr = standard
+        self._environment = {**environment, MARK: new_mark()}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT.format(module="supervisor"), f"{requests},{replies}", *sys.path],
+            stdin=link,
+            stdout=stderr,
+            stderr=stderr,
+            pass_fds=(requests, replies),
+            env=self._environment,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def birth(self, setting: dict[str, Any], environment: Mapping[str, str]) -> Birth:
+        return Birth(setting, list(sys.path), affinity_mask(), _changes(self._environment, environment), None)
+
+    def how_ended(self) -> tuple[int | None, str]:
+        return _wait(self._process), ""
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def release(self) -> None:
+        if _wait(self._process) is None:
+            self.end()
 
 
 class _ForkServer:
     """The fork server, as its client sees it.
 
     It has this process's environment and path as they were when it started. What differs for a worker goes with the
-    request.
+    worker's `Birth`.
     """
 
-    def __init__(self, environment: Mapping[str, str], stderr: int) -> None:
-        self._environment = {**environment, MARK: UNMARKED}
+    name = "the fork server"
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = {**environment, MARK: new_mark()}
         self._key = _read_at_start(environment)
-        self._talk = threading.Lock()
         self._workers = 0
-        self._used = time.monotonic()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        # Workers that wait for a server read it after the server has been replaced for another one's sake.
+        weakref.finalize(self, self._said.close)
         self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT.format(module="fork_server"), "", *sys.path],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                stderr=stderr,
+                stderr=self._said,
                 env=self._environment,
                 start_new_session=True,
             )
 
-    def fits(self, environment: Mapping[str, str]) -> bool:
-        """Whether it can fork a worker for this environment. One that may be about to end for lack of work cannot."""
-        busy = self._workers or time.monotonic() - self._used < IDLE / 2
-        return bool(busy) and self._key == _read_at_start(environment) and self._process.poll() is None
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
-    def fork(
-        self, setting: dict[str, Any], environment: Mapping[str, str], standard: Sequence[int], heard: int
-    ) -> _Forked:
-        changed: dict[str, str | None] = {
-            name: value for name, value in environment.items() if self._environment.get(name) != value
-        }
-        changed |= dict.fromkeys(self._environment.keys() - environment.keys())
-        birth = Birth(setting, list(sys.path), affinity_mask(), changed, Standing.own())
+    def fits(self, environment: Mapping[str, str]) -> bool:
+        """Whether it can fork a worker for this environment."""
+        return self._key == _read_at_start(environment) and self._process.poll() is None
+
+    def fork(self, descriptors: Sequence[int]) -> None:
+        """Have it fork a supervisor with these descriptors and the working folder; it does so later, if it lives."""
+        with _lock:
+            self._workers += 1
         folder = os.open(".", os.O_PATH)
         try:
-            with self._talk:
-                socket.send_fds(self._socket, [FORK], [*standard, folder])
-                write_request(self._socket.fileno(), birth)
-                self._workers += 1
-        except OSError as error:
-            raise MeasureError(f"a worker process could not be started: {self.end or error}") from error
+            socket.send_fds(self._socket, [b"f"], [*descriptors, folder])
         finally:
             os.close(folder)
-        return _Forked(self, heard)
 
-    def collect(self, pid: int) -> int | None:
-        """The exit status of a worker that has ended; None where the server has ended itself."""
-        with self._talk, contextlib.suppress(OSError):
-            self._workers -= 1
-            self._used = time.monotonic()
-            self._socket.sendall(COLLECT + NUMBER.pack(pid))
-            if answer := self._socket.recv(NUMBER.size, socket.MSG_WAITALL):
-                return os.waitstatus_to_exitcode(*NUMBER.unpack(answer))
-        return None
+    def birth(self, setting: dict[str, Any], environment: Mapping[str, str]) -> Birth:
+        changes = _changes(self._environment, environment)
+        return Birth(setting, list(sys.path), affinity_mask(), changes, Standing.own())
 
-    @property
-    def end(self) -> str:
-        """How it has ended, as text; empty where it goes on."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return f"the fork server {how_it_ended(self._process.wait(_END_SECONDS))}"
-        return ""
+    def how_ended(self) -> tuple[int | None, str]:
+        # Its end of the socket is closed before it has ended.
+        ends = self._socket.fileno() < 0 or _is_ready(self._socket, select.POLLIN, 0.0)
+        status = _wait(self._process) if ends else None
+        size = os.fstat(self._said.fileno()).st_size
+        return status, os.pread(self._said.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
 
-    def is_idle(self) -> bool:
-        return not self._workers or self._process.poll() is not None
-
-    def close(self) -> None:
-        """End it. Its workers go on, but nobody learns how they end."""
+    def end(self) -> None:
         self._process.kill()
         self._process.wait()
+
+    def release(self) -> None:
+        with _lock:
+            self._workers -= 1
+
+    def retire(self) -> None:
+        """Let it end when its last worker has ended."""
         self._socket.close()
+
+    def close(self) -> None:
+        """End it; if all its workers are closed, after their supervisors. Others go on: they have supervisors."""
+        self.retire()
+        if not self._workers and not is_stopped(self.pid):
+            _wait(self._process)
+        self.end()
+
+    @property
+    def is_over(self) -> bool:
+        return self._process.poll() is not None
 
     def disown(self) -> None:
         """Leave it to the process that this one was forked from."""
@@ -258,7 +344,7 @@ class _ForkServer:
 def how_it_ended(returncode: int | None) -> str:
     """An exit status as of `subprocess.Popen` in words."""
     if returncode is None:
-        return "ended, and nobody knows how"
+        return "ended, and its exit status is lost"
     return f"was killed by {_signal_name(-returncode)}" if returncode < 0 else f"exited with status {returncode}"
 
 
@@ -269,17 +355,36 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def _can_fork() -> bool:
+    """Whether a process may be forked that has libraries loaded. On macOS some frameworks do not survive it."""
+    return sys.platform == "linux"
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int | None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(_END_SECONDS)
+    return None
+
+
+def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the variables that differ; None for those that are missing."""
+    changed: dict[str, str | None] = {name: value for name, value in new.items() if old.get(name) != value}
+    return changed | dict.fromkeys(old.keys() - new.keys())
+
+
 _lock = threading.Lock()
-_servers: list[_ForkServer] = []  # the last one forks; the others have workers still
+_servers: list[_ForkServer] = []  # the last one forks; the others still have workers
 
 
-def _server(environment: Mapping[str, str], stderr: int) -> _ForkServer:
+def _server(environment: Mapping[str, str]) -> _ForkServer:
     with _lock:
         if not _servers or not _servers[-1].fits(environment):
-            for server in [server for server in _servers if server.is_idle()]:
-                server.close()
-                _servers.remove(server)
-            _servers.append(_ForkServer(environment, stderr))
+            for server in _servers[:]:
+                server.retire()
+                if server.is_over:
+                    server.close()
+                    _servers.remove(server)
+            _servers.append(_ForkServer(environment))
         return _servers[-1]
 
 
@@ -294,7 +399,7 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """In a fork of this process: the servers are its parent's."""
+    """Leave the servers to the process that this one was forked from."""
     global _lock
     _lock = threading.Lock()
     for server in _servers:

@@ -54,7 +54,8 @@ class GuardedArray:
 
 def guarded_memory(array: Array) -> Array:
     """The bytes of the array of a `GuardedArray`, with both bands."""
-    memory: Array = array.base
+    memory = array.base
+    assert memory is not None
     assert memory.dtype == np.uint8
     assert memory.nbytes == array.nbytes + 2 * BAND_BYTES
     return memory

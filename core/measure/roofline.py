@@ -11,7 +11,6 @@ import contextlib
 import json
 import math
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ import numpy as np
 
 from pegbox.codegen.runtime.affinity import pin
 from pegbox.codegen.targets.host import describe_host
+from pegbox.output import write_file
 
 if TYPE_CHECKING:
     from pegbox.codegen import Kernel, Target
@@ -199,6 +199,4 @@ def _write(rooflines: dict[str, tuple[Roofline, int]]) -> None:
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_file()
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as beside:
-            json.dump(form, beside)
-        os.replace(beside.name, file)
+        write_file(file, json.dumps(form))

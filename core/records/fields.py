@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 MOST_SECONDS = 1e12
 """Longer than anything took, and small enough that sums of times stay finite."""
 
+LEAST_COST = 1e-200
+"""Lower than anything cost, and large enough that ratios of costs stay finite."""
+
 _T = TypeVar("_T")
 _REQUIRED: Any = object()
 
@@ -36,7 +39,7 @@ def seconds(name: str, value: Any) -> float:
 
 def costs(values: list[Any]) -> tuple[float, ...]:
     """Seconds per call, one at least, finite and above 0. Raises `ValueError`."""
-    if not values or not all(type(value) in (int, float) and 0 < value <= MOST_SECONDS for value in values):
+    if not values or not all(type(value) in (int, float) and LEAST_COST <= value <= MOST_SECONDS for value in values):
         shown = reprlib.repr(values)
         raise ValueError(f"costs {shown}: a trial without an error has one or more costs, finite and above 0")
     return tuple(map(float, values))

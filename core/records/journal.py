@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import lzma
+import io
 import os
 import warnings
-import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from pegbox.checks import check_instance, check_path
 from pegbox.errors import RecordError
+from pegbox.output import MAKE_ROOM
+from pegbox.packed_file import is_packed, read_unpacked
 from pegbox.records.document import NotJson
 from pegbox.records.record import Record
 
@@ -23,7 +22,6 @@ except ImportError:  # not on Windows: two runs must then not share a file
 
 _TORN = b" #torn"
 _BLOCK = 1 << 16
-_PACKED = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
 
 class RecordWarning(UserWarning):
@@ -35,8 +33,8 @@ class Journal:
 
     Each append is one write under a lock, so that two runs may share a file. A write that was cut short by a crash
     leaves a torn last line: reading skips it with a warning, and the next append marks it and starts a fresh line.
-    Blank lines and lines that begin with # are skipped, as AutoTVM skips them. A file whose name ends in .gz or .xz is
-    read as such; nothing can be appended to it.
+    Blank lines and lines that begin with # are skipped, as AutoTVM skips them. A file packed by gzip, xz or zip is
+    read, too; nothing can be appended to it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -77,8 +75,7 @@ class Journal:
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
-        lines = read_bytes(self.path).split(b"\n")
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(io.BytesIO(read_unpacked(self.path, "records")), start=1):
             if not (text := line.strip()) or text.startswith(b"#"):
                 continue
             if text.endswith(_TORN):
@@ -87,7 +84,7 @@ class Journal:
             try:
                 yield Record.from_line(text.decode())
             except (RecordError, UnicodeDecodeError) as error:
-                if number == len(lines) and _is_torn(error):
+                if not line.endswith(b"\n") and _is_torn(error):
                     self._warn(number)
                     continue
                 raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
@@ -107,7 +104,7 @@ class Journal:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         """The file, open for appending and locked; the system's errors come out as `RecordError`."""
-        if self.path.suffix in _PACKED:
+        if is_packed(self.path):
             raise RecordError(
                 f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another file"
             )
@@ -119,23 +116,7 @@ class Journal:
             finally:
                 os.close(fd)
         except OSError as error:
-            raise RecordError(
-                f"cannot write records to {str(self.path)!r}: {error.strerror}; free the disk, check the folder and "
-                "its permissions, or choose another file"
-            ) from error
-
-
-def read_bytes(path: Path) -> bytes:
-    """What the file holds, unpacked where its name ends in .gz or .xz. Raises `RecordError` when it cannot be read."""
-    try:
-        content = path.read_bytes()
-        return _PACKED[path.suffix](content) if path.suffix in _PACKED else content
-    except OSError as error:
-        why = error.strerror or f"it is not a {path.suffix} file ({error})"
-        raise RecordError(f"cannot read the records in {str(path)!r}: {why}") from error
-    except (EOFError, lzma.LZMAError, zlib.error) as error:
-        why = f"it is not a whole {path.suffix} file ({error})"
-        raise RecordError(f"cannot read the records in {str(path)!r}: {why}") from error
+            raise RecordError(f"cannot write records to {str(self.path)!r}: {error.strerror}; {MAKE_ROOM}") from error
 
 
 def _lock(fd: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.result import Ok, Result
-from pegbox.output import Content, check_output
+from pegbox.output import Content, check_output, write_file
 from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, find_source
 from pegbox.records.record import Record
@@ -60,12 +60,7 @@ def pack_space(
     records = choose_records(Journal(path).read(), str(path), args=args, host=host, target=target)
     lines = [record.to_line() for record in _compact(records)]
     data = _PACKERS[packed.suffix]("".join(f"{line}\n" for line in lines).encode())
-    partial = packed.with_name(packed.name + ".part")
-    try:
-        partial.write_bytes(data)
-        partial.replace(packed)
-    except OSError as error:
-        raise RecordError(f"cannot write {str(packed)!r}: {error.strerror}") from error
+    write_file(packed, data, error=RecordError)
     return len(lines)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
-from pegbox.output import Content, check_output
+from pegbox.output import Content, check_output, write_file
 
 PICTURE = Content(
     "a picture", re.compile(rb"\x89PNG|<\?xml|<svg|%PDF|%!PS|%%|\xff\xd8\xff|\x1f\x8b|GIF8|RIFF|II\*|MM\0\*")
@@ -67,7 +67,9 @@ def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
         figure, axes = make_figure(panels, dpi=144)
         yield axes
         _make_room(figure, axes)
-        figure.savefig(path)
+        picture = io.BytesIO()
+        figure.savefig(picture, format=Path(path).suffix.lstrip(".").lower())
+        write_file(path, picture.getvalue())
 
 
 def svg_of(draw: Callable[[Any], None], salt: str) -> str:

@@ -79,7 +79,8 @@ def tune(
         `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
         say how the run ended. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
         Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
-        `stopped_because="interrupted"`. A loop over tasks has to ask for that, and `break`; else it goes on.
+        `stopped_because="interrupted"`. A loop over tasks has to ask for that, and `break`; else it goes on. A second
+        Ctrl-C within 5 s of the first raises `KeyboardInterrupt`, and so ends the loop.
 
     Raises:
         ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or

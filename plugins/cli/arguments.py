@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pegbox as pb
 from pegbox.checks import DURATIONS, read_seconds
-from pegbox.errors import ArgumentError, SpaceError
+from pegbox.errors import ArgumentError, RecordError, SpaceError
+from pegbox.packed_file import check_archive
 from pegbox.plugins.cli import exits
 
 if TYPE_CHECKING:
@@ -108,16 +109,18 @@ def measuring_options(namespace: argparse.Namespace) -> dict[str, Any]:
 
 
 def _read_inputs(path: Path) -> dict[str, Any]:
-    import zipfile
-
     import numpy as np  # which 'pegbox --help' should not wait for
 
     try:
+        check_archive(path)
         with np.load(path) as arrays:
             return {name: arrays[name] for name in arrays}
-    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, RecordError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ArgumentError(f"--inputs: {str(path)!r} cannot be read: {why}") from error
+    except Exception as error:  # of NumPy and zipfile, which raise many kinds for damaged files
         raise ArgumentError(
-            f"--inputs: {str(path)!r} is no file of arrays by name; write it with "
+            f"--inputs: {str(path)!r} is not a file of arrays by name ({error}); write it with "
             f"numpy.savez({str(path)!r}, NAME=array)"
         ) from error
 

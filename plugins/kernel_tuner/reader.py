@@ -13,7 +13,8 @@ from typing import Any
 
 from pegbox.errors import RecordError
 from pegbox.measure.result import Ok, Result
-from pegbox.plugins.kernel_tuner.files import device_beside, is_json_document, read_unpacked, stem_of
+from pegbox.packed_file import read_unpacked
+from pegbox.plugins.kernel_tuner.files import device_beside, is_json_document, stem_of
 from pegbox.plugins.kernel_tuner.forms import Sheet, read_sheet
 from pegbox.plugins.kernel_tuner.results import Results
 from pegbox.plugins.kernel_tuner.values import plain_column
@@ -41,7 +42,7 @@ class KernelTunerReader:
         Raises:
             RecordError: the file cannot be read, is of none of these forms, has no such objective, or nothing ran.
         """
-        sheet = read_sheet(read_unpacked(path).decode(errors="replace"), str(path))
+        sheet = read_sheet(read_unpacked(path, "results").decode(errors="replace"), str(path))
         if not sheet.entries:
             raise RecordError(f"{str(path)!r}: a {sheet.form} file without a result")
         if not any(entry.configuration for entry in sheet.entries):

@@ -65,7 +65,7 @@ class DaskRunner:
     ) -> None:
         check_choice("builds", builds, ("cluster", "here"))
         wanted = Target(target) if isinstance(target, str) else target
-        self._name = search_name()
+        self._name, self._timeout = search_name(), timing.timeout
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
@@ -124,7 +124,7 @@ class DaskRunner:
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
         """Waits while a worker on this machine times. See `pegbox.measure.runner.BuildingRunner`."""
-        return building(given_up) if self._measures_here else contextlib.nullcontext()
+        return building(given_up, timeout=self._timeout) if self._measures_here else contextlib.nullcontext()
 
     @property
     def host(self) -> str:

@@ -11,8 +11,7 @@ from distributed import Worker, get_worker
 
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure.build_sites import GIVEN_UP
-from pegbox.measure.builder import Builder
+from pegbox.measure.builder import GIVEN_UP, Builder
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed
 from pegbox.measure.runner import GivenUp
@@ -66,7 +65,7 @@ class BuildStation(LeasedPlugin):
         """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile. What was asked before turn `number`
         may be given up."""
         try:
-            with building(lambda: self._is_over(number)):
+            with building(lambda: self._is_over(number), timeout=timeout):
                 builder = self._take(timeout)
                 try:
                     return builder.build(program)

@@ -95,7 +95,7 @@ class Station(LeasedPlugin):
     def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
         """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
         try:
-            with alone(lambda: self._is_over(number)), self._turn:
+            with alone(lambda: self._is_over(number), timeout=self.timing.timeout), self._turn:
                 if self._is_over(number):
                     return None
                 self._idle.stop()

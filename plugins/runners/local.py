@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
@@ -20,8 +18,10 @@ from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.roofline import Roofline
+from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.machine import Kind
+from pegbox.private_folder import ProcessFolder
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
@@ -60,10 +60,12 @@ class LocalRunner:
     ) -> None:
         self._timing, self._cores, self._memory = timing, cores, max_memory
         self._flop = bench.flop
-        self._folder = tempfile.TemporaryDirectory(prefix="pegbox-bench-", dir=folder)
-        bench.save(Path(self._folder.name))
+        self._folder = ProcessFolder("bench", parent=folder)
+        bench.save(self._folder.path)
         self._busy = threading.Lock()
-        self._given_up = False
+        self._switching = threading.Lock()
+        self._turn = 0
+        """The number of interruptions: what began before the last one is given up."""
         self._closed = False
         self._served = 0
         self._worker = self._start()
@@ -76,20 +78,13 @@ class LocalRunner:
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate. See `pegbox.measure.Runner`."""
-        with self._busy:
-            self._given_up = False
-            fresh = self._served == 0
-            result = self._attempt(program, best)
-            if isinstance(result, Failed) and result.kind in _OTHERS_FAULT and not fresh and not self._given_up:
-                result = self._attempt(program, best)
-            self._stand_by()
-            return result
+        return self._run(program, best, self._turn)
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         """Time candidates interleaved; when one of them brings the process down, each has its turns alone instead."""
+        turn = self._turn
         with self._busy:
-            self._given_up = False
-            return self._take_turns(list(programs))
+            return self._take_turns(list(programs), turn)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
@@ -107,9 +102,12 @@ class LocalRunner:
             return None
 
     def interrupt(self) -> None:
-        """Kill the worker; the run in progress comes back as a crash."""
-        self._given_up = True
-        self._worker.kill()
+        """Kill the workers; the run in progress comes back as a crash."""
+        with self._switching:
+            self._turn += 1
+            for worker in (self._worker, self._spare):
+                if worker is not None:
+                    worker.kill()
 
     def close(self) -> None:
         """End both workers and remove the bench from disk."""
@@ -119,53 +117,77 @@ class LocalRunner:
             for worker in (self._worker, self._spare):
                 if worker is not None:
                     worker.close()
-            self._folder.cleanup()
+            self._folder.close()
 
     def _ask(self, job: str, *arguments: object) -> Any:
         """What a job in the worker gives; None where it takes too long or breaks, as nothing depends on it."""
+        turn = self._turn
         with self._busy:
             try:
-                return self._living_worker(silent=True).call(job, *arguments, timeout=_YARDSTICK_SECONDS)
-            except (WorkerDied, WorkerTimeout, BrokenReply):
+                return self._living_worker(turn, silent=True).call(job, *arguments, timeout=_YARDSTICK_SECONDS)
+            except (GivenUp, WorkerDied, WorkerTimeout, BrokenReply):
                 self._replace()
             except JobError:
                 pass
         return None
 
-    def _take_turns(self, programs: list[CompiledProgram]) -> list[Result]:
-        worker = self._living_worker(silent=True)
-        self._served += len(programs)
+    def _run(self, program: CompiledProgram, best: float, turn: int) -> Result:
+        with self._busy:
+            fresh = self._served == 0
+            result = self._attempt(program, best, turn)
+            if isinstance(result, Failed) and result.kind in _OTHERS_FAULT and not fresh and turn == self._turn:
+                result = self._attempt(program, best, turn)
+            self._stand_by()
+            return result
+
+    def _take_turns(self, programs: list[CompiledProgram], turn: int) -> list[Result]:
         timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
         cores = self._cores.running(max(program.num_threads for program in programs))
         found = self._called(
-            lambda: worker.call("rerun", programs, self._timing, cores, timeout=timeout),
+            lambda worker: worker.call("rerun", programs, self._timing, cores, timeout=timeout),
             lambda asked, data: asked.results(data, len(programs)),
+            turn=turn,
+            count=len(programs),
         )
-        if isinstance(found, Failed) and len(programs) > 1 and not self._given_up:
-            return [result for program in programs for result in self._take_turns([program])]
+        if isinstance(found, Failed) and len(programs) > 1 and turn == self._turn:
+            return [result for program in programs for result in self._take_turns([program], turn)]
         return [found] * len(programs) if isinstance(found, Failed) else found
 
-    def _attempt(self, program: CompiledProgram, best: float) -> Result:
-        worker = self._living_worker(silent=self._cores.silent(program.num_threads))
-        self._served += 1
+    def _attempt(self, program: CompiledProgram, best: float, turn: int) -> Result:
         cores = self._cores.running(program.num_threads)
         timeout = self._timing.timeout + _OVERHEAD_SECONDS
         found = self._called(
-            lambda: worker.call("run", program, self._timing, best, cores, timeout=timeout),
+            lambda worker: worker.call("run", program, self._timing, best, cores, timeout=timeout),
             lambda asked, data: [asked.result(data)],
+            turn=turn,
+            silent=self._cores.silent(program.num_threads),
             best=best,
         )
         return found if isinstance(found, Failed) else found[0]
 
     def _called(
-        self, call: Callable[[], Any], read: Callable[[Asked, Any], list[Result]], *, best: float = math.inf
+        self,
+        call: Callable[[Worker], Any],
+        read: Callable[[Asked, Any], list[Result]],
+        *,
+        turn: int,
+        count: int = 1,
+        silent: bool = True,
+        best: float = math.inf,
     ) -> list[Result] | Failed:
-        """The results that a call of the worker gives, or its failure; a worker that failed is replaced."""
-        began = time.perf_counter()
+        """Return the results that a call of the worker gives for `count` candidates, or its failure.
+
+        A worker in which anything failed is replaced.
+        """
         found: list[Result] | Failed
         try:
-            data = call()
+            worker = self._living_worker(turn, silent=silent)
+            self._served += count
+            began = time.perf_counter()
+            data = call(worker)
             found = read(Asked(self._timing, best, time.perf_counter() - began), data)
+        except GivenUp:
+            return Failed(FailureKind.CRASH, "the run was given up")
         except WorkerTimeout as error:
             found = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
         except WorkerDied as error:
@@ -180,7 +202,7 @@ class LocalRunner:
 
     def _death(self, error: WorkerDied, best: float) -> Failed:
         if error.signal != signal.SIGALRM:
-            hint = " (out of memory, perhaps)" if error.signal == signal.SIGKILL and not self._given_up else ""
+            hint = " (out of memory, perhaps)" if error.signal == signal.SIGKILL else ""
             return Failed(FailureKind.CRASH, f"the process running the candidate {error}{hint}")
         limit = self._timing.first_call_limit(best, flop=self._flop)
         return Failed(
@@ -190,10 +212,16 @@ class LocalRunner:
             + f", and all calls of a trial {self._timing.timeout:.3g} s",
         )
 
-    def _living_worker(self, *, silent: bool) -> Worker:
-        """A living worker; with `silent`, one beside which nothing is starting up either."""
+    def _living_worker(self, turn: int, *, silent: bool) -> Worker:
+        """Return a living worker; with `silent`, one beside which nothing is starting up either.
+
+        Raises `GivenUp` if an interruption has come since the turn began.
+        """
         if not self._worker.alive:
             self._replace()
+        with self._switching:  # a later interruption meets this worker
+            if turn != self._turn or self._closed:
+                raise GivenUp
         self._worker.wait_ready()
         if silent and self._spare is not None:
             try:
@@ -209,8 +237,9 @@ class LocalRunner:
             return
         with contextlib.suppress(OSError):
             fresh = self._start()
-            old = self._worker
-            self._worker, self._spare = (fresh, None) if self._spare is None else (self._spare, fresh)
+            with self._switching:
+                old = self._worker
+                self._worker, self._spare = (fresh, None) if self._spare is None else (self._spare, fresh)
             self._served = 0
             old.close()
 
@@ -222,5 +251,5 @@ class LocalRunner:
 
     def _start(self) -> Worker:
         worker = Worker(_JOBS, cores=self._cores.building, memory=self._memory)
-        worker.post("prepare", self._folder.name)
+        worker.post("prepare", str(self._folder.path))
         return worker

@@ -1,23 +1,39 @@
-"""The lock of a machine, by which its processes keep timings and builds apart."""
+"""The lock of a machine, by which its processes keep timings and builds apart.
+
+All users of the machine share it, so its files are among the temporary files, where any of them can make others.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
+from pegbox.errors import MeasureError
 from pegbox.measure.runner import GivenUp
 
-_READ = os.O_RDONLY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Flags that follow no link, and do not wait for the other end of a FIFO."""
 
 _LOOK_SECONDS = 0.1
-"""How often those who wait look whether they are given up."""
+"""The interval at which those who wait look whether they are given up."""
+
+_PATIENCE_SECONDS = 300.0
+"""The shortest wait for the lock after which it counts as stuck."""
+
+_TURNS = 30
+"""The number of candidates, each of which takes all of its time, that a process waits for before the lock is stuck."""
+
+_REMEDY = "set TMPDIR=DIR to another folder for all processes that measure on this machine"
 
 
 def _never() -> bool:
@@ -25,58 +41,78 @@ def _never() -> bool:
 
 
 @contextlib.contextmanager
-def alone(given_up: Callable[[], bool] = _never) -> Iterator[None]:
+def alone(given_up: Callable[[], bool] = _never, *, timeout: float = 0.0) -> Iterator[None]:
     """Run the body while no other process of this machine is in such a body: two would disturb each other's timings.
 
-    Raises `GivenUp` where `given_up()` becomes true before it may begin.
+    Args:
+        given_up: says when to wait no longer.
+        timeout: seconds that one candidate may take; longer ones make the wait longer after which the lock is stuck.
+
+    Raises:
+        GivenUp: `given_up()` became true before the body could begin.
+        MeasureError: the lock is stuck, or its file is not one that can be locked.
     """
-    with _locked("measuring", fcntl.LOCK_EX, given_up):
+    with _locked("measuring", fcntl.LOCK_EX, given_up, timeout):
         yield
 
 
 @contextlib.contextmanager
-def building(given_up: Callable[[], bool] = _never) -> Iterator[None]:
+def building(given_up: Callable[[], bool] = _never, *, timeout: float = 0.0) -> Iterator[None]:
     """Run the body while no process of this machine is in the body of `alone`; others may be in one of these.
 
-    Raises as `alone` does.
+    Takes and raises what `alone` does.
     """
-    with _locked("measuring", fcntl.LOCK_SH, given_up):
+    with _locked("measuring", fcntl.LOCK_SH, given_up, timeout):
         yield
 
 
 @contextlib.contextmanager
-def _locked(name: str, how: int, given_up: Callable[[], bool]) -> Iterator[None]:
+def _locked(name: str, how: int, given_up: Callable[[], bool], timeout: float) -> Iterator[None]:
     """Hold a lock of this machine. Who waits for it lets nobody in before him: builds would never let anyone time."""
+    patience = max(_PATIENCE_SECONDS, _TURNS * timeout)
     with contextlib.ExitStack() as queue:
-        _lock(queue, f"{name}-queue", fcntl.LOCK_EX, given_up)
+        _lock(queue, f"{name}-queue", fcntl.LOCK_EX, given_up, patience)
         with contextlib.ExitStack() as held:
-            _lock(held, name, how, given_up)
+            _lock(held, name, how, given_up, patience)
             queue.close()
             yield
 
 
-def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[], bool]) -> None:
-    descriptor = _opened(Path(tempfile.gettempdir()) / f"pegbox-{name}.lock")
+def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[], bool], patience: float) -> None:
+    path = Path(tempfile.gettempdir()) / f"pegbox-{name}.lock"
+    descriptor = _checked(path)
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
-        _wait(descriptor, how, given_up)
+        if not _waited(descriptor, how, given_up, patience):
+            raise MeasureError(
+                f"the lock of this machine, {str(path)!r}, has not been free for {patience:.0f} seconds; end the "
+                f"process that holds it (lslocks shows it), or {_REMEDY}"
+            ) from None
     except BaseException:
         os.close(descriptor)
         raise
     stack.callback(os.close, descriptor)
 
 
-def _wait(descriptor: int, how: int, given_up: Callable[[], bool]) -> None:
-    """Wait for the lock on a thread, because nothing else ends the wait: looks at short intervals would come late for
-    each trial, and disturb the one that is timed. Raises `GivenUp`, and closes the file then."""
+def _waited(descriptor: int, how: int, given_up: Callable[[], bool], patience: float) -> bool:
+    """Wait for the lock, and return whether it came in time. If not, or with `GivenUp`, close the file.
+
+    The wait is on a thread, because nothing else ends it: looks at short intervals would come late for each trial, and
+    disturb the one that is timed.
+    """
     granted: Future[None] = Future()
     threading.Thread(target=_take, args=(descriptor, how, granted), name="pegbox-lock", daemon=True).start()
-    while not given_up():
+    end = time.monotonic() + patience
+    while not (over := given_up()) and time.monotonic() < end:
         with contextlib.suppress(concurrent.futures.TimeoutError):
-            return granted.result(_LOOK_SECONDS)
-    if granted.cancel():  # else it came at the last moment
+            granted.result(_LOOK_SECONDS)
+            return True
+    if not granted.cancel():  # it came at the last moment
+        return True
+    if over:
         raise GivenUp
+    return False
 
 
 def _take(descriptor: int, how: int, granted: Future[None]) -> None:
@@ -92,6 +128,20 @@ def _take(descriptor: int, how: int, granted: Future[None]) -> None:
         granted.set_result(None)
     else:
         os.close(descriptor)
+
+
+def _checked(path: Path) -> int:
+    """Open the file of a lock; raise `MeasureError` unless it is a regular file that can be opened."""
+    try:
+        descriptor = _opened(path)
+    except OSError as error:
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+    else:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+        why = "it is not a regular file"
+    raise MeasureError(f"the lock of this machine, {str(path)!r}, cannot be taken: {why}; remove it, or {_REMEDY}")
 
 
 def _opened(path: Path) -> int:

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegbox.codegen.targets import host
+from pegbox.descendants import MARK, kill_marked
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.descendants import MARK, kill_marked
 from pegbox.measure.guard_band import BAND_BYTES, guarded_memory
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
 from pegbox.plugins.runners.emulation import Emulation, EmulationFailed, check_emulator, emulator_version
+from pegbox.private_folder import ProcessFolder
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
@@ -57,7 +58,7 @@ class QemuRunner:
         self._bench = dataclasses.replace(bench, flop=0.0)  # what is too slow for a processor is not for an emulator
         self._timing, self._memory, self._cpu = timing, max_memory, cpu
         self._cores = len(cores.building)
-        self._folder = tempfile.TemporaryDirectory(prefix="pegbox-qemu-")
+        self._folder = ProcessFolder("qemu")
         self._mark = secrets.token_hex(16)
         self._environment = {**os.environ, MARK: self._mark}
         self._stages: list[Stage] = []
@@ -116,8 +117,7 @@ class QemuRunner:
         self.interrupt()
         if not closed:
             kill_marked(self._mark)
-            with contextlib.suppress(OSError):
-                self._folder.cleanup()
+            self._folder.close()
 
     def _measured(self, program: CompiledProgram, best: float, turn: int) -> Result:
         try:
@@ -143,7 +143,7 @@ class QemuRunner:
         with contextlib.ExitStack() as stack:
             for program in programs:
                 _check_target(program.target)
-                folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self._folder.name))
+                folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self._folder.path))
                 emulations.append(
                     Emulation(
                         program,

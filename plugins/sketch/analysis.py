@@ -5,6 +5,7 @@ The questions are those of Ansor (Zheng et al., OSDI 2020, section 4.1) as its s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,7 +18,8 @@ from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select, V
 from pegbox.expr.visit import children, free_vars, loads
 from pegbox.task.flop import elements, operations
 
-_EXPENSIVE = frozenset({"exp"})
+SLOW_OF_ANSOR = frozenset({"exp"})
+"""The intrinsics that Ansor's system does not compute again."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,18 @@ class Graph:
             found.update((id(each), each) for each in through)
         return list(found.values())
 
+    def is_read_once(self, op: ComputeOp, inlined: set[int]) -> bool:
+        """Does a single consumer, through inlined readers, read an operation no more often than it has elements?"""
+        readers = self.readers[id(op)]
+        if len(readers) != 1:
+            return False
+        (reader,) = readers
+        made = {id(t.buffer) for t in op.outputs}
+        places = {str(load) for load in loads_of(reader) if id(load.buffer) in made}
+        points = math.prod(axis.extent for axis in (*reader.axis, *reader.reduce_axis))
+        once = points * len(places) <= math.prod(axis.extent for axis in op.axis)
+        return once and (id(reader) not in inlined or self.is_read_once(reader, inlined))
+
     def is_elementwise_match(self, op: ComputeOp, target: ComputeOp) -> bool:
         """Does each element of `target` need, through single readers, just the same element of `op`?"""
         while op is not target:
@@ -157,18 +171,22 @@ def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
     return [axes for several in used.values() for axes in {long - each for each in several}]
 
 
-def is_strictly_inlineable(op: ComputeOp) -> bool:
-    """Is it as cheap to compute an element again as to read it: a plain elementwise step without transposition?"""
-    if any(_has_branch_or_expensive(part) for part in _parts(op)):
+def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) -> bool:
+    """Is it as cheap to compute an element again as to read it: a plain elementwise step without transposition?
+
+    Args:
+        slow: intrinsics that are not.
+    """
+    if any(_has_branch_or_call(part, slow) for part in _parts(op)):
         return False
     found = [access(op.axis, load) for load in loads_of(op)]
     return all(each.simple and each.ordered and not each.duplicated for each in found)
 
 
-def _has_branch_or_expensive(expr: Expr) -> bool:
-    if isinstance(expr, Select) or (isinstance(expr, Call) and expr.name in _EXPENSIVE):
+def _has_branch_or_call(expr: Expr, names: frozenset[str]) -> bool:
+    if isinstance(expr, Select) or (isinstance(expr, Call) and expr.name in names):
         return True
-    return any(map(_has_branch_or_expensive, children(expr)))
+    return any(_has_branch_or_call(child, names) for child in children(expr))
 
 
 def buffers_of(op: Operation) -> set[Buffer]:

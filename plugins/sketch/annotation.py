@@ -36,7 +36,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
     for place in [place for name in stages if (place := _place(new, name)) is not None]:
         new.place(place, ROOT, [])
     for name in new.tiles if packing else ():
-        pack_operands(new, name)
+        pack_operands(new, name, lanes_of(target, new.op(name).outputs[0].dtype))
         keep_in_registers(new, name, target)
     for name in reversed(stages):
         loops = new.loops(name)

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from pegbox.codegen.targets.target import Target
-from pegbox.output import check_distinct
+from pegbox.output import check_distinct, write_file
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
 
@@ -67,7 +67,7 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.out.exists() and not namespace.force:
         namespace.usage_error(f"{namespace.out} is there already; give another --out, or --force")
     check_literals(workload, bound)
-    namespace.out.write_text(template_module(space, workload.name, bound), encoding="utf-8")
+    write_file(namespace.out, template_module(space, workload.name, bound))
     template = f"{namespace.out}:{template_name(workload.name)}"
     print(f"{namespace.out}: {len(space.sketches)} sketches; next: {_next(namespace, template)}")
     return exits.DONE

@@ -20,6 +20,7 @@ from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.panels import Panels, pack_ahead
+from pegbox.plugins.sketch.phases import without_zeros
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.scan_rows import scan_rules
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
@@ -78,13 +79,15 @@ class SketchGenerator:
             ComputeError: sizes are variables.
         """
         given = arguments_of(tensors)
+        own = self.rules != "ansor"
+        if own:
+            given = without_zeros(given)
         panels: tuple[Panels, ...] = ()
         plain: tuple[Tensor, ...] = ()
         if self.pack_ahead:
             given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
         outputs = [t for t in given if isinstance(t.op, ComputeOp)]
         names = names_of(given)
-        own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
         for state in derive(State(outputs, names, target, by_access=own), self._all_rules()):
@@ -110,7 +113,7 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
     """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
-    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling)]
+    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling, by_use=True)]
 
 
 def generate_sketches(

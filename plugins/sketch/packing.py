@@ -5,24 +5,61 @@ Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegbox.compute.tensor import PlaceholderOp
 from pegbox.expr.nodes import Var
 from pegbox.expr.visit import free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
-from pegbox.plugins.sketch.state import Place, State
-from pegbox.plugins.sketch.steps import Call, Name
+from pegbox.plugins.sketch.state import Place, State, order_option
+from pegbox.plugins.sketch.steps import Axes, Call, Name, Step
 
 AS_IT_LIES = "no"
 
 
-def pack_operands(state: State, name: str) -> None:
-    """For each input that several tiles of a stage share: a knob says in which of its loops it is copied, if at all."""
+def pack_operands(state: State, name: str, lanes: int) -> None:
+    """For each input that several tiles of a stage share: a knob says in which of its loops it is copied, if at all.
+
+    A copy has the axis that runs along the vectors last: a matrix that is read by columns is transposed by blocks of as
+    many rows and columns as there are lanes.
+
+    Args:
+        lanes: of a vector.
+    """
     levels = state.tiles[name].levels
     places = [level[-1] for level in levels[1:-2] if any(state.longest(loop) > 1 for loop in level)]
     for operand in shared_inputs(state, name):
         copy = state.unused(f"{operand}_packed")
-        read = Call(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,))
-        state.place(Place(f"{name}_{operand}_pack", copy, name, tuple(places)), AS_IT_LIES, [read])
+        order = _order(state, name, operand)
+        read = Call(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,), order_option(order))
+        place = Place(f"{name}_{operand}_pack", copy, name, tuple(places))
+        state.place(place, AS_IT_LIES, [read], [] if order is None else _by_blocks(state, copy, order, lanes))
+
+
+def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:
+    """The dimensions of an operand with that of the vectors last; None where it is, or where there is none."""
+    op = state.op(name)
+    indices = next(load.indices for load in loads_of(op) if state.name_of(load.buffer) == operand)
+    along = [dim for dim, index in enumerate(indices) if index is op.axis[-1]]
+    if len(along) != 1 or along[0] == len(indices) - 1:
+        return None
+    return (*(dim for dim in range(len(indices)) if dim != along[0]), along[0])
+
+
+def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> list[Step]:
+    """The loops of a transposing copy: blocks of vectors along the rows of what it reads."""
+    axes = tuple(state.unused(f"{copy}_{dim}") for dim in order)
+    *_, row, column = axes
+    outer, rows = state.unused(f"{row}_outer"), state.unused(f"{row}_inner")
+    blocks, vector = state.unused(f"{column}_outer"), state.unused(f"{column}_inner")
+    return [
+        Axes(copy, axes),
+        Call(copy, "split", (Name(row), lanes), (outer, rows)),
+        Call(copy, "split", (Name(column), lanes), (blocks, vector)),
+        Call(copy, "reorder", (Name(outer), Name(blocks), Name(rows), Name(vector))),
+        Call(copy, "unroll", (Name(rows),)),
+        Call(copy, "vectorize", (Name(vector),)),
+    ]
 
 
 def shared_inputs(state: State, name: str) -> list[str]:

@@ -8,8 +8,9 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from pegbox.errors import ScheduleError, TemplateError
+from pegbox.expr.intrinsics import SLOW
 from pegbox.origin import explained, located
-from pegbox.plugins.sketch.analysis import is_strictly_inlineable
+from pegbox.plugins.sketch.analysis import SLOW_OF_ANSOR, is_strictly_inlineable
 from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Axes, Name
@@ -39,14 +40,23 @@ class Rule(Protocol):
 
 
 class AlwaysInline:
-    """A step that is as cheap to compute as to read is computed where it is used."""
+    """A step that is as cheap to compute as to read is computed where it is used.
+
+    Args:
+        by_use: a step with slow intrinsics is inlined where that computes no element twice. Ansor knows `exp` as slow
+            alone, and inlines it nowhere.
+    """
+
+    def __init__(self, *, by_use: bool = False) -> None:
+        self.by_use = by_use
 
     def match(self, state: State, stage: int) -> Match:
-        op = state.op(state.stages[stage])
-        single = len(op.outputs) == 1
-        if not single or state.graph.is_output(op) or op.reduce_axis or not is_strictly_inlineable(op):
+        name = state.stages[stage]
+        op = state.op(name)
+        if len(op.outputs) > 1 or state.graph.is_output(op) or op.reduce_axis:
             return Match.NO
-        return Match.ONLY
+        slow = SLOW_OF_ANSOR if not self.by_use else frozenset() if state.is_read_once(name) else SLOW
+        return Match.ONLY if is_strictly_inlineable(op, slow) else Match.NO
 
     def apply(self, state: State, stage: int) -> list[Derived]:
         new = state.copy()
@@ -207,11 +217,16 @@ class Skip:
 
 
 def ansor_rules(
-    structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False, long_sums: bool = False
+    structure: str = "SSRSRS",
+    max_innermost_factor: int = 64,
+    tails: bool = False,
+    long_sums: bool = False,
+    *,
+    by_use: bool = False,
 ) -> list[Rule]:
-    """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` for the arguments."""
+    """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` and `AlwaysInline` for the arguments."""
     tiling = structure, max_innermost_factor, tails, long_sums
-    first: list[Rule] = [AlwaysInline(), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
+    first: list[Rule] = [AlwaysInline(by_use=by_use), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
     return [*first, MultiLevelTilingWithFusion(*tiling), MultiLevelTiling(*tiling), Skip()]
 
 

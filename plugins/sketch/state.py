@@ -134,9 +134,16 @@ class State:
 
     def consumers(self, stage: str) -> list[str]:
         """The stages that need a stage's values, through those that are inlined."""
-        inlined = {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
-        readers = self.graph.consumers(self.op(stage), inlined)
+        readers = self.graph.consumers(self.op(stage), self._inlined)
         return [self._run.names[op.outputs[0].buffer] for op in readers]
+
+    def is_read_once(self, stage: str) -> bool:
+        """Does inlining a stage compute no more elements than it has?"""
+        return self.graph.is_read_once(self.op(stage), self._inlined)
+
+    @property
+    def _inlined(self) -> set[int]:
+        return {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
 
     def needs_tiling(self, stage: str) -> bool:
         """Is there reuse of data in a stage, which tiles make good?"""
@@ -304,14 +311,14 @@ class State:
         outputs = self._outputs(stage)
         given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
         results = [f"{name}_{scope}" for name in outputs]
-        cache = self.call(None, "cache_write", given, scope, results=results, **_order(order))[0]
+        cache = self.call(None, "cache_write", given, scope, results=results, **dict(order_option(order)))[0]
         self.caches[cache] = stage
         return cache
 
     def cache_read(self, tensor: str, reader: str, copy: str, order: Sequence[int] | None = None) -> str:
         """A copy of a tensor that a stage then reads, a stage of its own."""
         arguments = Name(tensor), "global", (Name(reader),)
-        return self.call(None, "cache_read", *arguments, results=[copy], **_order(order))[0]
+        return self.call(None, "cache_read", *arguments, results=[copy], **dict(order_option(order)))[0]
 
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
@@ -328,14 +335,16 @@ class State:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
 
-    def place(self, place: Place, elsewhere: str, before: Sequence[Step]) -> None:
-        """Let a knob say in which loop of its consumer a stage is computed, after some steps that make the stage.
+    def place(self, place: Place, elsewhere: str, before: Sequence[Step], after: Sequence[Step] = ()) -> None:
+        """Let a knob say in which loop of its consumer a stage is computed.
 
         Args:
             elsewhere: the value for none of the loops.
+            before: steps that make the stage.
+            after: steps on the stage in its place.
         """
         knob = self.knob(Knob(place.knob, candidates=(elsewhere, *place.loops)))
-        attach = [(loop, [*before, compute_at(place.stage, place.consumer, loop)]) for loop in place.loops]
+        attach = [(loop, [*before, compute_at(place.stage, place.consumer, loop), *after]) for loop in place.loops]
         self.choose(knob, attach)
         self.places.append(replace(place, knob=knob))
 
@@ -359,8 +368,9 @@ class State:
         return found
 
 
-def _order(order: Sequence[int] | None) -> dict[str, Argument]:
-    return {} if order is None else {"order": tuple(order)}
+def order_option(order: Sequence[int] | None) -> tuple[tuple[str, Argument], ...]:
+    """The options of a cache's call for an order of its axes; none where they stay."""
+    return () if order is None else (("order", tuple(order)),)
 
 
 def has_few_divisors(extent: int) -> bool:

@@ -117,7 +117,7 @@ def test_what_the_other_process_rejects_is_an_error_here(program: Program, monke
 
 @pytest.mark.optimizer
 def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(text: str, machine: llvm.Machine, form: llvm.Form, passes: llvm.Passes) -> bytes:
+    def dies(text: str, machine: llvm.Machine, form: llvm.Form, passes: llvm.Passes, *, timeout: float) -> bytes:
         if passes == "all":
             raise llvm.ProcessDied("Assertion failed")
         return llvm.translate(text, machine, form, passes)
@@ -144,7 +144,7 @@ def test_what_llvm_says_of_a_program_that_it_takes_is_shown(
     program: Program, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, target = _arguments(program)
-    plain_code.translate_apart(text, target._replace(features="+nonsense"), "assembly", "all")
+    plain_code.translate_apart(text, target._replace(features="+nonsense"), "assembly", "all", timeout=60)
     assert "nonsense" in capsys.readouterr().err
 
 

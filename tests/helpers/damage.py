@@ -10,13 +10,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-NASTY = st.sampled_from(
-    [
-        None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 10**400, -(10**400), 0.5, -0.0, 5e-324, 1e308, -1e308,
-        math.nan, math.inf, -math.inf, "", "0", "nan", "1e999", "\ud800", "\x00", "é", [], {}, [[]], [{}], {"": None},
-        [None, 1, "a"], [1e308, 1e308], [math.nan], ["sp", "sp", "sp"], {"index": 1}, {"a": {"b": []}},
-    ]
+VALUES = (
+    None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 10**400, -(10**400), 0.5, -0.0, 5e-324, 1e308, -1e308,
+    math.nan, math.inf, -math.inf, "", "0", "nan", "1e999", "\ud800", "\x00", "é", [], {}, [[]], [{}], {"": None},
+    [None, 1, "a"], [1e308, 1e308], [math.nan], ["sp", "sp", "sp"], {"index": 1}, {"a": {"b": []}},
 )  # fmt: skip
+NASTY = st.sampled_from(VALUES)
 DEEP = "@deep@"
 """Stands for brackets that nest too deeply for Python objects."""
 

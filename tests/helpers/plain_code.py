@@ -16,7 +16,7 @@ from typing import Any
 from llvmlite import binding as llvm
 from stage import SECOND
 
-from pegbox.codegen.program import CompiledProgram, Program
+from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
 from pegbox.codegen.runtime import llvm as runtime_llvm
 from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.foreign import prepare
@@ -31,14 +31,18 @@ always_optimized = False
 
 def install() -> None:
     """From now on `build` and its kin compile most programs without the optimizer, and all in this process."""
-    runtime_llvm.translate_apart = runtime_llvm.translate
+    runtime_llvm.translate_apart = _translate_here
 
-    def compile_program(program: Program, *, apart: bool = True) -> CompiledProgram:
+    def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
         if always_optimized or is_drawn(program):
-            return optimized(program, apart=apart)
+            return optimized(program, apart=apart, timeout=timeout)
         return unoptimized(program)
 
     machine.compile_program = compile_program
+
+
+def _translate_here(*request: Any, timeout: float) -> bytes:
+    return runtime_llvm.translate(*request)
 
 
 def is_drawn(program: Program) -> bool:

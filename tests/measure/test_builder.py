@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from pegbox.codegen import CompiledProgram, Program, compile_program
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.measure import Failed
-from pegbox.measure.builder import Builder
+from pegbox.measure.builder import GIVEN_UP, Builder
 from pegbox.measure.process import Worker, WorkerDied
 from pegbox.testing import llvm_kernels as kernels
 
@@ -28,7 +30,7 @@ def taken(builder: Builder) -> list[int]:
     """The places of the builders that may begin now, in the order in which they do."""
     working = []
     while builder._free() is not None:
-        working.append(builder._take())
+        working.append(builder._take(0))
     for place, worker in working:
         builder._put_back(place, worker)
     return [place for place, _ in working]
@@ -46,7 +48,7 @@ def test_it_rests_in_silence(builder: Builder) -> None:
 
 
 def test_silence_waits_for_its_build(builder: Builder) -> None:
-    (place, shared), (_, one) = builder._take(), builder._take()
+    (place, shared), (_, one) = builder._take(0), builder._take(0)
     silent = threading.Event()
 
     def time() -> None:
@@ -82,23 +84,76 @@ def test_builders_make_the_code_that_users_get(builder: Builder) -> None:
 
 @pytest.mark.parametrize(
     ("killed_by", "scalar_loops", "tried"),
-    [(signal.SIGABRT, True, [True, False]), (signal.SIGKILL, True, [True]), (signal.SIGABRT, False, [False])],
+    [
+        (signal.SIGABRT, True, [True, False]),  # LLVM's own failure: scalar loops stay scalar
+        (signal.SIGABRT, False, [False]),  # it would fail again
+        (signal.SIGKILL, True, [True, True]),
+        (signal.SIGKILL, False, [False, False]),
+    ],
 )
-def test_where_llvm_dies_of_scalar_loops_they_stay_scalar(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch, killed_by: int, scalar_loops: bool, tried: list[bool]
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_program_whose_builder_died_is_compiled_once_more(
+    builder: Builder,
+    monkeypatch: pytest.MonkeyPatch,
+    killed_by: int,
+    scalar_loops: bool,
+    tried: list[bool],
+    deaths: int,
 ) -> None:
     seen: list[bool] = []
 
     def call(self: Worker, job: str, program: Program, *, timeout: float) -> bytes:
         seen.append(program.scalar_loops)
-        if len(seen) == 1:
+        if len(seen) <= deaths:
             raise WorkerDied(-killed_by, "Assertion failed")
         return bytes(8)
 
     monkeypatch.setattr(Worker, "call", call)
     built = builder.build(replace(kernels.good(), scalar_loops=scalar_loops))
     assert seen == tried
-    assert isinstance(built, CompiledProgram if len(tried) == 2 else Failed)
+    assert isinstance(built, CompiledProgram if len(tried) > deaths else Failed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_builder_that_is_killed_from_outside_costs_no_candidate(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    own, killed = Worker.call, []
+
+    def call(self: Worker, job: str, program: Program, *, timeout: float) -> object:
+        if not killed:
+            self.wait_ready()
+            killed.append(self.pid)
+            os.kill(self.pid, number)
+        return own(self, job, program, timeout=timeout)
+
+    monkeypatch.setattr(Worker, "call", call)
+    assert isinstance(builder.build(kernels.good()), CompiledProgram)
+    assert killed
+
+
+def test_an_interruption_gives_up_all_builds_and_starts_none_again(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, calls, begun = Worker.call, [], threading.Semaphore(0)
+
+    def call(self: Worker, job: str, program: Program, *, timeout: float) -> object:
+        calls.append(self)
+        self.wait_ready()
+        os.kill(self.pid, signal.SIGSTOP)  # it will not answer
+        begun.release()
+        return own(self, job, program, timeout=timeout)
+
+    monkeypatch.setattr(Worker, "call", call)
+    with ThreadPoolExecutor(builder.size + 2) as pool:
+        builds = [pool.submit(builder.build, kernels.good()) for _ in range(builder.size + 2)]
+        for _ in range(builder.size):
+            assert begun.acquire(timeout=60)
+        builder.interrupt()
+        assert [build.result(60) for build in builds] == [GIVEN_UP] * len(builds)
+    assert len(calls) == builder.size
+    monkeypatch.undo()
+    assert isinstance(builder.build(kernels.good()), CompiledProgram)
 
 
 def test_without_shared_cores_silence_is_free() -> None:

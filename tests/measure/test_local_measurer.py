@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import warnings
@@ -432,45 +428,6 @@ def test_a_slow_build_is_cut_off(open_measurer: Any) -> None:
     assert isinstance(result, Failed)
     assert result.kind is FailureKind.TIMEOUT
     assert "compiling" in result.message
-
-
-def test_ctrl_c_passes_through_and_leaves_no_process_behind() -> None:
-    """A script without a `__main__` guard, as users write them, interrupted in the middle of an endless candidate."""
-    script = textwrap.dedent(f"""
-        import sys
-        sys.path[:0] = [{str(HERE)!r}]
-        from adding_task import AddingConfig, AddingTask
-        from pegbox.measure import LocalMeasurer
-        from pegbox.testing import llvm_kernels as kernels
-        # One builder: with two, the endless one may be built, and so run, before the other.
-        with LocalMeasurer(AddingTask(), timeout=500.0, best=100.0, builders=1) as measurer:
-            try:
-                for config, result in measurer.measure([AddingConfig("a"), AddingConfig("b", kernels.endless)]):
-                    print(config.name, result.ok, flush=True)
-            except KeyboardInterrupt:
-                print("interrupted", flush=True)
-        print("closed", flush=True)
-    """)
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    watchdog = threading.Timer(60.0, process.kill)
-    watchdog.start()
-    assert process.stdout is not None
-    assert process.stdout.readline() == "a True\n"
-    workers = workers_of(process.pid)
-    assert workers
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole foreground group
-    out, err = process.communicate()
-    watchdog.cancel()
-    assert out == "interrupted\nclosed\n"
-    assert err == ""
-    for pid in workers:
-        assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize("runner", [LocalRunner, lambda bench, **given: RunnerWrapper(LocalRunner(bench, **given))])

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure import child
+from pegbox.measure import child, process
 from pegbox.measure.channel import READY, BrokenReply, Reply, encode_reply
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 
@@ -224,83 +226,205 @@ def test_limits_mask_and_priority_are_those_that_the_parent_has_now() -> None:
     assert now == (files - 7, 0o027, nice + 3)
 
 
-def test_a_variable_that_the_server_has_and_its_parent_no_more_is_missing(
+@pytest.mark.usefixtures("new_server")
+def test_a_variable_that_the_server_has_and_its_client_no_more_is_missing(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "_servers", [])
     monkeypatch.setenv("PEGBOX_TEST", "1")
     assert start().call("inherited", "PEGBOX_TEST", timeout=LONG)[:2] == ["1", "1"]
     monkeypatch.delenv("PEGBOX_TEST")
     assert start().call("inherited", "PEGBOX_TEST", timeout=LONG)[:2] == [None, None]
+
+
+def parent_of(pid: int) -> int:
+    """The number of a process's parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def server_of(worker: Worker) -> int:
+    return parent_of(worker.call("parent", timeout=LONG))
+
+
+def stop(pid: int) -> None:
+    """Stop a process, and wait until it is."""
+    os.kill(pid, signal.SIGSTOP)
+    while not child.is_stopped(pid):
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def new_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test that begins without a fork server, and ends those that it makes."""
+    monkeypatch.setattr(child, "_servers", [])
+    yield
     child._end()
 
 
-def test_workers_share_a_server_of_one_thread(start: Callable[..., Worker]) -> None:
-    (server,) = {start().call("parent", timeout=LONG) for _ in range(2)}
+def test_workers_share_a_server_of_one_thread_and_each_has_a_parent_of_its_own(start: Callable[..., Worker]) -> None:
+    parents = {start().call("parent", timeout=LONG) for _ in range(2)}
+    (server,) = {parent_of(parent) for parent in parents}
+    assert len(parents) == 2
     assert os.listdir(f"/proc/{server}/task") == [str(server)]
+    assert len({os.getsid(pid) for pid in (server, *parents)}) == 3
 
 
 def test_a_variable_that_is_read_at_the_start_of_programs_needs_another_server(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = start()
-    before = old.call("parent", timeout=LONG)
+    before = server_of(old)
     monkeypatch.setenv("OPENBLAS_VERBOSE", "0")
     new = start()
-    after = new.call("parent", timeout=LONG)
+    after = server_of(new)
     assert after != before
     for worker in (old, new):
         with pytest.raises(WorkerDied, match="exited with status 5"):
             worker.call("leave", 5, timeout=LONG)
+        worker.close()
     monkeypatch.undo()
     start()
     assert gone(before)
     assert gone(after)
 
 
-def test_a_server_that_is_killed_costs_nothing_but_the_exit_status(start: Callable[..., Worker]) -> None:
+def test_a_server_that_is_killed_costs_nothing(start: Callable[..., Worker]) -> None:
     old = start()
-    server = old.call("parent", timeout=LONG)
+    server = server_of(old)
     os.kill(server, signal.SIGKILL)
     assert gone(server)
     assert old.call("add", 1, 2, timeout=LONG) == 3
-    assert start().call("parent", timeout=LONG) != server
-    with pytest.raises(WorkerDied, match="ended, and nobody knows how"):
+    assert server_of(start()) != server
+    with pytest.raises(WorkerDied, match="exited with status 3"):
         old.call("leave", 3, timeout=LONG)
     assert not old.alive
 
 
-def test_a_server_that_cannot_start_shows_why(start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "_servers", [])
-    monkeypatch.setattr(child, "_BOOT", "raise ImportError('no such {module}')")
-    with pytest.raises(MeasureError, match="no such fork_server"):
-        start().wait_ready()
-    child._end()
-
-
-def test_a_server_that_is_killed_while_its_first_worker_starts_is_the_reason(
-    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("new_server")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_server_that_is_killed_or_stopped_is_replaced_and_who_waits_goes_on(
+    start: Callable[..., Worker], number: int, warm: bool
 ) -> None:
-    monkeypatch.setattr(child, "_servers", [])
-    worker = start()
-    child._servers[0]._process.kill()
-    with pytest.raises(MeasureError, match=r"could not start: the fork server was killed by SIGKILL$"):
-        worker.wait_ready()
-    assert start().call("add", 1, 2, timeout=LONG) == 3
-    child._end()
+    if warm:
+        start().wait_ready()
+    else:
+        waiting = [start(), start()]
+    server = child._servers[0].pid
+    os.kill(server, number)
+    if warm:
+        waiting = [start(), start()]
+    for worker in waiting:
+        worker.post("swallow", 1 << 20)
+        worker.post("big", bytes(1 << 20))  # more than a pipe takes
+        assert worker.call("add", 1, 2, timeout=LONG) == 3
+    (new,) = {server_of(worker) for worker in waiting}
+    assert new != server
+    assert gone(server)
 
 
+@pytest.mark.usefixtures("new_server")
+def test_a_server_that_cannot_start_shows_why(start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_BOOT", "raise ImportError('no such {module}')")
+    with pytest.raises(
+        MeasureError, match=r"could not start: the fork server exited with status 1: (.|\n)*no such fork"
+    ):
+        start().wait_ready()
+
+
+@pytest.mark.usefixtures("new_server")
+@pytest.mark.parametrize(
+    ("boot", "reason"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "the fork server was killed by SIGKILL"),
+        ("import os; os.kill(os.getpid(), 19)", "the fork server: it was stopped"),
+        ("import time; time.sleep(600)", "the fork server: it did not answer in time"),
+    ],
+)
+def test_servers_that_are_lost_each_time_are_the_reason(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch, boot: str, reason: str
+) -> None:
+    monkeypatch.setattr(child, "_BOOT", boot)
+    monkeypatch.setattr(process, "_START_SECONDS", 1.0 if "sleep" in boot else LONG)
+    with pytest.raises(MeasureError, match=f"could not start: {reason}$"):
+        start().wait_ready()
+
+
+@pytest.mark.usefixtures("new_server")
 def test_a_server_that_is_gone_when_it_is_asked_is_the_reason(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "_servers", [])
     start().wait_ready()
-    child._servers[0]._process.kill()
-    child._servers[0]._process.wait()
+    child._servers[0].end()
     monkeypatch.setattr(child._ForkServer, "fits", lambda self, environment: True)  # it has gone since
-    with pytest.raises(MeasureError, match="the fork server was killed by SIGKILL"):
+    with pytest.raises(MeasureError, match=r"could not start: the fork server was killed by SIGKILL$"):
         start().wait_ready()
-    child._end()
+
+
+@pytest.mark.usefixtures("new_server")
+def test_a_server_that_takes_nothing_more_is_replaced(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start().wait_ready()
+    full = child._servers[0]
+    stop(full.pid)
+    monkeypatch.setattr(child, "is_stopped", lambda pid: False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            full._socket.send(b"f")
+    assert start().call("add", 1, 2, timeout=LONG) == 3
+    assert gone(full.pid)
+
+
+@pytest.mark.usefixtures("new_server")
+def test_a_kill_wakes_who_waits_for_a_silent_server(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_BOOT", "import time; time.sleep(600)")
+    worker = start()
+    ended: list[object] = []
+
+    def wait() -> None:
+        with pytest.raises(WorkerDied) as caught:
+            worker.wait_ready()
+        ended.append(caught.value.signal)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.1)
+    worker.kill()
+    thread.join(LONG)
+    assert ended == [signal.SIGKILL]
+    assert not worker.alive
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_killed_or_stopped_before_it_is_ready_is_replaced(
+    start: Callable[..., Worker], number: int
+) -> None:
+    worker = start()
+    worker.post("nap", 0.3)
+    first = worker.pid
+    os.kill(first, number)
+    assert worker.call("add", 1, 2, timeout=LONG) == 3
+    assert worker.pid != first
+    assert gone(first)
+
+
+def test_a_candidate_that_stops_its_parent_stops_nothing_else(start: Callable[..., Worker], worker: Worker) -> None:
+    parent = worker.call("signal_parent", int(signal.SIGSTOP), timeout=LONG)
+    assert start().call("add", 1, 2, timeout=LONG) == 3
+    with pytest.raises(WorkerDied, match="exited with status 3"):
+        worker.call("leave", 3, timeout=LONG)
+    worker.close()
+    assert gone(parent)
+
+
+def test_a_candidate_that_kills_its_parent_has_ended(worker: Worker) -> None:
+    pid = worker.pid
+    with pytest.raises(WorkerDied, match="its exit status is lost"):
+        worker.call("kill_parent_and_spin", timeout=LONG)
+    assert not worker.alive
+    assert gone(pid)
 
 
 def test_a_server_without_work_ends() -> None:
@@ -310,27 +434,13 @@ def test_a_server_without_work_ends() -> None:
         assert subprocess.run([sys.executable, "-c", script], stdin=theirs, timeout=LONG).returncode == 0
 
 
-def test_one_that_may_be_about_to_end_is_not_asked(
-    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child, "_servers", [])
-    worker = start()
-    server = worker.call("parent", timeout=LONG)
-    monkeypatch.setattr(child, "IDLE", 0.0)
-    assert start().call("parent", timeout=LONG) == server  # it has a worker still, and so goes on
-    child._servers[0]._workers = 0
-    assert start().call("parent", timeout=LONG) != server
-    assert gone(server)
-    child._end()
-
-
-def test_where_the_system_has_no_fork_server_workers_are_interpreters_of_their_own(
+def test_where_the_system_has_no_fork_server_supervisors_are_interpreters_of_their_own(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "_can_fork", lambda: False)
     worker, other = start(), start()
     assert worker.call("add", 1, 2, timeout=LONG) == 3
-    assert worker.call("parent", timeout=LONG) == os.getpid()
+    assert server_of(worker) == os.getpid()
     left = worker.call("leave_behind", timeout=LONG)
     with pytest.raises(WorkerDied, match=r"killed by SIGSEGV.*farewell"):
         worker.call("die", int(signal.SIGSEGV), timeout=LONG)
@@ -338,45 +448,56 @@ def test_where_the_system_has_no_fork_server_workers_are_interpreters_of_their_o
     assert other.alive
     other.kill()
     assert not other.alive
+    with pytest.raises(MeasureError, match="no_such_module"):
+        start("no_such_module").wait_ready()
 
 
 def test_a_fork_of_the_process_has_a_server_of_its_own() -> None:
     script = textwrap.dedent(f"""
         import os, sys
         sys.path.append({str(HERE)!r})
+        from pegbox.measure import child
         from pegbox.measure.process import Worker
         worker = Worker("worker_jobs")
-        server = worker.call("parent", timeout=60)
+        server = child._servers[0].pid
         if pid := os.fork():
             assert os.waitpid(pid, 0)[1] == 0
-            assert worker.call("parent", timeout=60) == server
+            assert worker.call("add", 1, 2, timeout=60) == 3
+            assert child._servers[0].pid == server
             worker.close()
         else:
             other = Worker("worker_jobs")
-            assert other.call("parent", timeout=60) != server
+            assert other.call("add", 1, 2, timeout=60) == 3
+            assert child._servers[0].pid != server
             other.close()
     """)
     subprocess.run([sys.executable, "-c", script], check=True, timeout=LONG)
 
 
-@pytest.mark.parametrize("job", ["spin", "nap"])
-def test_a_worker_ends_when_its_parent_is_killed(job: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_when_their_client_is_killed_whatever_they_do(number: int) -> None:
     script = textwrap.dedent(f"""
-        import sys, time
+        import os, signal, sys, time
         sys.path.append({str(HERE)!r})
-        from pegbox.measure import child
+        from pegbox.measure import child, process
         from pegbox.measure.process import Worker
-        worker = Worker("worker_jobs")
-        worker.wait_ready()
-        worker.post({job!r}, *[1000.0] * ({job!r} == "nap"))
-        print(worker.pid, *[server._process.pid for server in child._servers], flush=True)
+        workers = [Worker("worker_jobs") for _ in range(4)]
+        pids = [child._servers[0].pid]
+        for worker in workers:
+            pids += [worker.pid, worker.call("parent", timeout=60)]
+        workers[0].post("spin")
+        workers[1].post("nap", 1000.0)
+        os.kill(workers[2].pid, signal.SIGSTOP)
+        for pid in (pids[0], pids[-1], workers[3].pid):  # the server, a supervisor, its worker
+            os.kill(pid, signal.SIGSTOP)
+        print(*pids, flush=True)
         time.sleep(1000)
     """)
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    started = [int(pid) for pid in parent.stdout.readline().split()]
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    for pid in started:
-        assert gone(pid)
+    client = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    started = [int(pid) for pid in client.stdout.readline().split()]
+    assert len(started) == 9
+    client.send_signal(number)
+    client.wait()
+    client.stdout.close()
+    assert all(gone(pid) for pid in started)

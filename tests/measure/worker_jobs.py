@@ -17,8 +17,8 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def big(count: int) -> bytes:
-    return b"x" * count
+def big(count: int | bytes) -> bytes:
+    return b"x" * (count if isinstance(count, int) else len(count))
 
 
 def chatter() -> str:
@@ -52,6 +52,16 @@ def nap(seconds: float) -> None:
 
 def parent() -> int:
     return os.getppid()
+
+
+def signal_parent(number: int) -> int:
+    os.kill(os.getppid(), number)
+    return os.getppid()
+
+
+def kill_parent_and_spin() -> None:
+    signal_parent(9)
+    spin()
 
 
 def inherited(name: str) -> list[str | None]:

@@ -14,6 +14,7 @@ import pytest
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search import Callback, SearchState, StopSearch, Trial, TuneResult, run
+from pegbox.search.loop import interrupt
 from pegbox.search.testing import ArtificialMeasurer, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_phases
@@ -677,6 +678,35 @@ def test_ctrl_c_keeps_everything_and_gives_the_best_so_far() -> None:
     assert result.best.config.index == 5
     assert measurer.closed
     assert log.events[-1] == "end"
+
+
+def interrupted_at_trial(number: int) -> Log:
+    class Interrupting(Log):
+        def on_trial(self, trial: Trial, state: SearchState) -> None:
+            super().on_trial(trial, state)
+            if trial.number == number:
+                signal.raise_signal(signal.SIGINT)
+
+    return Interrupting()
+
+
+def search_interrupted_at(number: int, log: Log | None = None) -> TuneResult:
+    callbacks = [log or Log(), interrupted_at_trial(number)]
+    return run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=20, callbacks=callbacks)
+
+
+def test_a_second_ctrl_c_breaks_a_loop_of_searches() -> None:
+    log = Log()
+    assert search_interrupted_at(6, log).stopped_because == "interrupted"
+    with pytest.raises(KeyboardInterrupt, match="second"):
+        search_interrupted_at(3, log)
+    assert log.events[-1] == "end"
+    assert len(log.trials) == 7 + 4
+
+
+def test_a_ctrl_c_long_after_the_first_ends_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupt, "TWICE_SECONDS", 0.0)
+    assert [search_interrupted_at(2).stopped_because for _ in range(2)] == ["interrupted"] * 2
 
 
 def test_ctrl_c_while_a_module_is_imported_ends_the_search_and_not_the_process() -> None:

@@ -266,3 +266,52 @@ def test_the_computation_without_a_step_is_a_sketch_that_runs() -> None:
     assert task.space.size == 1
     assert "te.create_schedule([relu])\n" in task.schedule_code(task.space.get(0))
     assert len(task.lowered(task.space.get(0)).loops("relu")) == 2
+
+
+@pb.workload("gated_product")
+def gated_product(n: int, k: int, m: int) -> list[te.Tensor]:
+    a, w = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="W")
+    gated = te.compute((n, k), lambda i, j: a[i, j] * te.sigmoid(a[i, j]), name="gated")
+    shifted = te.compute((n, k), lambda i, j: gated[i, j] + te.const(1, "float32"), name="shifted")
+    r = te.reduce_axis((0, k), name="r")
+    return [a, w, te.compute((n, m), lambda i, j: te.sum(shifted[i, r] * w[r, j], axis=r), name="C")]
+
+
+@pb.workload("sum_of_gates")
+def sum_of_gates(n: int, k: int) -> list[te.Tensor]:
+    a = te.placeholder((n, k), name="A")
+    gated = te.compute((n, k), lambda i, j: a[i, j] * te.sigmoid(a[i, j]), name="gated")
+    r = te.reduce_axis((0, k), name="r")
+    return [a, te.compute((n,), lambda i: te.sum(gated[i, r], axis=r), name="C")]
+
+
+@pb.workload("gate_of_rows")
+def gate_of_rows(n: int, k: int) -> list[te.Tensor]:
+    a, b = te.placeholder((n,), name="A"), te.placeholder((n, k), name="B")
+    gate = te.compute((n,), lambda i: te.sigmoid(a[i]), name="gate")
+    return [a, b, te.compute((n, k), lambda i, j: gate[i] * b[i, j], name="C")]
+
+
+@pb.workload("gate_of_elements")
+def gate_of_elements(n: int, k: int) -> list[te.Tensor]:
+    a = te.placeholder((n, k), name="A")
+    gate = te.compute((n, k), lambda i, j: te.exp(a[i, j]), name="gate")
+    return [a, te.compute((n, k), lambda i, j: gate[i, j] * a[i, j], name="C")]
+
+
+@pytest.mark.parametrize(
+    ("workload", "args", "inlined", "by_ansor"),
+    [
+        (gated_product, (8, 16, 32), {"shifted"}, {"gated", "shifted"}),
+        (sum_of_gates, (8, 16), {"gated"}, {"gated"}),
+        (gate_of_rows, (8, 16), set(), {"gate"}),
+        (gate_of_elements, (8, 16), {"gate"}, set()),
+    ],
+)
+def test_slow_steps_are_inlined_where_no_element_is_computed_twice(
+    workload: pb.Workload, args: tuple[int, ...], inlined: set[str], by_ansor: set[str]
+) -> None:
+    for rules, wanted in (("default", inlined), ("ansor", by_ansor)):
+        for sketch in generate_sketches(workload.tensors(*args), "llvm -num-cores 1", rules):
+            found = {name for name in sketch.tensors if f"s[{name}].compute_inline()" in sketch.code(None)}
+            assert found == wanted, sketch.name

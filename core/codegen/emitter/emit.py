@@ -10,6 +10,7 @@ from pegbox.codegen.emitter.placement import WORKSPACE
 from pegbox.codegen.emitter.scalar_loops import has_scalar_loops
 from pegbox.codegen.emitter.statements import Plan, Writer
 from pegbox.codegen.emitter.text import identifier
+from pegbox.codegen.emitter.uniform_chains import loops_with_uniform_chains
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
@@ -31,7 +32,7 @@ def emit(func: Function, target: Target) -> Program:
     threads = min(target.num_cores, _longest_parallel(func.body))
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
-    plan = Plan(func, places, unroll.plan(func.body))
+    plan = Plan(func, places, unroll.plan(func.body), loops_with_uniform_chains(func.body))
     plan.parallel = ParallelLoops(module, plan, threads)
     separate = bool(places.shared or places.per_thread)
     body = _body(func, module, plan, f"@{name}.body" if separate else f"@{name}", separate)
@@ -44,7 +45,18 @@ def emit(func: Function, target: Target) -> Program:
     externs = tuple(module.externs)
     foreign = code_of(func) if externs else ()
     scalar = has_scalar_loops(func, plan.unrolling.explicit)
-    return Program(name, args, module.text(), workspace, threads, target, externs, foreign, scalar_loops=scalar)
+    return Program(
+        name,
+        args,
+        module.text(),
+        workspace,
+        threads,
+        target,
+        externs,
+        foreign,
+        scalar_loops=scalar,
+        written_out=tuple(module.written_out),
+    )
 
 
 def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:

@@ -9,6 +9,7 @@ from pegbox.codegen.vector_math import Definition
 def call(frame: Frame, function: Definition, operands: list[str], lanes: int) -> str:
     """The result, in as many lanes as the operands have; a function of one lane takes and gives scalars."""
     frame.module.define(function.name, function.text, function.declarations)
+    frame.text.inlined += function.text.count("\n")
     typed = list(zip(function.parameters, operands, strict=True))
     if lanes == 1:
         typed = [(ty, frame.op(f"extractelement <1 x {ty}> {text}, i64 0")) for ty, text in typed]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
+from pegbox.codegen.emitter.text import FunctionText
 from pegbox.codegen.targets import features
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 
-MAX_STATEMENTS = 16384  # emitted stores; LLVM needs about a second for that many
+MOST_IN_A_ROW = 32768
+"""Instructions without a branch between them; LLVM needs up to eight seconds for so many."""
+MOST_INSTRUCTIONS = 65536
+"""Instructions of a function; LLVM needs several seconds for so many."""
 
 
 class ModuleText:
@@ -21,7 +26,7 @@ class ModuleText:
         self._called: set[str] = set()
         self._metadata: list[str] = []
         self._definitions: dict[str, str] = {}
-        self._statements = 0
+        self.written_out: dict[str, None] = {}
 
     @cached_property
     def computes_float16(self) -> bool:
@@ -64,14 +69,24 @@ class ModuleText:
         number = len(self._metadata)
         return self.metadata(f"distinct !{{{', '.join([f'!{number}', *parts])}}}")
 
-    def count_statement(self, loops: list[str]) -> None:
-        self._statements += 1
-        if self._statements > MAX_STATEMENTS:
-            named = ", ".join(dict.fromkeys(loops)) or "none"
-            raise CompileError(
-                f"{self.name}: unrolling and vectorizing emits more than {MAX_STATEMENTS} statements "
-                f"(inside the loops {named}); unroll fewer loops, or lower auto_unroll_max_step"
-            )
+    def check_length(self, text: FunctionText, loops: Sequence[str]) -> None:
+        """Refuse a function that gets too long for LLVM; `loops` are the unrolled and vectorized ones around.
+
+        Raises:
+            CompileError: it does.
+        """
+        if text.in_a_row <= MOST_IN_A_ROW and text.instructions <= MOST_INSTRUCTIONS:
+            return
+        named = ", ".join(dict.fromkeys(loops)) or "none"
+        most = (
+            f"{MOST_IN_A_ROW} instructions in a row"
+            if text.in_a_row > MOST_IN_A_ROW
+            else f"{MOST_INSTRUCTIONS} instructions"
+        )
+        raise CompileError(
+            f"{self.name}: unrolling and vectorizing emits more than {most} (inside the loops {named}), for which LLVM "
+            "would take long; unroll fewer loops, or lower auto_unroll_max_step"
+        )
 
     def text(self) -> str:
         parts = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ class Plan:
     function: Function
     placement: Placement
     unrolling: Unrolling
+    scalar: Set[Var] = frozenset()  # loops that LLVM must not vectorize
     parallel: Callable[[Frame, For], bool] = field(default=lambda frame, loop: False)
 
 
@@ -84,7 +85,7 @@ class Writer:
             self._unrolled(stmt)
         elif stmt.kind is ForKind.VECTORIZED:
             self._vectorized(stmt) if scalar else self._unrolled(stmt)
-        elif stmt.kind is ForKind.UNROLLED or stmt.var in self.plan.unrolling.explicit:
+        elif self.plan.unrolling.writes_out(stmt):
             self._unrolled(stmt)
         elif not (stmt.kind is ForKind.PARALLEL and scalar and self.plan.parallel(self.frame, stmt)):
             self.serial(stmt, "0", str(stmt.extent))
@@ -92,13 +93,18 @@ class Writer:
     def _unrolled(self, stmt: For) -> None:
         env = self.frame.env
         if stmt.extent > 1:
-            self.frame.unrolling.append(f"{stmt.var.name} ({stmt.extent})")
+            self._enter_written_out(stmt)
         for value in range(stmt.extent):
             env[stmt.var] = value
             self.write(stmt.body)
         env.pop(stmt.var, None)
         if stmt.extent > 1:
             self.frame.unrolling.pop()
+
+    def _enter_written_out(self, stmt: For) -> None:
+        named = f"{stmt.var.name} ({stmt.extent})"
+        self.frame.unrolling.append(named)
+        self.frame.module.written_out[named] = None
 
     def serial(self, stmt: For, start: str, stop: str) -> None:
         """A loop from `start` to `stop` (i64 literals or registers with start < stop)."""
@@ -123,11 +129,14 @@ class Writer:
         frame.text.start_block(after)
 
     def _loop_metadata(self, stmt: For) -> str:
-        unrolling = self.plan.unrolling
-        if stmt.var not in unrolling.hinted and stmt.var not in unrolling.shaped:
-            return ""
-        wish = "full" if stmt.var in unrolling.hinted else "disable"
-        return ", !llvm.loop " + self.frame.module.loop_metadata(f'!"llvm.loop.unroll.{wish}"')
+        unrolling, wishes = self.plan.unrolling, []
+        if stmt.var in unrolling.hinted:
+            wishes.append('!"llvm.loop.unroll.full"')
+        elif stmt.var in unrolling.shaped:
+            wishes.append('!"llvm.loop.unroll.disable"')
+        if stmt.var in self.plan.scalar:
+            wishes.append('!"llvm.loop.vectorize.enable", i1 false')
+        return ", !llvm.loop " + self.frame.module.loop_metadata(*wishes) if wishes else ""
 
     # Vectorized loops.
 
@@ -137,7 +146,7 @@ class Writer:
         if vector is None:
             vector = self._vectors[stmt.var] = _vectors(stmt, self.plan.placement)
         self.chunks, body = vector
-        self.frame.unrolling.append(f"{stmt.var.name} ({stmt.extent})")
+        self._enter_written_out(stmt)
         self.write(body)
         self.frame.unrolling.pop()
         self.chunks = [SCALAR]
@@ -186,7 +195,7 @@ class Writer:
     # Stores.
 
     def _store(self, stmt: Store) -> None:
-        self.frame.module.count_statement(self.frame.unrolling)
+        self.frame.module.check_length(self.frame.text, self.frame.unrolling)
         if dtypes.lanes(stmt.value.dtype):
             value = evaluate(self.frame, stmt.value, self.chunks[0])
             memory.store_vector(self.frame, stmt.buffer, address(self.frame, stmt, self.chunks[0]), value)
@@ -198,7 +207,7 @@ class Writer:
                 self._store_lanes(stmt, chunk)
 
     def _evaluate(self, stmt: Evaluate) -> None:
-        self.frame.module.count_statement(self.frame.unrolling)
+        self.frame.module.check_length(self.frame.text, self.frame.unrolling)
         evaluate(self.frame, stmt.expr, self.chunks[0])
 
     def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:

@@ -23,16 +23,31 @@ class Level:
 
 
 class FunctionText:
-    """`level` is the loop body that is being written, `block` the label of the current basic block."""
+    """The text of a function that is being written.
 
-    __slots__ = ("_count", "allocas", "block", "entry", "level", "lines")
+    `level` is the current loop body, `block` the label of the current basic block, `inlined` the number of instructions
+    that calls stand for.
+    """
+
+    __slots__ = ("_before", "_count", "allocas", "block", "entry", "inlined", "level", "lines")
 
     def __init__(self) -> None:
         self.lines: Lines = []
         self.allocas: list[str] = []
         self.entry = self.level = Level(0)
         self.block = "entry"
-        self._count = 0
+        self.inlined = 0
+        self._count = self._before = 0
+
+    @property
+    def instructions(self) -> int:
+        """The instructions so far that have results, with those of inlined functions."""
+        return self._count + self.inlined
+
+    @property
+    def in_a_row(self) -> int:
+        """The instructions of the current basic block."""
+        return self.instructions - self._before
 
     def fresh(self, hint: str = "t") -> str:
         self._count += 1
@@ -55,6 +70,7 @@ class FunctionText:
     def start_block(self, label: str) -> None:
         self.lines.append(f"{label}:")
         self.block = label
+        self._before = self.instructions
 
     def function(self, head: str) -> str:
         """The finished function; `head` is everything before the brace."""

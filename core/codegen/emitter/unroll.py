@@ -7,6 +7,8 @@ to LLVM.
 
 A loop around loops that the schedule vectorized or unrolled has the body that it is meant to have: LLVM is told not to
 unroll it further, which would double the compile time of a candidate for nothing.
+
+Unrolled loops around a loop make copies of it; LLVM is told not to unroll copies that would become long together.
 """
 
 from __future__ import annotations
@@ -18,51 +20,63 @@ from pegbox.loops.nodes import Evaluate, For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
 
 STEP_LANES = 16  # float32 lanes of the widest vectors
+MOST_COPIED = 512
+"""Stores that LLVM may make of the copies of a loop by unrolling each."""
 
 
 @dataclass
 class Unrolling:
-    """Loops to unroll here (`explicit`), and loops that LLVM is told to unroll (`hinted`) or not to (`shaped`)."""
+    """The loops to unroll here: serial ones (`explicit`) and those of the kind UNROLLED.
+
+    LLVM is asked to unroll the `hinted` loops, and not to unroll the `shaped` ones.
+    """
 
     explicit: set[Var] = field(default_factory=set)
     hinted: set[Var] = field(default_factory=set)
     shaped: set[Var] = field(default_factory=set)
 
+    def writes_out(self, loop: For) -> bool:
+        return loop.var in self.explicit or loop.kind is ForKind.UNROLLED
+
 
 def plan(body: Stmt) -> Unrolling:
     result = Unrolling()
-    _visit(body, 0, True, result)
+    _visit(body, 0, True, result, 1)
     return result
 
 
 @dataclass(frozen=True)
 class _Summary:
-    """What a statement holds: steps of the code as it will be written, a loop that stays one, a shaped loop."""
+    """The size of a statement: steps of its code, stores that run; flags for a loop that stays, and a shaped one."""
 
     steps: int
+    stores: int
     looped: bool = False
     shaped: bool = False
 
 
-def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Summary:
+def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling, copies: int) -> _Summary:
+    """Plan the loops of a statement that outer unrolled loops copy `copies` times."""
     if isinstance(stmt, Store | Evaluate):
-        return _Summary(1)
+        return _Summary(1, 1)
     if not isinstance(stmt, For):
-        parts = [_visit(child, limit, explicit, result) for child in children(stmt)]
-        steps = sum(part.steps for part in parts)
-        return _Summary(steps, any(part.looped for part in parts), any(part.shaped for part in parts))
+        parts = [_visit(child, limit, explicit, result, copies) for child in children(stmt)]
+        steps, stores = sum(part.steps for part in parts), sum(part.stores for part in parts)
+        return _Summary(steps, stores, any(part.looped for part in parts), any(part.shaped for part in parts))
     notes = dict(stmt.annotations)
     limit = int(notes.get("pragma_auto_unroll_max_step", limit))
     explicit = bool(notes.get("pragma_unroll_explicit", explicit))
-    body = _visit(stmt.body, limit, explicit, result)
-    steps = body.steps * stmt.extent
+    unrolled = stmt.kind is ForKind.UNROLLED
+    inside = copies * stmt.extent if unrolled else copies
+    body = _visit(stmt.body, limit, explicit, result, inside)
+    steps, stores = body.steps * stmt.extent, body.stores * stmt.extent
     if stmt.kind is ForKind.VECTORIZED:
-        return _Summary(body.steps * -(-stmt.extent // STEP_LANES), body.looped, True)
-    if stmt.kind is ForKind.UNROLLED or stmt.extent == 1:
-        return _Summary(steps, body.looped, True)
+        return _Summary(body.steps * -(-stmt.extent // STEP_LANES), stores, body.looped, True)
+    if unrolled or stmt.extent == 1:
+        return _Summary(steps, stores, body.looped, True)
     if stmt.kind is ForKind.SERIAL and not body.looped and steps <= limit:
         (result.explicit if explicit else result.hinted).add(stmt.var)
-        return _Summary(steps, False, body.shaped)
-    if body.shaped:
+        return _Summary(steps, stores, False, body.shaped)
+    if body.shaped or (copies > 1 and copies * stores > MOST_COPIED):
         result.shaped.add(stmt.var)
-    return _Summary(body.steps, True, body.shaped)
+    return _Summary(body.steps, stores, True, body.shaped)

@@ -22,7 +22,7 @@ from pegbox.codegen.targets.compiler import linker as find_linker
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource
 from pegbox.loops.python_function import PREFIX
-from pegbox.output import Content, check_output
+from pegbox.output import MAKE_ROOM, Content, check_output, write_file, written_beside
 
 MACHINE_CODE = Content(
     "machine code", re.compile(rb"\x7fELF|[\xce\xcf]\xfa\xed\xfe|\xca\xfe\xba\xbe|MZ|[\x64\x4c]\x86|\x64\xaa|!<arch>")
@@ -74,26 +74,26 @@ def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[
     check_output(path, MACHINE_CODE)
     several = _several(programs)
     if len(several) == 1:
-        _write_part(several[0], path)
+        write_file(path, _object_code(several[0]))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        parts = [os.path.join(folder, f"kernel_{number}.o") for number in range(len(several))]
+    with written_beside(path) as out, tempfile.TemporaryDirectory() as folder:
+        parts = [Path(folder) / f"kernel_{number}.o" for number in range(len(several))]
         for program, part in zip(several, parts, strict=True):
-            _write_part(program, part)
-        _run_linker([*find_linker(several[0].target), "-r", "-o", os.fspath(path), *parts])
+            part.write_bytes(_object_code(program))
+        _run_linker([*find_linker(several[0].target), "-r"], out, [*map(str, parts)], shown=path)
 
 
 def _several(programs: Program | Sequence[Program]) -> Sequence[Program]:
     return [programs] if isinstance(programs, Program) else programs
 
 
-def _write_part(program: Program, path: str | os.PathLike[str]) -> None:
+def _object_code(program: Program) -> bytes:
     if any(symbol.startswith(PREFIX) for symbol in program.externs):
         raise CompileError(
             f"{program.name} calls a Python function of this process, which a file cannot hold; call a C function "
             "(tir.c_source) instead"
         )
-    Path(path).write_bytes(compile_program(with_signature(program)).object_code)
+    return compile_program(with_signature(program)).object_code
 
 
 def write_shared_library(
@@ -107,11 +107,11 @@ def write_shared_library(
     """
     check_output(path, MACHINE_CODE)
     several = _several(programs)
-    with tempfile.TemporaryDirectory() as folder:
+    with written_beside(path) as out, tempfile.TemporaryDirectory() as folder:
         parts: list[str] = []
         for number, program in enumerate(several):
             own = Path(folder) / f"kernel_{number}"
-            _write_part(program, f"{own}.o")
+            Path(f"{own}.o").write_bytes(_object_code(program))
             parts += [f"{own}.o", *_foreign_parts(program, f"{own}_foreign")]
         if any(program.num_threads > 1 for program in several):
             parts.append("-lgomp")
@@ -119,9 +119,9 @@ def write_shared_library(
             parts.append("-lm")
         listed = list(dict.fromkeys(parts))
         if link is not None:
-            link(os.fspath(path), listed)
+            link(os.fspath(out), listed)
         else:
-            link_shared_library(path, listed, linker=find_linker(several[0].target))
+            _run_linker([*find_linker(several[0].target), "-shared"], out, listed, shown=path)
 
 
 def link_shared_library(
@@ -136,16 +136,22 @@ def link_shared_library(
     Raises:
         CompileError: there is no linker, or it failed (its message is shown).
     """
-    _run_linker([*(linker or find_linker()), "-shared", "-o", os.fspath(path), *parts])
+    with written_beside(path) as out:
+        _run_linker([*(linker or find_linker()), "-shared"], out, parts, shown=path)
 
 
-def _run_linker(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run_linker(command: Sequence[str], out: Path, parts: Sequence[str], *, shown: str | os.PathLike[str]) -> None:
+    """Link to `out`, which error messages call `shown`."""
+    words = [*command, "-o", str(out), *parts]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if "gomp" in done.stderr else ""
         if "soft-float" in done.stderr:
             hint = "; the target names no floating point, as RISC-V's do with -mattr=+m,+a,+f,+d,+c"
-        raise CompileError(f"{' '.join(command)} failed: {done.stderr.strip()[:2000]}{hint}")
+        if re.search("No space left|Disk quota|File size limit", done.stderr):
+            hint = f"; {MAKE_ROOM}"
+        failed = f"{' '.join(words)} failed: {done.stderr.strip()[:2000]}"
+        raise CompileError(failed.replace(str(out), os.fspath(shown)) + hint)
 
 
 def _foreign_parts(program: Program, stem: str) -> list[str]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
-import secrets
 import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,6 +14,8 @@ from pegbox.codegen.targets.compiler import c_compiler
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource, ForeignCode
+from pegbox.output import written_beside
+from pegbox.private_folder import private_folder
 
 
 def prepare(code: Iterable[ForeignCode], target: Target) -> list[Path]:
@@ -77,10 +76,19 @@ def shared_library(source: CSource, target: Target) -> Path:
     path = _folder() / f"{key}.so"
     if not path.exists():
         # Another process or thread may do the same: each writes a file of its own, and the last one stays.
-        part = path.with_suffix(f".{secrets.token_hex(8)}")
-        run_compiler([*command, "-shared", "-o", str(part)], source)
-        part.replace(path)
+        with written_beside(path, error=CompileError) as part:
+            run_compiler([*command, "-shared", "-o", str(part)], source)
     return path
+
+
+def _folder() -> Path:
+    """The folder of compiled C code. Only this user can write there, because processes load its files."""
+    try:
+        return private_folder("c")
+    except OSError as error:
+        raise CompileError(
+            f"there is no folder for compiled C code: {error}; make room among the temporary files, or set TMPDIR=DIR"
+        ) from error
 
 
 def language_of(source: CSource) -> str:
@@ -103,14 +111,3 @@ def run_compiler(command: Sequence[str], source: CSource) -> None:
     done = subprocess.run([*command, "-"], input=source.text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(f"{' '.join(command)} rejects the C source: {done.stderr.strip()[:2000]}")
-
-
-@cache
-def _folder() -> Path:
-    """A folder that belongs to this user alone: what lies in it is loaded into processes."""
-    path = Path(tempfile.gettempdir()) / f"pegbox-c-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    info = path.lstat()
-    if info.st_uid != os.getuid() or info.st_mode & 0o077 or path.is_symlink():
-        return Path(tempfile.mkdtemp(prefix="pegbox-c-"))
-    return path

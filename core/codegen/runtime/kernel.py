@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pegbox.codegen.emitter.placement import ALIGNMENT
-from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
+from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program
 from pegbox.codegen.runtime import machine, team
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.entry import Entry
@@ -140,6 +140,10 @@ def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel
     return Kernel(compiled, program)
 
 
-def build(program: Program) -> Kernel:
-    """Compile and load."""
-    return load(machine.compile_program(program), program=program)
+def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
+    """Compile, in at most `timeout` seconds, and load.
+
+    Raises:
+        TargetError, CompileError: see `compile_program` and `load`.
+    """
+    return load(machine.compile_program(program, timeout=timeout), program=program)

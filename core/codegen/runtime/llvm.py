@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import math
 import os
 import pickle
 import re
+import resource
 import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -31,6 +34,12 @@ Passes: TypeAlias = Literal["all", "simplification"]
 
 
 _IDLE = 60.0  # seconds without work after which the other process ends
+_LOOK = 0.5  # seconds between two looks for the end of the process that asks
+
+# Seconds of a core that LLVM may spend on a program with its loop vectorizer, and for each instruction. It takes a
+# hundredth of that as a rule; there are programs that the vectorizer never finishes.
+_VECTORIZING = 5.0
+_VECTORIZING_EACH = 1e-3
 
 
 class Machine(NamedTuple):
@@ -150,20 +159,54 @@ def _arguments(text: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
+def translate_or_end(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
+    """As `translate`, in a process that may end: SIGXCPU ends it where "all" takes several seconds.
+
+    Raises:
+        RuntimeError: LLVM rejects the text.
+    """
+    if passes != "all":
+        return translate(text, machine, form, passes)
+    with _limited_time(_VECTORIZING + _VECTORIZING_EACH * text.count("\n")):
+        return translate(text, machine, form, passes)
+
+
+@contextmanager
+def _limited_time(seconds: float) -> Iterator[None]:
+    """End this process, by the system's SIGXCPU, once it has used so many seconds of a core."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = math.ceil(time.process_time() + seconds)
+    limits = [most, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_CPU, (min(limits), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
 class ProcessDied(RuntimeError):
     """LLVM has ended its process; the text is the end of what it said."""
 
 
-def translate_apart(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
-    """As `translate`, in a process of its own. The first call starts it, in a tenth of a second.
+class OutOfTime(Exception):
+    """LLVM was stopped after these seconds."""
 
-    It answers later calls too, and ends with this process or after a minute without work.
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"longer than {seconds:g} s")
+
+
+def translate_apart(text: str, machine: Machine, form: Form, passes: Passes, *, timeout: float) -> bytes:
+    """As `translate_or_end`, in a process of its own. The first call starts it, in a tenth of a second.
+
+    It answers later calls too, and ends soon after this process or after a minute without work.
 
     Raises:
         RuntimeError: LLVM rejects the text; `ProcessDied`: it has ended the process.
+        OutOfTime: it takes longer than `timeout` seconds; the process is ended.
     """
     with _lock:
-        translated, rejection = _process().ask((text, tuple(machine), form, passes))
+        translated, rejection = _process().ask((text, tuple(machine), form, passes), timeout)
     if rejection is not None:
         raise RuntimeError(rejection)
     return bytes(translated)
@@ -174,7 +217,7 @@ class _Process:
 
     def __init__(self) -> None:
         # Without `site`, which takes a third of the start: the path has all that it would add.
-        command = [sys.executable, "-I", "-S", __file__, *sys.path]
+        command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), *sys.path]
         self.owner = os.getpid()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._shown = 0
@@ -184,21 +227,26 @@ class _Process:
     def is_alive(self) -> bool:
         return self._popen.poll() is None
 
-    def ask(self, request: tuple[Any, ...]) -> tuple[bytes, str | None]:
+    def ask(self, request: tuple[Any, ...], timeout: float) -> tuple[bytes, str | None]:
         """The translated text, or why LLVM rejects it.
 
         Raises:
             ProcessDied: it has ended the process.
+            OutOfTime: it takes longer than `timeout` seconds; the process is ended.
         """
         try:
             pickle.dump(request, self._stdin)
             self._stdin.flush()
+            if not select.select([self._stdout], [], [], timeout)[0]:
+                raise OutOfTime(timeout)
             reply: tuple[bytes, str | None] = pickle.load(self._stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             status, said = self._popen.wait(), self._heard().strip()[-2000:]
             self.close()
-            raise ProcessDied(said or f"status {status}") from None
-        except BaseException:  # Ctrl-C: the reply that is still to come belongs to nobody
+            raise ProcessDied(
+                "it takes too long" if status == -signal.SIGXCPU else said or f"status {status}"
+            ) from None
+        except BaseException:  # Ctrl-C, or out of time: the reply that is still to come belongs to nobody
             self.close()
             raise
         sys.stderr.write(self._heard())
@@ -283,10 +331,9 @@ def _dispose(manager: Any) -> None:
 
 
 def _main() -> None:
-    """Answer the requests of `translate_apart`; `sys.argv` has the path after this file."""
-    import resource
-
-    sys.path[:] = sys.argv[1:]
+    """Answer the requests of `translate_apart`; `sys.argv` has the process that asks, and the path."""
+    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
+    sys.path[:] = sys.argv[2:]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     while select.select([sys.stdin], [], [], _IDLE)[0]:
@@ -296,11 +343,22 @@ def _main() -> None:
             return
         reply: tuple[bytes | None, str | None]
         try:
-            reply = translate(text, Machine(*machine), form, passes), None
+            reply = translate_or_end(text, Machine(*machine), form, passes), None
         except RuntimeError as error:
             reply = None, str(error)
         pickle.dump(reply, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, whatever LLVM does on another thread.
+
+    Not at the end of the pipe, which a fork of the parent may keep open, and not by Linux's PR_SET_PDEATHSIG, which
+    signals the end of the thread that started this process.
+    """
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegbox.codegen.program import CompiledProgram, Program
+from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
 from pegbox.codegen.runtime import llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
@@ -33,20 +33,24 @@ def warm_up() -> None:
     llvm.binding()
 
 
-def compile_program(program: Program, *, apart: bool = True) -> CompiledProgram:
+def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
     """Object code of a program. A search compiles its candidates as it is done here, so what it times is what runs.
 
     A program with scalar loops gets all of LLVM's optimizer, another one the first half of it (`docs/codegen.md`).
-    The vectorization of scalar loops can end LLVM's process, so it happens in one of its own, and where it does, loops
-    stay scalar, with a RuntimeWarning. `apart=False` is for processes that may end.
+    The vectorization of scalar loops can end LLVM's process, or take forever, so it happens in one of its own. Where it
+    does either, loops stay scalar, with a RuntimeWarning.
+
+    Args:
+        apart: False in processes that may end, whose parent limits the time.
+        timeout: the seconds that LLVM may take in a process of its own.
 
     Raises:
-        CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited).
+        CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited), or takes longer.
         TargetError: LLVM has no back end for the target.
     """
     prepare(program.foreign, program.target)
     started = time.perf_counter()
-    code = _translated(program, "object", apart=apart)
+    code = _translated(program, "object", apart=apart, timeout=timeout)
     return program.compiled(code, time.perf_counter() - started)
 
 
@@ -71,29 +75,36 @@ def parsed(program: Program) -> Iterator[Any]:
         yield module
 
 
-def _translated(program: Program, form: llvm.Form, *, apart: bool = True) -> bytes:
+def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> bytes:
     """The program after the passes that it needs, or after those that LLVM survives."""
     target_machine(program.target)
     arguments = program.ll, _machine(program.target), form
     with _rejections(program):
         if not apart:
-            return llvm.translate(*arguments, "all" if program.scalar_loops else "simplification")
+            return llvm.translate_or_end(*arguments, "all" if program.scalar_loops else "simplification")
         if program.scalar_loops:
             try:
-                return llvm.translate_apart(*arguments, "all")
+                return llvm.translate_apart(*arguments, "all", timeout=timeout)
             except llvm.ProcessDied as death:
                 warnings.warn(
                     f"{program.name}: LLVM fails to vectorize its scalar loops, which stay scalar ({death})",
                     RuntimeWarning,
                     stacklevel=4,
                 )
-        return llvm.translate_apart(*arguments, "simplification")
+        return llvm.translate_apart(*arguments, "simplification", timeout=timeout)
 
 
 @contextmanager
 def _rejections(program: Program) -> Iterator[None]:
     try:
         yield
+    except llvm.OutOfTime as error:
+        where = f" (written out: the loops {', '.join(program.written_out)})" if program.written_out else ""
+        raise CompileError(
+            f"{program.name}: LLVM takes longer than {error.seconds:g} s for {program.instructions:,} instructions, up "
+            f"to {program.longest_block:,} of them in a row{where}; unroll fewer loops, lower auto_unroll_max_step, "
+            "compute long expressions in several stages, or allow more time: pegbox.build(..., timeout=SECONDS)"
+        ) from None
     except RuntimeError as error:
         raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pegbox.codegen.emitter.emit import emit
 from pegbox.codegen.emitter.text import identifier
-from pegbox.codegen.program import Program
+from pegbox.codegen.program import COMPILE_SECONDS, Program
 from pegbox.codegen.runtime.kernel import Kernel, build
 from pegbox.codegen.runtime.kernel_family import KernelFamily
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
@@ -78,8 +78,8 @@ class RuntimeModule:
         return f"RuntimeModule({', '.join(map(repr, self.kernels.values()))})"
 
 
-def build_module(mod: IRModule, target: Target) -> RuntimeModule:
-    """Compile every function of a lowered module.
+def build_module(mod: IRModule, target: Target, *, timeout: float = COMPILE_SECONDS) -> RuntimeModule:
+    """Compile every function of a lowered module, each in at most `timeout` seconds.
 
     Raises:
         CompileError: a function cannot be compiled, or two would have one name in C.
@@ -89,4 +89,4 @@ def build_module(mod: IRModule, target: Target) -> RuntimeModule:
         other = names.setdefault(identifier(name), name)
         if other != name:
             raise CompileError(f"{other} and {name} would both be called {identifier(name)} in C; rename one")
-    return RuntimeModule({name: build(emit(func, target)) for name, func in mod.functions.items()})
+    return RuntimeModule({name: build(emit(func, target), timeout=timeout) for name, func in mod.functions.items()})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from pegbox.codegen.program import Program
+from pegbox.codegen.program import COMPILE_SECONDS, Program
 from pegbox.codegen.runtime.kernel import Kernel, build
 from pegbox.codegen.runtime.kernel_family import KernelFamily
 from pegbox.compute.axis import SizeVar
@@ -36,8 +36,10 @@ class SizedKernel(KernelFamily):
         args: Sequence[Tensor],
         variables: Sequence[SizeVar],
         emit_at: Callable[[Mapping[SizeVar, int], str], Program],
+        *,
+        timeout: float = COMPILE_SECONDS,
     ) -> None:
-        """From a function that makes the program for some sizes, under a name.
+        """From a function that makes the program for some sizes, under a name; `timeout` is that of `compile_program`.
 
         Raises:
             ArgumentError: no argument tells the size of a variable.
@@ -45,6 +47,7 @@ class SizedKernel(KernelFamily):
         super().__init__(name)
         check_bound(args, variables)
         self._args, self._variables, self._emit_at = tuple(args), tuple(variables), emit_at
+        self._timeout = timeout
         self._sizes: dict[tuple[int, ...], None] = {}  # in the order in which they were compiled first
         self._kernels: OrderedDict[tuple[int, ...], Kernel] = OrderedDict()  # in the order of their last use
         self._lock = Lock()
@@ -95,7 +98,7 @@ class SizedKernel(KernelFamily):
         warnings.warn(
             f"the source of {self.name} is that of the sizes {shown}; see also .at({shown})", stacklevel=users_level()
         )
-        return (self._kernels.get(key) or build(self._emit_at(sizes, self.name))).source(form)
+        return (self._kernels.get(key) or self._build(sizes)).source(form)
 
     def __repr__(self) -> str:
         return f"SizedKernel({self.name}({', '.join(map(shown_tensor, self._args))}), compiled for {self.sizes})"
@@ -121,7 +124,7 @@ class SizedKernel(KernelFamily):
             if kernel := self._kernels.get(key):
                 self._kernels.move_to_end(key)
                 return kernel
-        kernel = build(self._emit_at(sizes, self.name))  # without the lock: others' sizes need not wait
+        kernel = self._build(sizes)  # without the lock: others' sizes need not wait
         with self._lock:
             self._sizes[key] = None
             kernel = self._kernels.setdefault(key, kernel)
@@ -129,3 +132,6 @@ class SizedKernel(KernelFamily):
             while len(self._kernels) > MAX_KERNELS:
                 self._kernels.popitem(last=False)
         return kernel
+
+    def _build(self, sizes: Mapping[SizeVar, int]) -> Kernel:
+        return build(self._emit_at(sizes, self.name), timeout=self._timeout)

@@ -1,12 +1,20 @@
-"""Delays Ctrl-C while a result is written to the records."""
+"""Ctrl-C: held back while a result is written to the records, and counted: the first ends a search, the second a loop
+of searches."""
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+TWICE_SECONDS = 5.0
+"""The longest time between two Ctrl-C that break a loop of searches."""
+
+_absorbed = -math.inf
 
 
 @contextmanager
@@ -33,13 +41,19 @@ def defer_interrupt() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def clear_interrupt() -> None:
-    """Make CPython forget a `KeyboardInterrupt` that was caught and dealt with.
+def absorb_interrupt() -> bool:
+    """Take note of a `KeyboardInterrupt` that was caught; return whether it is a second one, soon after the first.
 
-    One that left an `exec` of text, as dataclasses and named tuples use when a module is imported, is kept in mind
-    until the next such `exec`; at its end the process would kill itself by SIGINT, whatever its exit status.
+    The user then wants to leave a loop of searches: whoever caught it has to raise another. After the first one CPython
+    is made to forget it. One that left an `exec` of text, as dataclasses and named tuples use when a module is
+    imported, is kept in mind until the next such `exec`; at its end the process would kill itself by SIGINT, whatever
+    its exit status.
     """
+    global _absorbed
     exec("")
+    now = time.monotonic()
+    again, _absorbed = now - _absorbed < TWICE_SECONDS, now
+    return again
 
 
 def _may_defer() -> bool:

@@ -15,7 +15,7 @@ from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.yardstick import Yardstick
-from pegbox.output import check_output
+from pegbox.output import check_output, write_file
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE
 from pegbox.search.charts.page import page
@@ -290,9 +290,7 @@ class TuneResult:
         Raises `ArgumentError` where the file cannot be written.
         """
         check_output(check_path("path", path), PAGE)
-        text = page(self)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_file(path, page(self))
 
     def __repr__(self) -> str:
         if self.best is None:

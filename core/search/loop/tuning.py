@@ -22,7 +22,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
-from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
+from pegbox.search.loop.interrupt import absorb_interrupt, defer_interrupt
 from pegbox.search.loop.measurements import CheckedMeasurer
 from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.loop.proposals import Proposer, SearchFailure
@@ -77,7 +77,8 @@ def run(
     simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
-    when the tuner, an essential callback or the measurer breaks.
+    when the tuner, an essential callback or the measurer breaks. Raises `KeyboardInterrupt` at a second Ctrl-C that
+    follows the one that ended the search before, so that a loop of searches ends.
     """
     name = name or type(tuner).__name__
     clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
@@ -126,12 +127,13 @@ class _Loop:
 
     def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
         broken: Exception | None = None
+        leave = False
         try:
             self._begin(history)
             reason = self._search()
             self._measure_finalists()
         except KeyboardInterrupt:
-            clear_interrupt()
+            leave = absorb_interrupt()
             reason = "interrupted"
         except (CallbackFailure, SearchFailure) as error:
             reason, broken = "error", error
@@ -140,6 +142,8 @@ class _Loop:
             self.callbacks.end(result)
         except CallbackFailure as error:
             broken = broken or error
+        if leave:
+            raise KeyboardInterrupt("a second Ctrl-C")
         if broken:
             raise TuningError(f"{broken}; {self._measured(result)}", result, reason=str(broken)) from (
                 broken.__cause__ or broken

@@ -9,6 +9,7 @@ which target it was made, and those of targets like the one at hand count more.
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
 import threading
@@ -25,6 +26,7 @@ import numpy.typing as npt
 
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, PluginError, RecordError
+from pegbox.output import write_file
 from pegbox.records.library import SHIPPED
 from pegbox.records.record import plain
 from pegbox.records.recorded_space import RecordedSpace
@@ -238,8 +240,9 @@ def shipped_sources() -> tuple[ShippedSource, ...]:
 def write_experience(file: Path, names: Sequence[str], sources: Sequence[ShippedSource]) -> None:
     """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
     measured = [source.measured for source in sources]
+    archive = io.BytesIO()
     np.savez_compressed(
-        file,
+        archive,
         features_of=np.array(names),
         workloads=np.array([source.shape for source in sources]),
         targets=np.array([source.target for source in sources]),
@@ -248,3 +251,4 @@ def write_experience(file: Path, names: Sequence[str], sources: Sequence[Shipped
         features=rounded(np.concatenate([one.features for one in measured])).astype(np.float16),
         costs=np.concatenate([one.costs for one in measured]).astype(np.float32),
     )
+    write_file(file, archive.getvalue())

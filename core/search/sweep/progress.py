@@ -19,7 +19,7 @@ from pegbox.errors import ArgumentError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.interrupt import clear_interrupt
+from pegbox.search.loop.interrupt import absorb_interrupt
 from pegbox.search.loop.outcome import failure_counts, format_counts, format_seconds
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
@@ -143,7 +143,8 @@ class Sweep:
             convergence = Convergence(remeasurement, say=self.say, common=self.passes, time_left=time_left)
             finished = repeat(remeasurement, self.passes, say=self.say, time_left=time_left) and convergence.run()
         except KeyboardInterrupt:
-            clear_interrupt()
+            if absorb_interrupt():
+                raise
             return "interrupted"
         return "done" if finished else "budget"
 

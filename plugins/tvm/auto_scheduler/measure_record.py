@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import RecordError
+from pegbox.output import write_file
+from pegbox.packed_file import read_unpacked
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, MeasureResult
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records.history import best
-from pegbox.records.journal import Journal, read_bytes
+from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def read_records(filename: str) -> list[Record]:
     Raises:
         RecordError: it cannot be read, or is a log of TVM's auto-scheduler.
     """
-    for line in read_bytes(Path(filename)).splitlines():
+    for line in read_unpacked(Path(filename), "records").splitlines():
         if line.strip() and not line.startswith(b"#"):
             _refuse_ansor(filename, line)
             break
@@ -158,8 +160,7 @@ def distill_record_file(in_file: str, out_file: str) -> None:
     for record in [*(read_records(out_file) if os.path.exists(out_file) else []), *read_records(in_file)]:
         groups.setdefault((workload_key_of(record), record.target), []).append(record)
     lines = [found.to_line() + "\n" for group in groups.values() if (found := best(group)) is not None]
-    with open(out_file, "w", encoding="utf-8") as opened:
-        opened.writelines(lines)
+    write_file(out_file, "".join(lines), error=RecordError)
 
 
 def load_best_record(

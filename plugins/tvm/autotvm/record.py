@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen.targets.target import Target as PegboxTarget
 from pegbox.errors import RecordError, TargetError
+from pegbox.output import write_file
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
@@ -126,8 +127,7 @@ def pick_best(in_file: str, out_file: Any) -> None:
     """Write the best record of each workload to another file, by name or open."""
     lines = [record.to_line() + "\n" for record in best_of_each(Journal(in_file).read())]
     if isinstance(out_file, str | os.PathLike):
-        with open(out_file, "w", encoding="utf-8") as opened:
-            opened.writelines(lines)
+        write_file(out_file, "".join(lines), error=RecordError)
     else:
         out_file.writelines(lines)
 
@@ -142,5 +142,5 @@ def split_workload(in_file: str, clean: bool = True) -> None:
         groups.setdefault(record.described + record.target, []).append(record)
     for place, records in enumerate(groups.values()):
         kept = {str(record.config): record for record in records}.values() if clean else records
-        with open(f"{in_file}.{place:03}.wkl", "w", encoding="utf-8") as opened:
-            opened.writelines(record.to_line() + "\n" for record in kept)
+        lines = [record.to_line() + "\n" for record in kept]
+        write_file(f"{in_file}.{place:03}.wkl", "".join(lines), error=RecordError)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.loops.foreign import CSource, c_source
+from pegbox.output import write_file
 from pegbox.plugins.tvm.notice import means_nothing
 
 
@@ -37,5 +38,5 @@ def create_llvm(
         with open(text, encoding="utf-8") as file:
             text = file.read()
     if output is not None:
-        check_path("create_llvm: output", output).write_text(text)
+        write_file(check_path("create_llvm: output", output), text)
     return c_source(text)

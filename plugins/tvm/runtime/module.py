@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
+from pegbox.output import write_file, written_beside
+from pegbox.packed_file import MOST_BYTES
 from pegbox.plugins.tvm.notice import means_nothing
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ class Module:
         if form == "o":
             write_object(self.built.programs, path)
         elif form and form in _FORMS:
-            path.write_text(self.get_source(form))
+            write_file(path, self.get_source(form))
         else:
             raise ArgumentError(f"save({os.fspath(path)!r}): the name must end in .o, .ll or .s")
 
@@ -166,7 +168,7 @@ class Module:
         if path.suffix == ".so":
             write_shared_library(self.built.programs, path, link=link)
         else:
-            with TemporaryDirectory() as folder, tarfile.open(path, "w") as archive:
+            with TemporaryDirectory() as folder, written_beside(path) as part, tarfile.open(part, "w") as archive:
                 write_shared_library(self.built.programs, Path(folder, _PACKED), link=link)
                 archive.add(Path(folder, _PACKED), _PACKED)
         return os.fspath(path)
@@ -199,9 +201,10 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
 def _unpacked(file: Path) -> Path:
     """Raises ArgumentError: the archive holds no library of pegbox."""
     try:
-        with tarfile.open(file) as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
-            library = Path(f"{file}.so")
-            library.write_bytes(packed.read())
-            return library
-    except (tarfile.TarError, KeyError) as error:
+        with tarfile.open(file, "r:") as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
+            content = packed.read(MOST_BYTES)  # a sparse file may be as long as it likes
+    except Exception as error:  # tarfile raises many kinds for damaged files
         raise ArgumentError(f"load_module({os.fspath(file)!r}): no archive of pegbox's: {error}") from error
+    library = Path(f"{file}.so")
+    write_file(library, content)
+    return library

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pegbox.measure import descendants
+from pegbox import descendants
 
 
 @pytest.fixture

@@ -1,0 +1,155 @@
+"""Checks of the fields of a report's JSON object: types and limits of the values, and the names that runs refer to."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import partial
+from typing import Any, TypeVar
+
+from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.records.fields import checked, config, costs, seconds
+from pegbox.search.models.report import ModelReport
+
+MOST_TRIALS = 10**6
+"""The largest budget of a report, whose curves are drawn trial by trial."""
+
+_MOST = 10**100
+"""The largest count. Larger integers are no floats."""
+
+_T = TypeVar("_T")
+_Check = Callable[[str, Any], Any]
+
+
+def setup_of(form: Mapping[str, Any]) -> Setup:
+    """The setup of a report. Raises `KeyError` for a field that is missing, `ValueError` for a wrong one."""
+    setup = _of(Setup, "setup", form, _SETUP)
+    _check_distinct("a task", [task.name for task in setup.tasks])
+    _check_distinct("a tuner", setup.tuners)
+    _check_distinct("a seed", setup.seeds)
+    return setup
+
+
+def runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
+    """The runs of a report with this setup. Raises as `setup_of` does."""
+    runs = tuple(_of(Run, "a run", form, _RUN) for form in forms)
+    known: dict[str, set[Any]] = {
+        "task": {task.name for task in setup.tasks},
+        "tuner": set(setup.tuners),
+        "seed": set(setup.seeds),
+    }
+    for run in runs:
+        for name, values in known.items():
+            if (value := getattr(run, name)) not in values:
+                raise ValueError(f"a run has the {name} {reprlib.repr(value)}, which the setup does not have")
+        if len(run.curve) > setup.trials:
+            raise ValueError(f"a run has {len(run.curve)} trials, more than the {setup.trials} of the setup")
+    _check_distinct("a run", [(run.task, run.tuner, run.seed) for run in runs])
+    return runs
+
+
+def _of(kind: Callable[..., _T], name: str, form: Any, checks: Mapping[str, _Check]) -> _T:
+    """The value of a dataclass that a JSON object stands for, each of its fields checked."""
+    given = checked(name, form, dict)
+    if unknown := [key for key in given if key not in checks]:
+        raise ValueError(f"{name} has a field {reprlib.repr(unknown[0])}, which pegbox does not know")
+    required = {each.name for each in fields(kind) if each.default is each.default_factory is MISSING}  # type: ignore[arg-type]
+    for key in checks:
+        if key in required and key not in given:
+            raise KeyError(key)
+    return kind(**{key: checks[key](key, value) for key, value in given.items()})
+
+
+def _check_distinct(name: str, values: Sequence[Any]) -> None:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{name}, {reprlib.repr(value)}, is there twice")
+        seen.add(value)
+
+
+def _text(name: str, value: Any) -> str:
+    return checked(name, value, str)
+
+
+def _flag(name: str, value: Any) -> bool:
+    return checked(name, value, bool)
+
+
+def _count(name: str, value: Any, *, least: int = 0, most: int = _MOST) -> int:
+    if not least <= checked(name, value, int) <= most:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a count is from {least} to {most:g}")
+    return int(value)
+
+
+def _amount(name: str, value: Any) -> float:
+    """A number of operations or bytes."""
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a finite number, 0 or more, was expected")
+    return float(value)
+
+
+def _share(name: str, value: Any) -> float:
+    if seconds(name, value) > 1:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a share is at most 1")
+    return float(value)
+
+
+def _cost(name: str, value: Any) -> float:
+    """A cost, or infinity for None: nothing valid was found."""
+    return math.inf if value is None else costs([value])[0]
+
+
+def _optional(check: _Check, otherwise: Any, name: str, value: Any) -> Any:
+    return otherwise if value is None else check(name, value)
+
+
+def _each(check: _Check, name: str, value: Any, *, least: int = 0) -> tuple[Any, ...]:
+    if len(checked(name, value, list)) < least:
+        raise ValueError(f"{name} {reprlib.repr(value)}: at least {least} was expected")
+    return tuple(check(name, item) for item in value)
+
+
+def _failures(name: str, value: Any) -> dict[str, int]:
+    return {kind: _count(f"{name}: {kind}", number) for kind, number in checked(name, value, dict).items()}
+
+
+_MODEL: dict[str, _Check] = {
+    **dict.fromkeys(("trials", "pairs"), _count),
+    "pairwise_accuracy": partial(_optional, _share, math.nan),
+}
+
+_TASK: dict[str, _Check] = {
+    **dict.fromkeys(("name", "target", "source", "host", "unit", "computation", "apart"), _text),
+    **dict.fromkeys(("flop", "bytes_moved"), _amount),
+    "configurations": partial(_optional, _count, None),
+    "recorded_best": partial(_optional, _cost, None),
+}
+
+_SETUP: dict[str, _Check] = {
+    **dict.fromkeys(("note", "started", "version"), _text),
+    "tasks": partial(_each, lambda name, value: _of(TaskInfo, "a task", value, _TASK), least=1),
+    "tuners": partial(_each, _text, least=1),
+    "trials": partial(_count, least=1, most=MOST_TRIALS),
+    "seeds": partial(_each, _count, least=1),
+    "start": _count,
+    "experience": _flag,
+    "planned": _count,
+    "jobs": partial(_count, least=1),
+    "seconds": seconds,
+}
+
+_RUN: dict[str, _Check] = {
+    **dict.fromkeys(("task", "tuner", "stopped_because", "host"), _text),
+    **dict.fromkeys(("seconds", "tuner_seconds"), seconds),
+    **dict.fromkeys(("seed", "dropped"), _count),
+    "curve": partial(_each, _cost),
+    "final_cost": _cost,
+    "config": partial(_optional, lambda _, value: config(value), None),
+    "failures": _failures,
+    "model": partial(_optional, lambda _, value: _of(ModelReport, "a model", value, _MODEL), None),
+    "experienced": _flag,
+    "waited": _share,
+}

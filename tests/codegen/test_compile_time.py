@@ -1,0 +1,198 @@
+"""Limits of LLVM's time: in what is emitted, in seconds, and by the life of the process that asks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import plain_code
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lowered_programs import ONE_CORE, SERIAL, UNROLLED, function, get, loop, put
+
+import pegbox as pb
+from pegbox import te
+from pegbox.codegen import Program, Target, emit
+from pegbox.codegen.runtime import llvm
+from pegbox.errors import ArgumentError, CompileError
+from pegbox.expr.build import const, maximum
+from pegbox.expr.nodes import Buffer, Expr
+from pegbox.loops.nodes import If, Stmt
+
+_NO_VECTORS = "llvm.loop.vectorize.enable"
+_DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8")
+
+
+def translated(program: Program) -> bytes:
+    """Object code, by another process; it ends where LLVM takes longer than it may."""
+    target = program.target
+    machine = llvm.Machine(target.triple, target.cpu, target.features)
+    return plain_code.translate_apart(
+        program.ll, machine, "object", "all" if program.scalar_loops else "simplification", timeout=60
+    )
+
+
+_first = te.comm_reducer(
+    lambda a, b: (te.if_then_else(a[1] >= b[1], a[0], b[0]), te.if_then_else(a[1] >= b[1], a[1], b[1])),
+    lambda i, v: (te.const(-1, i), te.min_value(v)),
+    name="first",
+)
+
+
+@st.composite
+def chosen_reductions(draw: st.DrawFn) -> Program:
+    """Reductions under conditions over short axes, of values that often are the same for all elements."""
+    dtype, cpu = draw(st.sampled_from(_DTYPES)), draw(st.sampled_from(["x86-64", "x86-64-v3"]))
+    outer, stages = draw(st.sampled_from([5, 24, 64])), draw(st.integers(1, 2))
+    extents = [draw(st.sampled_from([4, 9, 14, 16, 24, 33, 64])) for _ in range(stages)]
+    inputs: list[Any] = []
+    outputs: list[Any] = []
+    for number, extent in enumerate(extents):
+        mask = te.placeholder((extent,), name=f"M{number}")
+        x = te.placeholder((outer, extent), dtype, f"X{number}")
+        k = te.reduce_axis((0, extent), f"k{number}")
+        shared, nested = draw(st.booleans()), draw(st.booleans())
+        kind = draw(st.sampled_from(["max", "min", "first"]))
+
+        def element(i: Any, mask: Any = mask, x: Any = x, k: Any = k, nested: bool = nested, kind: str = kind) -> Any:
+            value = te.const(1, dtype) if shared else x[i, k]  # noqa: B023 - called before the next iteration
+            if nested:
+                value = te.if_then_else(mask[k] > 2, value, x[0, k])
+            if kind == "first":
+                return _first((k.astype("int32"), value), axis=k, where=mask[k] > 0)
+            return (te.max if kind == "max" else te.min)(value, axis=k, where=mask[k] > 0)
+
+        made = te.compute((outer,), element, f"Y{number}")
+        results = list(made) if isinstance(made, tuple) else [made]
+        inputs += [each for each in (mask, x) if each in results[0].op.inputs]
+        outputs += results
+    schedule = te.create_schedule([output.op for output in outputs])
+    return emit(pb.lower(schedule, [*inputs, *outputs]), Target(f"llvm -mcpu={cpu} -num-cores 1"))
+
+
+@settings(max_examples=25)
+@given(chosen_reductions())
+def test_llvm_is_quick_with_reductions_under_conditions(program: Program) -> None:
+    assert translated(program)
+
+
+def masked_maximum(extent: int, *, varying: bool = False) -> Program:
+    x, m, y = Buffer("x", (64, extent)), Buffer("m", (extent,)), Buffer("y", (64,))
+
+    def update(i: Expr) -> Stmt:
+        def element(k: Expr) -> Stmt:
+            value = get(x, i, k) if varying else const(1.0, "float32")
+            return If(get(m, k) > 0.0, put(y, i, maximum(get(y, i), value)))
+
+        return loop("k", extent, element)
+
+    return emit(function([x, m, y], [y], loop("i", 64, update)), ONE_CORE)
+
+
+def test_a_loop_around_a_long_uniform_chain_stays_scalar() -> None:
+    assert _NO_VECTORS in masked_maximum(16).ll
+
+
+def test_loops_that_compute_for_each_element_may_be_vectorized() -> None:
+    assert _NO_VECTORS not in masked_maximum(2).ll
+    a, c = Buffer("a", (64, 64)), Buffer("c", (64,))
+    sums = loop("i", 64, lambda i: loop("k", 64, lambda k: put(c, i, get(c, i) + get(a, i, k) * 2.0)))
+    assert _NO_VECTORS not in emit(function([a, c], [c], sums), ONE_CORE).ll
+
+
+def copies(unrolled: int) -> str:
+    """The program of a serial loop in an unrolled one."""
+    a, c = Buffer("a", (unrolled, 100)), Buffer("c", (unrolled, 100))
+
+    def row(i: Expr) -> Stmt:
+        return loop("j", 100, lambda j: put(c, i, j, get(a, i, j)), SERIAL)
+
+    return emit(function([a, c], [c], loop("i", unrolled, row, UNROLLED)), ONE_CORE).ll.split("__timed")[0]
+
+
+def test_llvm_does_not_unroll_many_copies_of_a_loop() -> None:
+    assert "llvm.loop.unroll.disable" not in copies(2)
+    assert copies(32).count("llvm.loop") == 32
+
+
+def scaled() -> tuple[Any, list[Any]]:
+    X = te.placeholder((100,), name="X")
+    Y = te.compute((100,), lambda i: X[i] * 2.0, name="Y")
+    s = te.create_schedule(Y.op)
+    s[Y].unroll(s[Y].split(Y.op.axis[0], 4)[1])
+    return s, [X, Y]
+
+
+@pytest.fixture
+def _other_process(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
+    monkeypatch.setattr(llvm, "_running", [])
+    yield
+    llvm._end()
+
+
+@pytest.mark.optimizer
+@pytest.mark.usefixtures("_other_process")
+def test_the_time_of_a_build_is_limited() -> None:
+    schedule, args = scaled()
+    wanted = r"LLVM takes longer than 0 s for [1-9]\d* instructions.*the loops i.inner \(4\).*unroll fewer.*timeout="
+    with pytest.raises(CompileError, match=wanted):
+        pb.build(schedule, args, ONE_CORE, timeout=0)
+    pb.build(schedule, args, ONE_CORE, timeout="1m")
+
+
+@pytest.mark.optimizer
+@pytest.mark.usefixtures("_other_process")
+def test_the_limit_holds_for_kernels_that_are_compiled_when_called() -> None:
+    n = te.size_var("n")
+    X = te.placeholder((n,), name="X")
+    Y = te.compute((n,), lambda i: X[i] * 2.0, name="Y")
+    kernel = pb.build(te.create_schedule(Y.op), [X, Y], ONE_CORE, timeout=0)
+    with pytest.raises(CompileError, match="LLVM takes longer than 0 s"):
+        kernel.at(n=8)
+
+
+@pytest.mark.parametrize("timeout", [-1, "soon", None])
+def test_a_limit_is_a_time(timeout: Any) -> None:
+    schedule, args = scaled()
+    with pytest.raises(ArgumentError, match="timeout="):
+        pb.build(schedule, args, ONE_CORE, timeout=timeout)
+
+
+_KILLED = """
+import os, pickle, signal, sys, time
+from pegbox.codegen.runtime import llvm
+copy = "%a{0} = getelementptr float, ptr %p, i64 {0}\\n%v{0} = load float, ptr %a{0}\\n" \
+    "%b{0} = getelementptr float, ptr %q, i64 {0}\\nstore float %v{0}, ptr %b{0}\\n"
+text = "define void @f(ptr %p, ptr %q) {\\n" + "".join(map(copy.format, range(60_000))) + "ret void\\n}"
+process = llvm._process()
+pickle.dump((text, ("", "", ""), "object", "simplification"), process._stdin)
+process._stdin.flush()
+time.sleep(0.3)
+print(process._popen.pid, process.is_alive(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_process_that_compiles_ends_with_its_parent() -> None:
+    done = subprocess.run([sys.executable, "-c", _KILLED], capture_output=True, text=True, check=False)
+    pid, alive = done.stdout.split()
+    assert alive == "True", done.stderr
+    most = time.monotonic() + 15  # LLVM takes longer for this text
+    while (gone := _has_ended(int(pid))) is False and time.monotonic() < most:
+        time.sleep(0.02)
+    if not gone:
+        os.kill(int(pid), 9)
+    assert gone
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
