@@ -177,7 +177,7 @@ class Drawing:
     def factor(self, tensor: Tensor, dtype: str) -> Element:
         """An element as an integer up to 4 of another type, into which NaN can be converted or is not there."""
         get = self.plain(tensor, 4) if is_float(tensor.dtype) and not is_float(dtype) else self.calm(tensor, 4)
-        return lambda *i: te.cast(dtype, get(*i))
+        return lambda *i: dtypes.cast(dtype, get(*i))
 
     def near(self, dtype: str) -> str:
         """The same type more often than another one."""

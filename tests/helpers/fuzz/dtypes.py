@@ -38,6 +38,13 @@ def wide(dtype: str, bound: int) -> str:
     return next((name for name in (dtype, "float32") if exact_to(name) >= bound), "float64")
 
 
+def cast(dtype: str, value: Any) -> Any:
+    """A conversion of a small number. No float is negative that becomes an unsigned integer."""
+    if dtypes.is_float(value.dtype) and dtypes.is_int(dtype) and dtypes.is_unsigned(dtype):
+        value = te.maximum(value, te.const(0, value.dtype))
+    return te.cast(dtype, value)
+
+
 def converted(value: Any, dtype: str) -> Any:
     """A conversion that is defined for every value: NaN becomes the integer 0, other numbers the nearest in range."""
     if not (dtypes.is_float(value.dtype) and dtypes.is_int(dtype)):

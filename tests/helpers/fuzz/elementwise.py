@@ -26,7 +26,7 @@ def unary(d: Drawing) -> None:
     ]
     if a not in d.rough:
         other, plain = dtypes.draw(rng), d.plain(a)
-        forms += [(lambda *i: te.cast(other, plain(*i)), 16)] * 2
+        forms += [(lambda *i: dtypes.cast(other, plain(*i)), 16)] * 2
         forms.append((lambda *i: te.select(get(*i) > 0, get(*i), te.const(1, a.dtype)), bound + 1))
     d.add(a.shape, *rng.choice(forms))
 
@@ -69,7 +69,7 @@ def outputs(d: Drawing) -> None:
     a = d.some()
     get, plain = d.calm(a), d.plain(a)
     other = dtypes.draw(d.rng) if a not in d.rough and d.rng.random() < 0.5 else a.dtype
-    second = (lambda *i: get(*i) * 2) if other == a.dtype else (lambda *i: te.cast(other, plain(*i)))
+    second = (lambda *i: get(*i) * 2) if other == a.dtype else (lambda *i: dtypes.cast(other, plain(*i)))
     d.add(a.shape, lambda *i: (get(*i) + 1, second(*i)), 40)
 
 
@@ -119,7 +119,7 @@ def wrapping(d: Drawing) -> None:
     plan = arithmetic(rng, dtype, rank + 1, rng.choice((2, 3, 4)))
 
     def value(i: Sequence[Any]) -> Any:
-        return plan([te.cast(dtype, x) for x in (*i, element(*i))])
+        return plan([dtypes.cast(dtype, x) for x in (*i, element(*i))])
 
     if rng.random() < 0.75:
         d.add(a.shape, lambda *i: value(i), dtypes.UNBOUNDED)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuzz.drawing import Graph
+from fuzz.reductions import ARGMAX
 from fuzz.scans import scan
 from pegbox import te
 
@@ -165,16 +166,8 @@ def _pool(rng: random.Random) -> Graph:
 def _argmax(rng: random.Random) -> Graph:
     m, n = rng.choice(SIZES), rng.choice(SIZES)
     x = te.placeholder((m, n), "float32", "X")
-    argmax = te.comm_reducer(
-        lambda a, b: (
-            te.select(te.any(a[1] > b[1], te.all(a[1] >= b[1], a[0] < b[0])), a[0], b[0]),
-            te.maximum(a[1], b[1]),
-        ),
-        lambda i, v: (te.const(2**30, i), te.min_value(v)),
-        name="argmax",
-    )
     k = te.reduce_axis((0, n), "k")
-    where, value = te.compute((m,), lambda i: argmax((te.cast("int32", k), x[i, k]), axis=k), "best")
+    where, value = te.compute((m,), lambda i: ARGMAX((te.cast("int32", k), x[i, k]), axis=k), "best")
     return Graph("argmax", (x, where, value), (where, value))
 
 

@@ -11,7 +11,7 @@ from fuzz.drawing import Drawing, Element
 from fuzz.integers import condition
 from pegbox import te
 
-_ARGMAX = te.comm_reducer(
+ARGMAX = te.comm_reducer(
     lambda a, b: (
         te.select(te.any(a[1] > b[1], te.all(a[1] >= b[1], a[0] < b[0])), a[0], b[0]),
         te.maximum(a[1], b[1]),
@@ -48,7 +48,7 @@ def reduction(d: Drawing) -> None:
     kind = rng.choice(kinds)
     if kind == "argmax":
         wide, get = te.cast("int32", axes[0]), d.plain(a, 8)
-        d.add(shape, lambda *i: _ARGMAX((wide, get(*point(i))), axis=axes, where=where(i)), dtypes.UNBOUNDED)
+        d.add(shape, lambda *i: ARGMAX((wide, get(*point(i))), axis=axes, where=where(i)), dtypes.UNBOUNDED)
         return
     reduce = {"sum": te.sum, "max": te.max, "min": te.min, "prod": te.prod, "own": _OWN}[kind]
     get, bound = (d.calm(a, 2), 2**7) if kind == "prod" else (d.calm(a, 8), 8 * size)

@@ -15,6 +15,7 @@ from fuzz import dtypes, values
 from fuzz.checks import Different
 from fuzz.kernels import Effort, run_kernel
 from pegbox.codegen import Target
+from pegbox.expr.dtypes import is_float, is_unsigned
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.tir.script import from_source
@@ -49,6 +50,8 @@ def _value(rng: random.Random, target: _Array, sources: Sequence[_Array], index:
 
     def element(array: _Array) -> str:
         low, high = dtypes.lowest(array.dtype, 9), 9
+        if is_float(array.dtype) and is_unsigned(target.dtype):
+            low = 0
         found = f"T.max(T.min({array.name}[{index}], T.{array.dtype}({high})), T.{array.dtype}({low}))"
         return found if array.dtype == target.dtype else f'T.Cast("{target.dtype}", {found})'
 

@@ -36,7 +36,7 @@ def _calm(tensor: Tensor, *indices: Any) -> Any:
 
 
 def _convert(a: Any, dtype: str, name: str, inputs: list[Tensor], n: Any, m: Any) -> Any:
-    return te.compute(a.shape, lambda i, j: te.cast(dtype, _calm(a, i, j)) + te.cast(dtype, i % 2), name)
+    return te.compute(a.shape, lambda i, j: dtypes.cast(dtype, _calm(a, i, j)) + te.cast(dtype, i % 2), name)
 
 
 def _shift(a: Any, dtype: str, name: str, inputs: list[Tensor], n: Any, m: Any) -> Any:
