@@ -21,7 +21,7 @@ from pegbox.codegen.runtime import llvm
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.expr.build import const, maximum
 from pegbox.expr.nodes import Buffer, Expr
-from pegbox.loops.nodes import If, Stmt
+from pegbox.loops.nodes import If, Stmt, seq
 
 _NO_VECTORS = "llvm.loop.vectorize.enable"
 _DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8")
@@ -95,6 +95,27 @@ def masked_maximum(extent: int, *, varying: bool = False) -> Program:
 
 def test_a_loop_around_a_long_uniform_chain_stays_scalar() -> None:
     assert _NO_VECTORS in masked_maximum(16).ll
+
+
+def nested_maximum(extent: int) -> Program:
+    """A maximum under a condition in a condition, of which the outer one is the same for all elements."""
+    x, m, y = Buffer("x", (17, 31)), Buffer("m", (8, 2)), Buffer("y", (24, 17))
+
+    def element(i: Expr, j: Expr, k: Expr) -> Stmt:
+        update = put(y, i, j, maximum(get(y, i, j), get(x, (k + 2) % 17, j)))
+        inner = get(x, (i + 1) % 17, (k + 2) % 31) + get(x, j, j) >= get(x, j, k) * get(x, j, k)
+        return If(maximum(get(m, (k + 2) % 8, 0), get(m, 0, 1)) > get(m, (i + 1) % 8, i % 2), If(inner, update))
+
+    def chain(i: Expr, j: Expr) -> Stmt:
+        return seq(put(y, i, j, 3.0), loop("k", extent, lambda k: element(i, j, k), UNROLLED))
+
+    body = loop("i", 24, lambda i: loop("j", 17, lambda j: chain(i, j)))
+    return emit(function([x, m, y], [y], body), ONE_CORE)
+
+
+def test_a_loop_around_a_long_chain_of_nested_conditions_stays_scalar() -> None:
+    assert _NO_VECTORS in nested_maximum(30).ll
+    assert translated(nested_maximum(30))
 
 
 def test_loops_that_compute_for_each_element_may_be_vectorized() -> None:

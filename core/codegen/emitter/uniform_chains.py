@@ -10,16 +10,21 @@ LLVM unrolls the short loop. The outer loop then has 16 branches, and after each
 but that stays in the loop because branches precede it. LLVM's loop vectorizer decides for each such value whether all
 lanes share it, along all paths through its operands (`vputils::isSingleScalar`, LLVM 18 to 22), here 3^16. So LLVM is
 asked not to vectorize the loop. That loses only lanes which would all compute the same.
+
+Conditions in conditions are walked too, whatever the lanes compute: the value after each is used after the inner
+condition and after the outer one, and `VPBlendRecipe::usesFirstLaneOnly` follows both, 2^28 paths for 28 iterations.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from pegbox.codegen.emitter.narrow_floats import NARROW
 from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Var
 from pegbox.expr.visit import children as operands
+from pegbox.expr.visit import loads
 from pegbox.loops.nodes import For, ForKind, If, Stmt, Store
 from pegbox.loops.visit import children
 
@@ -27,12 +32,18 @@ MOST_OPERATIONS = 12
 """Operations of uniform chains in a loop that LLVM may vectorize; each makes up to three times as many paths."""
 
 
+MOST_NESTED = 16
+"""Conditions around conditions on one value in such a loop; each doubles the paths to the first."""
+
+
 class _Update(NamedTuple):
-    """A store inside a loop, the conditions that it is under there, and the iterations of the loops between."""
+    """A store inside a loop, the conditions that it is under there, and the iterations of the loops between: all loops,
+    and those around all conditions but the innermost."""
 
     store: Store
     conditions: tuple[Expr, ...] = ()
     iterations: int = 1
+    nested: int = 0
 
 
 def loops_with_uniform_chains(body: Stmt) -> set[Var]:
@@ -48,13 +59,36 @@ def _visit(stmt: Stmt, found: set[Var]) -> list[_Update]:
         return [_Update(stmt)]
     updates = [update for child in children(stmt) for update in _visit(child, found)]
     if isinstance(stmt, If):
-        return [update._replace(conditions=(*update.conditions, stmt.condition)) for update in updates]
+        return [
+            update._replace(
+                conditions=(*update.conditions, stmt.condition), nested=update.nested + bool(update.conditions)
+            )
+            for update in updates
+        ]
     if isinstance(stmt, For) and stmt.extent > 1:
-        stays = stmt.kind in (ForKind.SERIAL, ForKind.PARALLEL)
-        if stays and any(map(_chooses, updates)) and _uniform_operations(stmt.var, updates) > MOST_OPERATIONS:
+        if stmt.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _is_walked(stmt.var, updates):
             found.add(stmt.var)
-        return [update._replace(iterations=update.iterations * stmt.extent) for update in updates]
+        extent = stmt.extent
+        return [each._replace(iterations=each.iterations * extent, nested=each.nested * extent) for each in updates]
     return updates
+
+
+def _is_walked(var: Var, updates: list[_Update]) -> bool:
+    """Decide whether LLVM's vectorizer would walk too many paths in the loop over `var`."""
+    if any(map(_chooses, updates)) and _uniform_operations(var, updates) > MOST_OPERATIONS:
+        return True
+    return _nested(updates) > MOST_NESTED
+
+
+def _nested(updates: list[_Update]) -> int:
+    """Count conditions around conditions on a value that is updated: for the buffer with the most of them."""
+    total: Counter[Buffer] = Counter()
+    nested = [update for update in updates if update.nested]
+    read = {load.buffer for update in nested for load in loads(update.store.value)}
+    for update in nested:
+        if update.store.buffer in read:
+            total[update.store.buffer] += update.nested
+    return max(total.values(), default=0)
 
 
 def _chooses(update: _Update) -> bool:
