@@ -54,9 +54,19 @@ def test_a_report_says_how_the_case_ended(end: str) -> None:
     assert all(part in outcome.failure for part in parts)
 
 
-def test_cases_that_are_left_are_ended_with_the_run() -> None:
+def test_cases_that_are_left_are_ended_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, started = os.fork, []
+
+    def recorded() -> int:
+        if pid := fork():
+            started.append(pid)
+        return pid
+
+    monkeypatch.setattr(os, "fork", recorded)
     running = run_batches(["passes", "hangs"], work)
     assert not next(running).failure
     running.close()  # type: ignore[attr-defined]
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert started
+    for pid in started:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
