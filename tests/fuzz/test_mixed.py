@@ -1,6 +1,7 @@
 """Random programs under random schedules: a step is refused, or NumPy's values stay.
 
-A run of the tests takes half of a thousand cases; `.ci/run` takes the others with LLVM's optimizer (PEGBOX_OPTIMIZE=1).
+A run of the tests takes a part of a thousand cases; `.ci/run` takes the others, and has LLVM optimize more of them
+(PEGBOX_OPTIMIZE=1).
 PEGBOX_FUZZ=20000 runs that many cases with other seeds than the usual ones, and other ones each day;
 `python3 tests/helpers/fuzz --help` runs them without pytest.
 """
@@ -34,6 +35,11 @@ OTHER_TESTS = {"work_on"}  # of modules with several functions
 LEAST = 2  # times that each primitive has to be done in a third of a thousand cases
 
 TALLY = Tally()
+
+pytestmark = pytest.mark.skipif(
+    "-mtriple" in os.environ.get("PEGBOX_TARGET", "") and "PEGBOX_EMULATE" not in os.environ,
+    reason="its code is not run",
+)
 
 
 def passed(outcomes: Iterable[Outcome[Any]]) -> Tally:

@@ -34,6 +34,7 @@ _REFUSALS = {
     "double_buffer": "(a double buffer)",  # which only the whole program can grant
     "emits more than": "(a program that long)",
     "takes it for granted that neighbours": "(a stride that a C function does not know)",
+    "so that no stride of dimension": "(a stride that some sizes cannot have)",
 }
 """What lowering and the emitter may refuse, by words of the message."""
 
