@@ -19,7 +19,7 @@ _REQUIRED: Any = object()
 
 
 def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQUIRED, *, kept: str = "") -> _T:
-    """The value of a field, as `checked` gives it. Raises `KeyError` where it is missing, `ValueError` for another kind."""
+    """The value of a field, as `checked` gives it. Raises `KeyError` where it is missing, `ValueError` for others."""
     return checked(name, form[name] if default is _REQUIRED else form.get(name, default), kind, kept=kept)
 
 
