@@ -62,7 +62,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     with contextlib.ExitStack() as streams:  # what the files hold that a command reads must not command the terminal
         for stream, redirected in ((sys.stdout, contextlib.redirect_stdout), (sys.stderr, contextlib.redirect_stderr)):
             if stream is not None:  # a program that began with it closed
-                streams.enter_context(redirected(EscapedStream(stream)))
+                shown: Any = EscapedStream(stream)
+                streams.enter_context(redirected(shown))
         return _run_reporting(words)
 
 
