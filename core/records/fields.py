@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+from pegbox.shown import escaped
 
 MOST_SECONDS = 1e12
 """Longer than anything took, and small enough that sums of times stay finite."""
@@ -16,18 +18,21 @@ _T = TypeVar("_T")
 _REQUIRED: Any = object()
 
 
-def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQUIRED) -> _T:
-    """The value of a field. Raises `KeyError` where it is missing, `ValueError` where it is of another kind."""
-    return checked(name, form[name] if default is _REQUIRED else form.get(name, default), kind)
+def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQUIRED, *, kept: str = "") -> _T:
+    """The value of a field, as `checked` gives it. Raises `KeyError` where it is missing, `ValueError` for others."""
+    return checked(name, form[name] if default is _REQUIRED else form.get(name, default), kind, kept=kept)
 
 
-def checked(name: str, value: Any, kind: type[_T]) -> _T:
-    """The value, which has to be of a kind. Raises `ValueError`."""
+def checked(name: str, value: Any, kind: type[_T], *, kept: str = "") -> _T:
+    """The value, which has to be of a kind; control characters of text, all but those `kept`, are escaped.
+
+    Raises `ValueError`.
+    """
     if type(value) is not kind:  # a bool is an int elsewhere
         raise ValueError(
             f"{name} is {reprlib.repr(value)}, of the type {type(value).__name__} instead of {kind.__name__}"
         )
-    return value
+    return cast("_T", escaped(value, kept=kept)) if isinstance(value, str) else value
 
 
 def seconds(name: str, value: Any) -> float:

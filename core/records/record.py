@@ -15,6 +15,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.fields import checked, config, costs, field, seconds, workload
+from pegbox.shown import escaped
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -232,7 +233,7 @@ def _result(form: Mapping[str, Any]) -> Result:
     if checked("the error number", number, int):
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
-        return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases, host)
+        return Failed(FailureKind(number), field(form, "message", str, "", kept="\n\t"), spent, when, phases, host)
     waited = seconds("waited", form.get("waited", 0.0))
     if waited > 1:
         raise ValueError(f"waited={waited}: a share is at most 1")
@@ -242,7 +243,8 @@ def _result(form: Mapping[str, Any]) -> Result:
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
     """A template with its arguments as one would write it: matmul(M=64, K=64, N=64)."""
-    return f"{name}({', '.join([*map(repr, args), *(f'{key}={value!r}' for key, value in kwargs.items())])})"
+    given = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return escaped(f"{name}({', '.join(given)})")
 
 
 def plain(value: Any) -> Any:

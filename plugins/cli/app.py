@@ -7,6 +7,7 @@ and options may stand between template arguments (`tune matmul 64 64 --trials 8 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import re
@@ -23,6 +24,7 @@ from pegbox.checks import did_you_mean
 from pegbox.errors import ComparisonError, PegboxError, TuningError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
+from pegbox.shown import EscapedStream
 
 _EXAMPLES = """\
 examples:
@@ -49,10 +51,24 @@ _SYNONYMS = {
 """What else people call an option, and its names here, of which a command has the first that it knows."""
 
 
+_COLOURLESS: dict[str, Any] = {"color": False} if sys.version_info >= (3, 14) else {}
+"""Options of parsers that print no escapes: they would be shown."""
+
+
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own), give its exit code; raises KeyboardInterrupt only."""
     words = list(sys.argv[1:] if argv is None else argv)
     _print_anything(sys.stdout, sys.stderr)
+    with contextlib.ExitStack() as streams:  # what the files hold that a command reads must not command the terminal
+        for stream, redirected in ((sys.stdout, contextlib.redirect_stdout), (sys.stderr, contextlib.redirect_stderr)):
+            if stream is not None:  # a program that began with it closed
+                shown: Any = EscapedStream(stream)
+                streams.enter_context(redirected(shown))
+        return _run_reporting(words)
+
+
+def _run_reporting(words: list[str]) -> int:
+    """Run the command and turn its errors into messages and exit codes."""
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -90,6 +106,7 @@ def _run(words: list[str]) -> int:
         description="Find the fastest schedule of a tensor operator by compiling candidates and timing them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
+        **_COLOURLESS,
     )
     top.add_argument("-h", "--help", action="store_true")
     top.add_argument("--version", action="version", version=f"pegbox {pegbox.__version__}")
@@ -105,7 +122,10 @@ def _run(words: list[str]) -> int:
 def _run_command(name: str, words: list[str]) -> int:
     configure = registry.get("cli_command", name)
     parser = _Parser(
-        prog=f"pegbox {name}", description=configure.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"pegbox {name}",
+        description=configure.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **_COLOURLESS,
     )
     configure(parser)
     parser.add_argument("--traceback", action="store_true", help="show where an error was raised")

@@ -20,6 +20,7 @@ from pegbox.search.loop.archive import gain_of
 from pegbox.search.loop.outcome import Gain
 from pegbox.search.loop.remarks import waiting
 from pegbox.search.objective import Objective
+from pegbox.shown import escaped
 from pegbox.task.work import format_cost, format_speed
 
 if TYPE_CHECKING:
@@ -147,4 +148,4 @@ def _quality(summary: Summary, best: Record) -> list[str]:
 
 def _entities(record: Record) -> str:
     """The choices of a record's config, which is in AutoTVM's JSON shape: [name, kind, value] for each knob."""
-    return ", ".join(f"{name}={value}" for name, _, value in record.config.get("entity", []))
+    return escaped(", ".join(f"{name}={value}" for name, _, value in record.config.get("entity", [])))

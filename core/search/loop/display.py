@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial, TuneResult, format_cost, format_counts
 from pegbox.search.loop.state import SearchState
+from pegbox.shown import escaped
 from pegbox.task.work import format_speed
 
 
@@ -101,7 +102,7 @@ class LiveProgress(Callback):
         from rich.live import Live
 
         self._state = state
-        console = Console(file=self.stream)
+        console = Console(file=getattr(self.stream, "obeying", self.stream))  # rich moves the cursor
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=8, transient=False)
         self._live.start()
 
@@ -121,4 +122,4 @@ class LiveProgress(Callback):
         if self._state is not None:
             doing = f"  {self._state.activity} ..." if self._state.activity else ""
             line = status_line(self._state) + doing
-        return Text(line, no_wrap=True, overflow="ellipsis")
+        return Text(escaped(line), no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,33 @@
+"""Text of files as it is shown: without the characters that command a terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# C0, DEL and C1; the marks, embeddings, overrides and isolates of bidirectional text; Unicode's separators of lines.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str, *, kept: str = "") -> str:
+    r"""Write control characters as \uXXXX, as JSON does, all but those of `kept`."""
+    return _CONTROLS.sub(lambda found: found[0] if found[0] in kept else f"\\u{ord(found[0]):04x}", text)
+
+
+class EscapedStream:
+    """A stream of text that shows control characters, all but the ends of lines and tabs, instead of obeying them."""
+
+    def __init__(self, stream: Any) -> None:
+        self.obeying = stream
+        """The stream behind, for those who draw on a terminal."""
+
+    def write(self, text: str) -> int:
+        self.obeying.write(escaped(text, kept="\n\t"))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.obeying, name)
