@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.measure.channel import BrokenReply
-from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.measure.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import MOST_BUILD, read_build
 from pegbox.measure.result import Failed, FailureKind
-from pegbox.measure.runner import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

@@ -41,6 +41,10 @@ _FAULTS = frozenset(
 )
 
 
+class GivenUp(Exception):
+    """The end of a wait for something that the search has given up."""
+
+
 class WorkerDied(MeasureError):
     """The worker ended during a job. `signal` is the signal's number or None, `tail` the end of its stderr.
 

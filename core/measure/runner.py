@@ -126,10 +126,6 @@ def is_cluster(factory: RunnerFactory) -> bool:
     return hasattr(getattr(factory, "func", factory), "machines")
 
 
-class GivenUp(Exception):
-    """What was waited for is given up by the search."""
-
-
 class RunnerWrapper:
     """A runner that passes everything on to another one; derive from it, and override what is different.
 

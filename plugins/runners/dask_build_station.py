@@ -13,8 +13,8 @@ from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure.builder import GIVEN_UP, Builder
 from pegbox.measure.memory import memory_share
+from pegbox.measure.process import GivenUp
 from pegbox.measure.result import Failed
-from pegbox.measure.runner import GivenUp
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.machine import Kind

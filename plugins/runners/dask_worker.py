@@ -21,8 +21,8 @@ from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
+from pegbox.measure.process import GivenUp
 from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker

@@ -14,11 +14,10 @@ from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.channel import BrokenReply
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.measure.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.roofline import Roofline
-from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.machine import Kind
 from pegbox.private_folder import ProcessFolder

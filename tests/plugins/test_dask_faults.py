@@ -24,7 +24,7 @@ import pegbox as pb
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, TimingPolicy
-from pegbox.measure.runner import GivenUp
+from pegbox.measure.process import GivenUp
 from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, dask_tasks, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
