@@ -85,7 +85,7 @@ def _rest(a: object, b: object, positive: bool) -> Expr:
 
 
 def _rounds_apart(a: object, b: object, positive: bool) -> Expr:
-    """Whether the quotient is negative and not whole, so that down is not towards zero; `positive`: `b` always is."""
+    """Test for a quotient that is negative and not whole: down is not towards zero. `positive`: `b` always is."""
     opposite = compare("lt", a, 0) if positive else compare("ne", _is_negative(a), _is_negative(b))
     return all_of([compare("ne", floormod(a, b), 0), opposite])
 
@@ -99,7 +99,7 @@ def _is_positive(value: object) -> bool:
 
 
 def _are_natural(a: object, b: object) -> bool:
-    """Whether both are known not to be negative. A division by 0 gives 0, whatever the rounding."""
+    """Prove that neither is negative. A division by 0 gives 0, whatever the rounding."""
     return _between(a)[0] >= 0 and _between(b)[0] >= 0
 
 

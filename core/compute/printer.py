@@ -121,7 +121,7 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
 
 
 class _Written:
-    """What the statements so far have names for: tensors, axes that are reduced, and reducers for their types.
+    """The names that the statements so far have given: to tensors, axes that are reduced, and reducers for their types.
 
     Attributes:
         states: the placeholders through which the rows of scans are read, by the buffers of the scans.

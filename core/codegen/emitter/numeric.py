@@ -221,7 +221,7 @@ def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Va
 
 
 def _to_uint64(frame: Frame, text: str, from_ty: str, lanes: int) -> Value:
-    """What is too large for int64 is converted without its highest bit."""
+    """Convert without the highest bit a value that is too large for int64."""
     ty, i1 = register("uint64", lanes), register("bool", lanes)
     half = _splat(from_ty, "0x43E0000000000000")  # 2^63
     is_high = frame.op(f"fcmp oge {from_ty} {text}, {half}")

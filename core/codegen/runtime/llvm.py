@@ -160,7 +160,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def translate_or_end(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
-    """As `translate`, in a process that may end: SIGXCPU ends it where "all" takes several seconds.
+    """Translate as `translate` does, in a process that may end: SIGXCPU ends it where "all" takes several seconds.
 
     Raises:
         RuntimeError: LLVM rejects the text.
@@ -197,7 +197,7 @@ class OutOfTime(Exception):
 
 
 def translate_apart(text: str, machine: Machine, form: Form, passes: Passes, *, timeout: float) -> bytes:
-    """As `translate_or_end`, in a process of its own. The first call starts it, in a tenth of a second.
+    """Translate as `translate_or_end` does, in a process of its own. The first call starts it, in a tenth of a second.
 
     It answers later calls too, and ends soon after this process or after a minute without work.
 

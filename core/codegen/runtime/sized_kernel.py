@@ -39,7 +39,7 @@ class SizedKernel(KernelFamily):
         *,
         timeout: float = COMPILE_SECONDS,
     ) -> None:
-        """From a function that makes the program for some sizes, under a name; `timeout` is that of `compile_program`.
+        """Take a function that makes the program for some sizes, under a name; `timeout` is that of `compile_program`.
 
         Raises:
             ArgumentError: no argument tells the size of a variable.

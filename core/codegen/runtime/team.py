@@ -103,7 +103,7 @@ class _Local(threading.local):
     """The calling thread's latest team. The runtime keeps one for each thread, and makes it anew for another size."""
 
     moved = False
-    """Whether the calling thread's mask has changed since the runtime's threads took it over."""
+    """A note that the calling thread's mask has changed since the runtime's threads took it over."""
 
     stand_in: ThreadPoolExecutor | None = None
     """Has the teams of a thread that was forked: the runtime waits in it for threads that only the parent has."""
