@@ -187,7 +187,7 @@ def test_long_names_are_written() -> None:
 DIRECTLY = {
     "core/output.py": {"write_bytes"},
     "core/measure/bench.py": {"save", "write_bytes"},
-    "core/measure/worker.py": {"open"},
+    "core/workers/serve.py": {"open"},
     "core/codegen/runtime/export.py": {"write_bytes"},
     "plugins/runners/emulation.py": {"write_bytes", "write_text"},
     "plugins/tvm/auto_scheduler/task_scheduler.py": {"open"},

@@ -14,10 +14,11 @@ from pegbox.codegen.targets.cores import usable_cores
 from pegbox.comparison.contest import Contest, Entry
 from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options
-from pegbox.measure.process import Worker, WorkerDied
+from pegbox.measure.builder import WARM
 from pegbox.measure.runner import runner_factory
 from pegbox.origin import users_level
 from pegbox.search.objective import Objective
+from pegbox.workers.process import Worker, WorkerDied
 
 JOBS = "a number of processes, 'auto' for one on each core, or a cluster such as 'dask:scheduler=tcp://host:8786'"
 
@@ -94,7 +95,7 @@ class LocalPool:
         with self._lock:
             if self._closed:
                 raise MeasureError("the comparison has ended")
-            worker = Worker("pegbox.comparison.run_job", most_reply=_MOST_REPLY)
+            worker = Worker("pegbox.comparison.run_job", warm=WARM, most_reply=_MOST_REPLY)
             self._workers.append(worker)
         worker.post("prepare", self._parcel)
         return worker

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pegbox.measure.builder import GIVEN_UP, Builder
-from pegbox.measure.process import GivenUp
+from pegbox.workers.process import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

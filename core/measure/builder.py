@@ -8,15 +8,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pegbox.measure.channel import BrokenReply
-from pegbox.measure.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import MOST_BUILD, read_build
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.workers.channel import BrokenReply
+from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
 
 _JOBS = "pegbox.measure.build_job"
+
+WARM = "pegbox.measure.run_job"
+"""The module that the fork server of all workers here loads: what one of them needs, the others have for nothing."""
 
 GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")
 """The result of a build that was interrupted."""
@@ -155,7 +158,7 @@ class Builder:
             self._changed.notify_all()
 
     def _start(self, cores: Sequence[int]) -> Worker:
-        worker = Worker(_JOBS, cores=cores, memory=self._memory, most_reply=MOST_BUILD)
+        worker = Worker(_JOBS, warm=WARM, cores=cores, memory=self._memory, most_reply=MOST_BUILD)
         worker.post("warm_up")
         return worker
 

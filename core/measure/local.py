@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
-from pegbox.codegen.runtime.affinity import confined, pin
 from pegbox.codegen.targets.host import EMULATED
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch, window_of
@@ -36,6 +35,7 @@ from pegbox.measure.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins, follow
 from pegbox.measure.yardstick import Yardstick
+from pegbox.workers.affinity import confined, pin
 
 if TYPE_CHECKING:
     from types import TracebackType

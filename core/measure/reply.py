@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.measure.channel import BrokenReply
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.workers.channel import BrokenReply
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

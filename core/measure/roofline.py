@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegbox.codegen.runtime.affinity import pin
 from pegbox.codegen.targets.host import describe_host
 from pegbox.output import write_file
+from pegbox.workers.affinity import pin
 
 if TYPE_CHECKING:
     from pegbox.codegen import Kernel, Target

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pegbox.codegen.targets.cores import affinity_mask
+from pegbox.workers.affinity import affinity_mask
 
 OWN = "/proc/thread-self/schedstat"
 ALL = "/proc/self/task"

@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegbox.codegen.runtime.affinity import pin
 from pegbox.errors import MeasureError
 from pegbox.measure.baseline import time_program
 from pegbox.measure.bench import Bench
@@ -25,6 +24,7 @@ from pegbox.measure.result import Failed, FailureKind
 from pegbox.measure.roofline import measure_roofline
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
+from pegbox.workers.affinity import pin
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Kernel, Target

@@ -13,12 +13,12 @@ from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure.builder import GIVEN_UP, Builder
 from pegbox.measure.memory import memory_share
-from pegbox.measure.process import GivenUp
 from pegbox.measure.result import Failed
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.machine import Kind
 from pegbox.plugins.runners.machine_lock import building
+from pegbox.workers.process import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

@@ -21,7 +21,6 @@ from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
-from pegbox.measure.process import GivenUp
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
@@ -31,6 +30,7 @@ from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
 from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
+from pegbox.workers.process import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
-from pegbox.measure.channel import BrokenReply
+from pegbox.measure.builder import WARM
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.roofline import Roofline
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.machine import Kind
 from pegbox.private_folder import ProcessFolder
+from pegbox.workers.channel import BrokenReply
+from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
@@ -249,6 +250,6 @@ class LocalRunner:
                 self._spare = self._start()
 
     def _start(self) -> Worker:
-        worker = Worker(_JOBS, cores=self._cores.building, memory=self._memory)
+        worker = Worker(_JOBS, warm=WARM, cores=self._cores.building, memory=self._memory)
         worker.post("prepare", str(self._folder.path))
         return worker

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegbox.codegen.targets import host
-from pegbox.descendants import MARK, kill_marked
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
@@ -26,6 +25,7 @@ from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
 from pegbox.plugins.runners.emulation import Emulation, EmulationFailed, check_emulator, emulator_version
 from pegbox.private_folder import ProcessFolder
+from pegbox.workers.descendants import MARK, kill_marked
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target

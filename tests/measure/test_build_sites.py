@@ -11,7 +11,7 @@ from typing import Any
 
 from pegbox.measure import Failed
 from pegbox.measure.build_sites import BuildSites
-from pegbox.measure.process import GivenUp
+from pegbox.workers.process import GivenUp
 
 
 @dataclass

@@ -15,8 +15,8 @@ from pegbox.codegen import CompiledProgram, Program, compile_program
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.measure import Failed
 from pegbox.measure.builder import GIVEN_UP, Builder
-from pegbox.measure.process import Worker, WorkerDied
 from pegbox.testing import llvm_kernels as kernels
+from pegbox.workers.process import Worker, WorkerDied
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ from adding_task import AddingConfig, AddingTask
 
 import pegbox as pb
 from pegbox.codegen import Target
-from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.process import Worker
 from pegbox.measure.runner import RunnerWrapper
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import llvm_kernels as kernels
+from pegbox.workers.affinity import confined
+from pegbox.workers.process import Worker
 
 HERE = Path(__file__).parent
 GOOD = AddingConfig("good")

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from pegbox.codegen import ArgSpec, Target
-from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
@@ -30,6 +29,7 @@ from pegbox.measure.runner import YardstickRunner
 from pegbox.measure.trial import Stage
 from pegbox.measure.yardstick import Yardstick
 from pegbox.task.task import create_task
+from pegbox.workers.affinity import confined
 
 TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
 ROOF = Roofline(1, 100.0, 20.0, 10.0)

@@ -19,10 +19,10 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from pegbox.codegen.runtime.affinity import pin
-from pegbox.descendants import MARK, resume_when_orphaned
-from pegbox.measure import worker
-from pegbox.measure.channel import read_request
+from pegbox.workers.affinity import pin
+from pegbox.workers.channel import read_request
+from pegbox.workers.descendants import MARK, resume_when_orphaned
+from pegbox.workers.serve import serve
 
 BORN = struct.Struct("<ii")
 """The first message to the client: the numbers of the supervisor and of the worker."""
@@ -43,7 +43,8 @@ class Standing(NamedTuple):
     @classmethod
     def own(cls) -> Standing:
         """Return that of this process. The mask is read from /proc, because elsewhere it would have to be set."""
-        with open("/proc/self/status") as file:
+        masks: list[int] = []
+        with contextlib.suppress(OSError), open("/proc/self/status") as file:
             masks = [int(line.split()[1], 8) for line in file if line.startswith("Umask:")]
         limits = {number: resource.getrlimit(number) for number in _LIMITS}
         return cls(limits, masks[0] if masks else -1, os.getpriority(os.PRIO_PROCESS, 0))
@@ -68,16 +69,7 @@ class Birth(NamedTuple):
     cores: tuple[int, ...]
     environment: dict[str, str | None]
     """The variables that differ from the supervisor's; None for those that are missing."""
-    standing: Standing | None
-    """None if the supervisor was started by the client itself."""
-
-
-def main() -> NoReturn:
-    """Supervise as a program: standard input is the link to the client, `sys.argv[1]` has the other descriptors."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    link = os.dup(0)
-    folder = os.open(".", os.O_RDONLY)
-    supervise(link, [*map(int, sys.argv[1].split(",")), os.dup(2), folder])
+    standing: Standing
 
 
 def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
@@ -88,8 +80,7 @@ def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
     try:
         os.dup2(descriptors[2], 2)
         resume_when_orphaned()
-        with contextlib.suppress(PermissionError):  # it leads one already
-            os.setsid()
+        os.setsid()
         with _Ends() as ends:
             pid = _start(link, descriptors, ends)
             _report(link, pid, ends)
@@ -179,7 +170,7 @@ def _become_worker(descriptors: Sequence[int], birth: Birth) -> NoReturn:
         for descriptor in descriptors:
             os.close(descriptor)
         _inherit(birth)
-        worker.serve(birth.setting)
+        serve(birth.setting)
     except BaseException:
         _print_traceback()
     finally:
@@ -192,8 +183,7 @@ def _print_traceback() -> None:
 
 
 def _inherit(birth: Birth) -> None:
-    if birth.standing is not None:
-        birth.standing.take()
+    birth.standing.take()
     pin(birth.cores)
     sys.path[:] = birth.path
     for name, value in birth.environment.items():

@@ -17,9 +17,9 @@ import pytest
 
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure import child, process
-from pegbox.measure.channel import READY, BrokenReply, Reply, encode_reply
-from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.workers import fork_client, process, readiness
+from pegbox.workers.channel import READY, BrokenReply, Reply, encode_reply
+from pegbox.workers.process import JobError, Worker, WorkerDied, WorkerTimeout
 
 HERE = Path(__file__).parent
 LONG = 60.0
@@ -210,7 +210,7 @@ def test_limits_mask_and_priority_are_those_that_the_parent_has_now() -> None:
     script = textwrap.dedent(f"""
         import os, resource, sys
         sys.path.insert(0, {str(HERE)!r})
-        from pegbox.measure.process import Worker
+        from pegbox.workers.process import Worker
         def standing():
             worker = Worker("worker_jobs")
             print(*worker.call("standing", timeout={LONG}))
@@ -248,16 +248,16 @@ def server_of(worker: Worker) -> int:
 def stop(pid: int) -> None:
     """Stop a process, and wait until it is."""
     os.kill(pid, signal.SIGSTOP)
-    while not child.is_stopped(pid):
+    while not readiness.is_stopped(pid):
         time.sleep(0.001)
 
 
 @pytest.fixture
 def new_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A test that begins without a fork server, and ends those that it makes."""
-    monkeypatch.setattr(child, "_servers", [])
+    monkeypatch.setattr(fork_client, "_servers", [])
     yield
-    child._end()
+    fork_client._end()
 
 
 def test_workers_share_a_server_of_one_thread_and_each_has_a_parent_of_its_own(start: Callable[..., Worker]) -> None:
@@ -309,7 +309,7 @@ def test_a_server_that_is_killed_or_stopped_is_replaced_and_who_waits_goes_on(
         start().wait_ready()
     else:
         waiting = [start(), start()]
-    server = child._servers[0].pid
+    server = fork_client._servers[0].pid
     os.kill(server, number)
     if warm:
         waiting = [start(), start()]
@@ -324,9 +324,9 @@ def test_a_server_that_is_killed_or_stopped_is_replaced_and_who_waits_goes_on(
 
 @pytest.mark.usefixtures("new_server")
 def test_a_server_that_cannot_start_shows_why(start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "_BOOT", "raise ImportError('no such {module}')")
+    monkeypatch.setattr(fork_client, "_BOOT", "raise ImportError('no such server')")
     with pytest.raises(
-        MeasureError, match=r"could not start: the fork server exited with status 1: (.|\n)*no such fork"
+        MeasureError, match=r"could not start: the fork server exited with status 1: (.|\n)*no such server"
     ):
         start().wait_ready()
 
@@ -343,7 +343,7 @@ def test_a_server_that_cannot_start_shows_why(start: Callable[..., Worker], monk
 def test_servers_that_are_lost_each_time_are_the_reason(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch, boot: str, reason: str
 ) -> None:
-    monkeypatch.setattr(child, "_BOOT", boot)
+    monkeypatch.setattr(fork_client, "_BOOT", boot)
     monkeypatch.setattr(process, "_START_SECONDS", 1.0 if "sleep" in boot else LONG)
     with pytest.raises(MeasureError, match=f"could not start: {reason}$"):
         start().wait_ready()
@@ -354,8 +354,8 @@ def test_a_server_that_is_gone_when_it_is_asked_is_the_reason(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start().wait_ready()
-    child._servers[0].end()
-    monkeypatch.setattr(child._ForkServer, "fits", lambda self, environment: True)  # it has gone since
+    fork_client._servers[0].end()
+    monkeypatch.setattr(fork_client.ForkServer, "fits", lambda self, environment, warm: True)  # it has gone since
     with pytest.raises(MeasureError, match=r"could not start: the fork server was killed by SIGKILL$"):
         start().wait_ready()
 
@@ -365,9 +365,9 @@ def test_a_server_that_takes_nothing_more_is_replaced(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start().wait_ready()
-    full = child._servers[0]
+    full = fork_client._servers[0]
     stop(full.pid)
-    monkeypatch.setattr(child, "is_stopped", lambda pid: False)
+    monkeypatch.setattr(readiness, "is_stopped", lambda pid: False)
     with contextlib.suppress(BlockingIOError):
         while True:
             full._socket.send(b"f")
@@ -379,7 +379,7 @@ def test_a_server_that_takes_nothing_more_is_replaced(
 def test_a_kill_wakes_who_waits_for_a_silent_server(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "_BOOT", "import time; time.sleep(600)")
+    monkeypatch.setattr(fork_client, "_BOOT", "import time; time.sleep(600)")
     worker = start()
     ended: list[object] = []
 
@@ -428,47 +428,46 @@ def test_a_candidate_that_kills_its_parent_has_ended(worker: Worker) -> None:
 
 
 def test_a_server_without_work_ends() -> None:
-    script = "from pegbox.measure import fork_server; fork_server.IDLE = 0.01; fork_server.main()"
+    script = "from pegbox.workers import fork_server; fork_server.IDLE = 0.01; fork_server.main()"
     ours, theirs = socket.socketpair()
     with ours, theirs:
         assert subprocess.run([sys.executable, "-c", script], stdin=theirs, timeout=LONG).returncode == 0
 
 
-def test_where_the_system_has_no_fork_server_supervisors_are_interpreters_of_their_own(
+@pytest.mark.usefixtures("new_server")
+def test_a_server_has_loaded_what_its_workers_need(start: Callable[..., Worker]) -> None:
+    workers = [start(warm="worker_jobs"), start(warm="worker_jobs"), start()]
+    first, second, cold = (worker.call("warmed_by", timeout=LONG) for worker in workers)
+    assert first == second == server_of(workers[0])
+    assert cold is None
+    assert server_of(workers[2]) != first
+
+
+@pytest.mark.usefixtures("new_server")
+def test_a_server_loads_nothing_where_libraries_do_not_survive_a_fork(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "_can_fork", lambda: False)
-    worker, other = start(), start()
-    assert worker.call("add", 1, 2, timeout=LONG) == 3
-    assert server_of(worker) == os.getpid()
-    left = worker.call("leave_behind", timeout=LONG)
-    with pytest.raises(WorkerDied, match=r"killed by SIGSEGV.*farewell"):
-        worker.call("die", int(signal.SIGSEGV), timeout=LONG)
-    assert gone(left)
-    assert other.alive
-    other.kill()
-    assert not other.alive
-    with pytest.raises(MeasureError, match="no_such_module"):
-        start("no_such_module").wait_ready()
+    monkeypatch.setattr(fork_client, "_may_warm_up", lambda: False)
+    assert start(warm="worker_jobs").call("warmed_by", timeout=LONG) is None
 
 
 def test_a_fork_of_the_process_has_a_server_of_its_own() -> None:
     script = textwrap.dedent(f"""
         import os, sys
         sys.path.append({str(HERE)!r})
-        from pegbox.measure import child
-        from pegbox.measure.process import Worker
+        from pegbox.workers import fork_client
+        from pegbox.workers.process import Worker
         worker = Worker("worker_jobs")
-        server = child._servers[0].pid
+        server = fork_client._servers[0].pid
         if pid := os.fork():
             assert os.waitpid(pid, 0)[1] == 0
             assert worker.call("add", 1, 2, timeout=60) == 3
-            assert child._servers[0].pid == server
+            assert fork_client._servers[0].pid == server
             worker.close()
         else:
             other = Worker("worker_jobs")
             assert other.call("add", 1, 2, timeout=60) == 3
-            assert child._servers[0].pid != server
+            assert fork_client._servers[0].pid != server
             other.close()
     """)
     subprocess.run([sys.executable, "-c", script], check=True, timeout=LONG)
@@ -479,10 +478,10 @@ def test_workers_end_when_their_client_is_killed_whatever_they_do(number: int) -
     script = textwrap.dedent(f"""
         import os, signal, sys, time
         sys.path.append({str(HERE)!r})
-        from pegbox.measure import child, process
-        from pegbox.measure.process import Worker
+        from pegbox.workers import fork_client, process, readiness
+        from pegbox.workers.process import Worker
         workers = [Worker("worker_jobs") for _ in range(4)]
-        pids = [child._servers[0].pid]
+        pids = [fork_client._servers[0].pid]
         for worker in workers:
             pids += [worker.pid, worker.call("parent", timeout=60)]
         workers[0].post("spin")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pegbox import descendants
+from pegbox.workers import descendants
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pegbox.descendants import kill_marked
 from pegbox.errors import MeasureError
-from pegbox.measure.channel import (
+from pegbox.workers.channel import (
     READY,
     TOKEN_BYTES,
     BrokenReply,
@@ -26,8 +25,10 @@ from pegbox.measure.channel import (
     read_reply,
     write_all,
 )
-from pegbox.measure.child import NotStarted, await_readable, how_it_ended, start
-from pegbox.watchdog import new_mark
+from pegbox.workers.child import how_it_ended, start
+from pegbox.workers.descendants import kill_marked
+from pegbox.workers.readiness import NotStarted, await_readable
+from pegbox.workers.watchdog import new_mark
 
 _START_SECONDS = 60.0
 _ATTEMPTS = 3
@@ -72,14 +73,21 @@ class Worker:
     The process starts at once and in the background; the first call waits for it. It is in a session of its own, so
     Ctrl-C on the terminal does not reach it, and it ends with this process, however that ends. `memory` limits what it
     may allocate, in bytes. Jobs give data, which is what JSON has, or bytes: replies are never unpickled, and those
-    above `most_reply` bytes are refused. Calls come from one thread at a time; `kill` may come from any.
+    above `most_reply` bytes are refused. `warm` is a module whose `warm_up` has run before the process begins, in the
+    fork server of all workers that name it. Calls come from one thread at a time; `kill` may come from any.
     """
 
     def __init__(
-        self, jobs: str, *, cores: Sequence[int] = (), memory: int | None = None, most_reply: int = _MOST_REPLY
+        self,
+        jobs: str,
+        *,
+        warm: str = "",
+        cores: Sequence[int] = (),
+        memory: int | None = None,
+        most_reply: int = _MOST_REPLY,
     ) -> None:
         self._setting = {"jobs": jobs, "cores": list(cores), "memory": memory}
-        self._most_reply = most_reply
+        self._warm, self._most_reply = warm, most_reply
         # It lives as long as the process.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._posted: list[bytes] = []
@@ -186,6 +194,7 @@ class Worker:
                 mark=self._mark,
                 standard=(theirs, answers, self._stderr.fileno()),
                 deadline=time.monotonic() + _START_SECONDS,
+                warm=self._warm,
             )
         except BaseException:
             for pipe in self._pipes:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegbox.measure.channel import BrokenReply, Reply, encode_reply, read_reply
+from pegbox.workers.channel import BrokenReply, Reply, encode_reply, read_reply
 
 TOKEN = bytes(range(16))
 JSON = st.recursive(

@@ -1,6 +1,6 @@
 """Processes that carry a mark in their environment: they are found and killed, whatever group and session they are in.
 
-As a program it is the watchdog of `pegbox.watchdog`. So it imports the standard library alone.
+As a program it is the watchdog of `pegbox.workers.watchdog`. So it imports the standard library alone.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ import threading
 from pathlib import Path
 from typing import IO, cast
 
-from pegbox import descendants
-from pegbox.descendants import ADD, MARK, REMOVE
+from pegbox.workers import descendants
+from pegbox.workers.descendants import ADD, MARK, REMOVE
 
 MARK_LENGTH = 32
 """The number of characters of a mark."""

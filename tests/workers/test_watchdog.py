@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pegbox import watchdog
-from pegbox.descendants import state_of
+from pegbox.workers import watchdog
+from pegbox.workers.descendants import state_of
 
 SECONDS = 30.0
 
@@ -43,8 +43,8 @@ def gone(pid: int) -> bool:
 
 HEAD = """
     import os, signal, subprocess, sys, time
-    from pegbox import watchdog
-    from pegbox.descendants import MARK
+    from pegbox.workers import watchdog
+    from pegbox.workers.descendants import MARK
 
     def kept():
         folder = os.path.join(sys.argv[1], "kept")

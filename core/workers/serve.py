@@ -1,6 +1,6 @@
 """The child side of a worker process: receive jobs as pickles, run them one at a time, answer with data.
 
-Started by `pegbox.measure.child`, never by `multiprocessing`: its spawn imports the user's `__main__` again, and its
+Started by `pegbox.workers.child`, never by `multiprocessing`: its spawn imports the user's `__main__` again, and its
 fork hangs under OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib
-import json
 import os
 import queue
 import resource
@@ -21,18 +20,13 @@ import traceback
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pegbox.codegen.runtime.affinity import pin
-from pegbox.measure.channel import READY, Reply, encode_reply, read_request, write_reply
+from pegbox.workers.affinity import pin
+from pegbox.workers.channel import READY, Reply, encode_reply, read_request, write_reply
 
 _MOST_STDERR = 64 << 20
 _MOST_TEXT = 10_000
 # Each number below the highest open one takes eight bytes in the kernel.
 _HIGHEST_DESCRIPTOR = 1 << 16
-
-
-def main() -> NoReturn:
-    """Serve with the setting that `sys.argv[1]` has as JSON."""
-    serve(json.loads(sys.argv[1]))
 
 
 def serve(setting: dict[str, Any]) -> NoReturn:

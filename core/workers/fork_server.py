@@ -1,4 +1,4 @@
-"""A process that forks the supervisors of workers: it has imported what workers need, and runs one thread.
+"""A process that forks the supervisors of workers: it has loaded what they need, and runs one thread.
 
 It never answers. Its clients learn of their workers from the supervisors, which do without it once they are forked. It
 is never the user's process that forks: locks that its threads hold, those of OpenMP among them, would never be released
@@ -16,8 +16,8 @@ import socket
 from types import FrameType
 from typing import NoReturn
 
-from pegbox.descendants import resume_when_orphaned
-from pegbox.measure.supervisor import supervise
+from pegbox.workers.descendants import resume_when_orphaned
+from pegbox.workers.supervisor import supervise
 
 DESCRIPTORS = 5
 """The descriptors of a message: the link to the client, and those that `supervise` takes."""
@@ -25,17 +25,19 @@ DESCRIPTORS = 5
 IDLE = 60.0
 """Seconds without work and workers after which the server ends."""
 
-_JOBS = "pegbox.measure.run_job"
 
+def main(warm: str = "") -> NoReturn:
+    """Serve until the socket closes, which is descriptor 0, and until the last worker has ended.
 
-def main() -> NoReturn:
-    """Serve until the socket closes, which is descriptor 0, and until the last worker has ended."""
+    `warm` is a module whose `warm_up` comes first; "" for none.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resume_when_orphaned()
     # Who held the socket besides would keep messages alive that a dead server will not read.
     asked = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    importlib.import_module(_JOBS).warm_up()
+    if warm:
+        importlib.import_module(warm).warm_up()
     # What is there now stays: a collection in a worker would only copy the pages that all of them share.
     gc.collect()
     gc.freeze()

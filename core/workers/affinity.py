@@ -6,7 +6,12 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from pegbox.codegen.targets.cores import affinity_mask
+
+def affinity_mask() -> tuple[int, ...]:
+    """Return the numbers of the cores that the calling thread may run on, ascending."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
 
 
 def pin(cores: Sequence[int], *, thread: int = 0) -> None:
