@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
 from typing import Any, Protocol
 
 from pegbox.checks import check_int
@@ -18,7 +16,8 @@ from pegbox.measure.builder import WARM
 from pegbox.measure.runner import runner_factory
 from pegbox.origin import users_level
 from pegbox.search.objective import Objective
-from pegbox.workers.process import Worker, WorkerDied
+from pegbox.workers.pool import Pool
+from pegbox.workers.process import GivenUp, Worker, WorkerDied
 
 JOBS = "a number of processes, 'auto' for one on each core, or a cluster such as 'dask:scheduler=tcp://host:8786'"
 
@@ -57,12 +56,7 @@ class LocalPool:
     def __init__(self, parcel: bytes, jobs: int) -> None:
         self.jobs = jobs
         self._parcel = parcel
-        self._workers: list[Worker] = []
-        self._free: SimpleQueue[Worker | None] = SimpleQueue()
-        for _ in range(jobs):
-            self._free.put(None)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._pool = Pool(self._start, jobs)
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="pegbox-run")
 
     def submit(self, entry: Entry) -> Future[bytes]:
@@ -70,33 +64,24 @@ class LocalPool:
         return self._threads.submit(self.run, entry)
 
     def run(self, entry: Entry) -> bytes:
-        """Make a run on a free process; from any thread, and from no more than there are processes."""
-        worker = self._free.get()
+        """Make a run on a free process; from any thread."""
         try:
-            worker = worker or self._start()
-            reply: bytes = worker.call("run", entry, timeout=_LONGEST)
-            return reply
+            with self._pool.worker() as worker:
+                reply: bytes = worker.call("run", entry, timeout=_LONGEST)
+                return reply
         except WorkerDied as error:
             raise MeasureError(f"the process of the run {error}") from error
-        finally:
-            self._free.put(worker if worker is not None and worker.alive else None)
+        except GivenUp:
+            raise MeasureError("the comparison has ended") from None
 
     def close(self) -> None:
         """See `RunPool`."""
-        with self._lock:
-            self._closed = True
-        for worker in self._workers:
-            worker.kill()
-        self._threads.shutdown(cancel_futures=True)
-        while self._workers:
-            self._workers.pop().close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
+        self._threads.shutdown()
 
-    def _start(self) -> Worker:
-        with self._lock:
-            if self._closed:
-                raise MeasureError("the comparison has ended")
-            worker = Worker("pegbox.comparison.run_job", warm=WARM, most_reply=_MOST_REPLY)
-            self._workers.append(worker)
+    def _start(self, place: int) -> Worker:
+        worker = Worker("pegbox.comparison.run_job", warm=WARM, most_reply=_MOST_REPLY)
         worker.post("prepare", self._parcel)
         return worker
 

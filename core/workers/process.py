@@ -165,7 +165,14 @@ class Worker:
             self.kill()
             raise
         except EOFError:
-            raise WorkerDied(self._end(), self._tail()) from None
+            raise WorkerDied(self._end(), self.said().strip()) from None
+
+    def said(self) -> str:
+        """Return what the process has written to stderr since the last call began, at most its last 2000 bytes."""
+        size = os.fstat(self._stderr.fileno()).st_size
+        start = max(self._said, size - _TAIL_BYTES)
+        # The file may be shorter than it was: it is the worker's, too.
+        return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace")
 
     def kill(self) -> None:
         """End the process at once, and what it has started; harmless when it is dead already."""
@@ -287,12 +294,5 @@ class Worker:
 
     def _with_tail(self, reason: str) -> str:
         """Add to a reason what the worker wrote to stderr."""
-        tail = self._tail()
+        tail = self.said().strip()
         return f"{reason}: {tail}" if tail else reason
-
-    def _tail(self) -> str:
-        """What the worker wrote to stderr since the last job began, at most its last 2000 bytes."""
-        size = os.fstat(self._stderr.fileno()).st_size
-        start = max(self._said, size - _TAIL_BYTES)
-        # The file may be shorter than it was: it is the worker's, too.
-        return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace").strip()

@@ -12,7 +12,6 @@ import importlib
 import os
 import queue
 import resource
-import secrets
 import signal
 import sys
 import threading
@@ -67,9 +66,10 @@ def _hidden(fd: int) -> int:
     top = _HIGHEST_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most, _HIGHEST_DESCRIPTOR)
     bottom = given if 0 <= given < top // 2 else top // 2
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(given, top) if given >= 0 else given, most))
+    random = int.from_bytes(os.urandom(8), "little")  # the module secrets takes long to import
     try:
         # Up to 16 below the top: where the number is taken, it is the next one.
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, bottom + secrets.randbelow(max(1, top - bottom - 16)))
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, bottom + random % max(1, top - bottom - 16))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (given, most))
 

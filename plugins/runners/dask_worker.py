@@ -25,11 +25,11 @@ from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker
-from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
 from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
+from pegbox.workers.idle_timer import IdleTimer
 from pegbox.workers.process import GivenUp
 
 if TYPE_CHECKING:
