@@ -56,12 +56,14 @@ def _start(place: int) -> Worker:
     return Worker("pegbox.codegen.runtime.llvm", most_reply=_MOST_CODE)
 
 
-def _new_pool() -> None:
-    """Begin without a process; one that this process has inherited by a fork belongs to its parent."""
+_pool = Pool(_start, 1, idle=_IDLE)
+
+
+def _forget() -> None:
+    """Leave the process to the one that this one was forked from."""
     global _pool
     _pool = Pool(_start, 1, idle=_IDLE)
 
 
-_new_pool()
-os.register_at_fork(after_in_child=_new_pool)
+os.register_at_fork(after_in_child=_forget)
 atexit.register(lambda: _pool.close())
