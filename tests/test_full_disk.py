@@ -189,7 +189,6 @@ DIRECTLY = {
     "core/measure/bench.py": {"save", "write_bytes"},
     "core/workers/serve.py": {"open"},
     "core/codegen/runtime/export.py": {"write_bytes"},
-    "plugins/runners/emulation.py": {"write_bytes", "write_text"},
     "plugins/tvm/auto_scheduler/task_scheduler.py": {"open"},
     "plugins/tvm/runtime/module.py": {"open"},
 }

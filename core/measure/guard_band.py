@@ -50,12 +50,3 @@ class GuardedArray:
 
     def _bands(self) -> tuple[Array, Array]:
         return self._memory[:BAND_BYTES], self._memory[len(self._memory) - BAND_BYTES :]
-
-
-def guarded_memory(array: Array) -> Array:
-    """The bytes of the array of a `GuardedArray`, with both bands."""
-    memory = array.base
-    assert memory is not None
-    assert memory.dtype == np.uint8
-    assert memory.nbytes == array.nbytes + 2 * BAND_BYTES
-    return memory

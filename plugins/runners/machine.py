@@ -90,10 +90,7 @@ class Kind:
         remedy = ""
         if target.architecture != self.architecture:
             why = f"is of the architecture {self.architecture}, not {target.architecture}"
-            remedy = (
-                "check values in an emulator with --runner qemu, measure on such machines with "
-                "--runner dask:scheduler=ADDRESS (runner=...), or "
-            )
+            remedy = "measure on such machines with --runner dask:scheduler=ADDRESS (runner=...), or "
         elif self.llvm and len(lacks) <= _FEW:
             remedy = f"leave them out with -mattr={','.join(f'-{name[1:]}' for name in lacks)}, or "
         own = "this machine's processor" if target.is_host_cpu else "the processor"

@@ -9,9 +9,8 @@ from pegbox.hooks import hookimpl
 
 @hookimpl
 def pegbox_register_runners() -> Mapping[str, str]:
-    """The runners "local", this machine, in a process of its own; "dask", a cluster; "qemu", an emulator."""
+    """The runners "local", this machine, in a process of its own; "dask", a cluster."""
     return {
         "local": "pegbox.plugins.runners.local:LocalRunner",
         "dask": "pegbox.plugins.runners.dask:DaskRunner",
-        "qemu": "pegbox.plugins.runners.qemu:QemuRunner",
     }
