@@ -84,7 +84,7 @@ class WaitMeter:
         return min(1.0, max(0.0, waited / passed))
 
     def others(self) -> float:
-        """The load of other programs on the cores since, in cores; 0 for a single core, and where it is not known."""
+        """Return the cores that other programs have used since, on average; 0 for a single core, or if not known."""
         passed = max(1, time.perf_counter_ns() - self._began)
         return max(0.0, self._others(passed) / passed)
 

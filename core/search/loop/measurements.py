@@ -54,7 +54,7 @@ class CheckedMeasurer:
 
     @property
     def wait_until_quiet(self) -> Callable[[], None] | None:
-        """The wait for a moment without other programs; None where the measurer has none, as a simulation."""
+        """A function that waits for a moment without other programs; None if the measurer has none, as a simulation."""
         wait = self._called(lambda: getattr(self._measurer, "wait_until_quiet", None))
         return None if wait is None else lambda: self._called(wait, "in wait_until_quiet()")
 

@@ -77,7 +77,7 @@ class SearchNoise:
 
 
 def _are_many(noisy: int, timed: int) -> bool:
-    """Whether so many of the timed configurations are more than interruptions of a few."""
+    """Return whether so many of the timed configurations are more than a few interruptions."""
     return noisy >= max(_FEWEST, _SHARE * timed)
 
 
@@ -117,7 +117,7 @@ def finalists_noise(
 
 
 def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured | None:
-    """The fastest trial of those with threads `above` this number, if other programs slowed these down; else None."""
+    """Find the fastest trial with threads `above` this number, if other programs slowed such trials down; else None."""
     more = [trial for trial in trials if threads_of(trial) > above and not trial.result.emulated]
     timed = [spread(_costs(trial)) for trial in more if len(_costs(trial)) >= 2]
     if _waited(more) < _WAITED_IN_TRIALS and not _are_many(sum(each > MANY for each in timed), len(timed)):
@@ -128,7 +128,7 @@ def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured 
 def lost_threads(
     trials: Iterable[_Measured], finalists: Iterable[_Measured], best: _Measured | BestTrial | None
 ) -> str:
-    """The number of threads of the best, and of those with more that other programs slowed down; empty without any."""
+    """Say how many threads the best has, if other programs slowed candidates with more down; else the text is empty."""
     known = 0 if best is None else threads_of(best)
     slowed = slowed_threads(trials, above=known) if known else None
     if slowed is None:
@@ -172,7 +172,7 @@ def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial
 
 
 def threads_of(trial: Trial | Record | BestTrial) -> int:
-    """The number of its threads; 0 where it is not known."""
+    """Return the number of threads; 0 where it is not known."""
     return trial.result.threads if isinstance(trial.result, Ok) else 0
 
 

@@ -292,9 +292,9 @@ class _Loop:
                     self._commit_remeasured(trial, result)
 
     def _second_chance(self, trials: Sequence[Trial], chosen: Sequence[Trial]) -> list[Trial]:
-        """At a quiet moment, if other programs slowed down threads: the fastest trial with more than the best has.
+        """Wait for a quiet moment if other programs slowed down trials of several threads.
 
-        None if it is `chosen` anyway, or the best has the most.
+        Return the fastest trial with more threads than the best, unless it is `chosen` anyway.
         """
         wait, threads = self.measurer.wait_until_quiet, threads_of(chosen[0])
         if wait is None or not threads or slowed_threads(trials) is None:
