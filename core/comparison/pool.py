@@ -13,7 +13,7 @@ from pegbox.comparison.contest import Contest, Entry
 from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options
 from pegbox.measure.builder import WARM
-from pegbox.measure.runner import runner_factory
+from pegbox.measure.runner import class_of, runner_factory
 from pegbox.origin import users_level
 from pegbox.search.objective import Objective
 from pegbox.workers.pool import Pool
@@ -128,7 +128,7 @@ def _cluster_pool(jobs: Any, parcel: bytes) -> RunPool:
     except UnknownName as error:
         raise ArgumentError(f"jobs={jobs!r}: give {JOBS}") from error
     options = factory.keywords if isinstance(factory, functools.partial) else {}
-    opens = getattr(getattr(factory, "func", factory), "run_pool", None)
+    opens = class_of(factory).run_pool
     if opens is None:
         raise ArgumentError(f"jobs={jobs!r}: this runner has no machines to make runs on; give {JOBS}")
     pool: RunPool = opens(parcel, **bind_options(f"jobs={jobs!r}", opens, options))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pegbox.measure.check import Tolerance
     from pegbox.measure.cores import CorePlan
     from pegbox.measure.local import LocalMeasurer
+    from pegbox.measure.measurer import Measurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
     from pegbox.measure.runner import Runner, RunnerFactory, RunnerWrapper
     from pegbox.measure.timing import TimingPolicy
@@ -24,6 +25,7 @@ __all__ = [
     "Failed",
     "FailureKind",
     "LocalMeasurer",
+    "Measurer",
     "Ok",
     "Result",
     "Runner",
@@ -41,6 +43,7 @@ __getattr__ = on_demand(
         "Failed": "pegbox.measure.result",
         "FailureKind": "pegbox.measure.result",
         "LocalMeasurer": "pegbox.measure.local",
+        "Measurer": "pegbox.measure.measurer",
         "Ok": "pegbox.measure.result",
         "Result": "pegbox.measure.result",
         "Runner": "pegbox.measure.runner",

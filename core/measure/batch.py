@@ -57,6 +57,11 @@ class Batch:
         with self._lock:
             return self._unfinished - len(self._held)
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether nothing more is to begin."""
+        return self._cancelled
+
     def submit(self, trial: Trial) -> Future[Result]:
         """Start a trial on its way."""
         future: Future[Result] = Future()

@@ -14,7 +14,7 @@ from pegbox.workers.process import GivenUp
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
     from pegbox.measure.result import Failed
-    from pegbox.measure.runner import BuildingRunner
+    from pegbox.measure.runner import Runner
 
 _LOOK_SECONDS = 0.2
 """How often those who wait look again whether the cluster has room: machines come and go."""
@@ -38,7 +38,7 @@ class BuildSites:
 
     def __init__(self, here: Builder, *, timeout: float) -> None:
         self._here, self._timeout = here, timeout
-        self.cluster: BuildingRunner | None = None
+        self.cluster: Runner | None = None
         self._changed = threading.Condition()
         self._taken = {True: 0, False: 0}
         self._turn: object = object()
@@ -105,7 +105,7 @@ class BuildSites:
 class _Quiet:
     """The builders of this machine, if it may be one of the cluster's that time."""
 
-    cluster: BuildingRunner
+    cluster: Runner
     here: Builder
     given_up: Callable[[], bool]
 
@@ -121,7 +121,7 @@ class _Quiet:
 class _Remote:
     """The cluster; what it cannot compile is compiled here."""
 
-    cluster: BuildingRunner
+    cluster: Runner
     quiet: _Quiet
     timeout: float
 

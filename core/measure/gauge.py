@@ -13,7 +13,7 @@ from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:
-    from pegbox.measure.runner import YardstickRunner
+    from pegbox.measure.runner import Runner
     from pegbox.task.task import Task
 
 
@@ -25,7 +25,7 @@ class Gauge:
         self._numpy_costs: list[float] = []
         self._roofline: Roofline | None = None
 
-    def measure(self, runner: YardstickRunner, cost: float, *, cores: int, host: str) -> Yardstick:
+    def measure(self, runner: Runner, cost: float, *, cores: int, host: str) -> Yardstick:
         """What the cost, in seconds, is compared with. The limits are measured again where it comes near them.
 
         Args:
@@ -41,7 +41,7 @@ class Gauge:
             made = dataclasses.replace(made, roofline=self._roofline)
         return made
 
-    def _time_numpy(self, runner: YardstickRunner) -> tuple[float, ...]:
+    def _time_numpy(self, runner: Runner) -> tuple[float, ...]:
         """NumPy's timings, with those of earlier calls; none where it has no words for the computation."""
         if (program := self._task.numpy) is None:
             return ()
@@ -49,7 +49,7 @@ class Gauge:
         self._numpy_costs += [found] if isinstance(found, float) else found or ()
         return tuple(self._numpy_costs)
 
-    def _limits(self, runner: YardstickRunner, cores: int, host: str, *, anew: bool = False) -> Roofline | None:
+    def _limits(self, runner: Runner, cores: int, host: str, *, anew: bool = False) -> Roofline | None:
         """The machine's, for data of the task's type and size."""
         target, tensors, dtype = self._task.target, self._task.tensors, self._dtype()
 

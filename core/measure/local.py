@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
-from pegbox.codegen.targets.host import EMULATED
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.bench import Bench, check_inputs
@@ -23,15 +22,11 @@ from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
 from pegbox.measure.cores import CorePlan, warn_of_threads
 from pegbox.measure.gauge import Gauge
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.run_delay import wait_until_quiet
-from pegbox.measure.runner import (
-    BuildingRunner,
-    ClusterRunner,
-    RunnerLike,
-    YardstickRunner,
-)
+from pegbox.measure.runner import RUN_GIVEN_UP, Runner, RunnerLike
 from pegbox.measure.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins, follow
@@ -54,7 +49,7 @@ _MOST_RUNS = 1024
 one for its run."""
 
 
-class LocalMeasurer:
+class LocalMeasurer(Measurer):
     """Measures configs of `task`; a context manager, because it owns processes.
 
     Args:
@@ -80,7 +75,6 @@ class LocalMeasurer:
     """
 
     compiles = True
-    """What it measures first has to be compiled, as the progress line says."""
 
     def __init__(
         self,
@@ -138,30 +132,21 @@ class LocalMeasurer:
         self._keeping = threading.Lock()
 
     @property
-    def machines(self) -> int:
-        """How many configurations are measured at the same time. The runner of a cluster is made to answer that."""
-        checked = self._open() if self._on_cluster else self._runner
-        runner = None if checked is None else checked.inner
-        return min(runner.machines, _MOST_RUNS // 2) if isinstance(runner, ClusterRunner) else 1
+    def machines(self) -> int:  # type: ignore[override]
+        """See `Measurer`. The runner of a cluster is made to answer this and the next."""
+        runner = self._asked()
+        return 1 if runner is None else min(runner.machines, _MOST_RUNS // 2)
 
     @property
-    def host(self) -> str:
-        """The kind of the machines that measure, where that is not this one. The runner of a cluster is made to answer
-        that."""
-        checked = self._open() if self._on_cluster else self._runner
-        runner = None if checked is None else checked.inner
-        return runner.host if isinstance(runner, ClusterRunner) else ""
+    def host(self) -> str:  # type: ignore[override]
+        """See `Measurer`."""
+        runner = self._asked()
+        return "" if runner is None else runner.host
 
     @property
-    def where(self) -> str:
-        """For people: on how many machines of a cluster, and what shows them; empty where this one measures."""
-        runner = None if self._runner is None else self._runner.inner
-        if not isinstance(runner, ClusterRunner):
-            return ""
-        if own := getattr(runner, "where", ""):
-            return str(own)
-        count, page = runner.machines, getattr(runner, "dashboard", "")
-        return f"on {count} machine{'s' if count != 1 else ''}{f' ({page})' if page else ''}"
+    def where(self) -> str:  # type: ignore[override]
+        """See `Measurer`."""
+        return "" if self._runner is None else self._runner.where
 
     def _window(self) -> int:
         """How many trials may be on their way. Raises `MeasureError` once the measurer is closed."""
@@ -210,10 +195,9 @@ class LocalMeasurer:
         ]
 
     @property
-    def compares(self) -> bool:
-        """Whether the runner can say what costs are compared with; those of an emulator compare with nothing."""
-        runner = None if self._runner is None else self._runner.inner
-        return runner is None or (isinstance(runner, YardstickRunner) and not self.host.startswith(EMULATED))
+    def compares(self) -> bool:  # type: ignore[override]
+        """Whether the runner can say what costs are compared with."""
+        return self._runner is None or self._runner.compares
 
     def yardstick(self, cost: float) -> Yardstick | None:
         """What costs are compared with: NumPy's time, and the machine's limits. It takes about a second.
@@ -236,11 +220,11 @@ class LocalMeasurer:
         the timing core. None where candidates are timed in silence, and nothing may be done."""
         return confined(self._cores.building) if self._cores.overlap else None
 
-    def wait_until_quiet(self) -> None:
-        """Wait for a moment in which other programs leave the cores alone, a few seconds at most. Where other machines
-        measure, it returns at once."""
+    def wait_until_quiet(self) -> bool:
+        """See `Measurer`. Where other machines measure, it returns at once."""
         if not self._on_cluster:
             wait_until_quiet()
+        return True
 
     def close(self) -> None:
         """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`. A
@@ -287,7 +271,7 @@ class LocalMeasurer:
         elif (twin := self._twins.of(config, program)) is not None:
             twin.add_done_callback(lambda done: follow(done, candidate, future))
         else:
-            future = batch.submit(_LocalTrial(self, candidate, program))
+            future = batch.submit(_LocalTrial(self, candidate, program, batch))
             self._twins.add(config, program, future)
         return future
 
@@ -321,10 +305,12 @@ class LocalMeasurer:
             self._builds.offer(candidate.config, result.cost, compiled)
         return result
 
-    def _run(self, candidate: Candidate, compiled: CompiledProgram) -> Result:
+    def _run(self, candidate: Candidate, compiled: CompiledProgram, batch: Batch) -> Result:
         """Run on a runner thread. A cluster's machine says itself what the trial took there, without the wait."""
         runner = self._open()
         with self._builder.silence():
+            if batch.cancelled:  # during the wait
+                return candidate.finish(RUN_GIVEN_UP)
             began = time.perf_counter()
             result = runner.run(compiled, best=self._best)
             running = time.perf_counter() - began
@@ -349,16 +335,16 @@ class LocalMeasurer:
                 end(runner.close)
                 raise
             self._runner = runner
-            if isinstance(self._runner.inner, BuildingRunner):
-                self._sites.cluster = self._runner.inner
-            self._warn_of_threads(self._runner.inner)
+            self._sites.cluster = runner if self._on_cluster else None
+            if runner.cores is not None:
+                warn_of_threads(
+                    self._task.target.num_cores, runner.cores, f"those that measure are {runner.host}", "them"
+                )
         return self._runner
 
-    def _warn_of_threads(self, runner: object) -> None:
-        """As where this machine times, for those of a cluster whose runner says how many cores each has."""
-        threads, cores = self._task.target.num_cores, getattr(runner, "cores", None)
-        if isinstance(runner, ClusterRunner) and cores is not None:
-            warn_of_threads(threads, cores, f"those that measure are {runner.host}", "them")
+    def _asked(self) -> Runner | None:
+        """Return the runner as far as it is there. That of a cluster is made."""
+        return self._open() if self._on_cluster else self._runner
 
     def _check_open(self) -> None:
         if self._closed:
@@ -410,14 +396,14 @@ def _check_numbers(
 class _LocalTrial:
     """The steps of a trial that the pipeline runs on its threads."""
 
-    def __init__(self, measurer: LocalMeasurer, candidate: Candidate, program: Program) -> None:
-        self._measurer, self._candidate, self._program = measurer, candidate, program
+    def __init__(self, measurer: LocalMeasurer, candidate: Candidate, program: Program, batch: Batch) -> None:
+        self._measurer, self._candidate, self._program, self._batch = measurer, candidate, program, batch
 
     def build(self) -> CompiledProgram | Failed:
         return self._measurer._build(self._candidate, self._program)
 
     def run(self, compiled: CompiledProgram) -> Result:
-        return self._measurer._run(self._candidate, compiled)
+        return self._measurer._run(self._candidate, compiled, self._batch)
 
     def finish(self, failed: Failed) -> Result:
         return self._candidate.finish(failed)

@@ -1,12 +1,13 @@
-"""The protocol of runners, which turn compiled candidates into results (plugin kind "runner")."""
+"""The base class of runners, which turn compiled candidates into results (plugin kind "runner")."""
 
 from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
@@ -14,156 +15,177 @@ from pegbox.hooks.options import bind_options
 from pegbox.hooks.spec import parse_spec
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.result import Failed, Result
+from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from pegbox.codegen import CompiledProgram, Program, Target
+    from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.roofline import Roofline
+
+RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
+"""The result of a run that was interrupted."""
 
 GIVEN = frozenset({"timing", "cores", "max_memory"})
 """What a runner is given without being told so by the user."""
 
 
-@runtime_checkable
-class Runner(Protocol):
-    """Runs compiled candidates of one task, one at a time, somewhere.
+class Runner(ABC):
+    """Runs compiled candidates of one task, one at a time, somewhere; derive from it.
 
     Whatever a candidate does comes back as a `Failed`: an endless loop as TIMEOUT, a fatal signal as CRASH, a wrong
     answer as WRONG_RESULT, a Python-level error (out of memory among them) as RUN_ERROR. Only a runner that cannot
     work at all raises, `MeasureError`. After any failure the next candidate gets a sound runner. A runner's own
     check against the bench may be left to `pegbox.measure.trial.run_trial`, timing included. The suite that every
     runner must pass is `pegbox.testing.RunnerContract`.
+
+    A class for other machines sets `cluster`. Then the runner is made before anything is compiled, no core of this
+    machine is kept free for timing, and `run` is called from many threads: as many candidates are on their way.
     """
 
-    def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
-        """Check and time one candidate; `best` is the best cost so far, in seconds per call."""
-        ...
+    cluster: ClassVar[bool] = False
+    """Whether candidates run on other machines."""
 
-    def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates that have run well before, interleaved: A B C A B C ...; one result for each, in order."""
-        ...
+    run_pool: ClassVar[Callable[..., RunPool] | None] = None
+    """Opens a pool that makes runs of a comparison, `run_pool(parcel, **options)`; None if there is none."""
 
-    def interrupt(self) -> None:
-        """Give up the run in progress, if any. Called from another thread than `run`, which then returns a Failed."""
-        ...
-
-    def close(self) -> None:
-        """Release everything; no call follows. May be called while `run` is in progress, and twice."""
-        ...
-
-
-@runtime_checkable
-class YardstickRunner(Protocol):
-    """A runner that can also say what results are compared with, on the machine where it runs candidates."""
-
-    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
-        """Seconds that NumPy takes for the bench with so many threads, each of a few timings of a warm call; None where
-        it takes too long, or fails. It is asked before and after the finalists are timed."""
-        ...
-
-    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
-        ...
-
-
-@runtime_checkable
-class TargetRunner(Protocol):
-    """A runner that says beforehand whether it can run code for a target. It is asked before anything is compiled."""
-
-    def check_target(self, target: Target) -> None:
-        """Raise `MeasureError`, with a remedy, where no candidate for the target can run."""
-        ...
-
-
-@runtime_checkable
-class ClusterRunner(Protocol):
-    """A runner of other machines: `run` may be called from many threads, and as many candidates are on their way.
-
-    It measures as many of them at the same time as there are machines. Where the factory is the class of the runner,
-    the runner is made before anything is compiled, and no core of this machine is kept free for timing. It may have
-    `dashboard`, the address of a page that shows what the machines do, `cores`, of each of them, and `where`, what
-    people are told of the place ("on 2 machines" by default).
-    """
+    @property
+    def compares(self) -> bool:
+        """Whether `time_numpy` and `roofline` may give something."""
+        return False
 
     @property
     def machines(self) -> int:
-        """How many candidates are measured at the same time now, at least 1; machines come and go."""
-        ...
+        """The number of candidates that are measured at the same time now, at least 1; machines come and go."""
+        return 1
 
     @property
     def host(self) -> str:
-        """The kind of the machines, as records name it in place of this machine."""
-        ...
+        """The kind of the machines, as records name it; empty for this machine."""
+        return ""
 
+    @property
+    def where(self) -> str:
+        """The place as people are told it ("on 2 machines"); empty for this machine."""
+        return ""
 
-@runtime_checkable
-class BuildingRunner(Protocol):
-    """A cluster whose machines also compile. What this machine's builders are too busy for is compiled there."""
+    @property
+    def cores(self) -> int | None:
+        """The number of cores of each machine of a cluster, if known."""
+        return None
 
     @property
     def builders(self) -> int:
-        """How many programs can be compiled at the same time now without keeping a machine from timing; 0 for none."""
-        ...
+        """The number of programs that a cluster can compile now without keeping a machine from timing."""
+        return 0
+
+    @abstractmethod
+    def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
+        """Check and time one candidate; `best` is the best cost so far, in seconds per call."""
+
+    @abstractmethod
+    def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
+        """Time candidates that have run well before, interleaved: A B C A B C ...; one result for each, in order."""
+
+    def interrupt(self) -> None:  # noqa: B027 - a runner without processes has nothing to give up
+        """Give up the run in progress, if any. Called from another thread than `run`, which then returns a Failed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release everything; no call follows. May be called while `run` is in progress, and twice."""
+
+    def check_target(self, target: Target) -> None:  # noqa: B027
+        """Raise `MeasureError`, with a remedy, if no candidate for the target can run. Called before compilations."""
+
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
+        """Return the seconds that NumPy takes for the bench with so many threads, of each of a few warm calls.
+
+        None if it takes too long, or fails. It is asked before and after the finalists are timed.
+        """
+        return None
+
+    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """Return the limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
+        return None
 
     def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
-        """Compile for so many seconds at most, from any thread; None where no machine can. `interrupt` gives it up."""
-        ...
+        """Compile on the cluster for so many seconds at most, from any thread; `interrupt` gives it up.
+
+        Asked if this machine's builders are busy and there are `builders`. None if no machine can.
+        """
+        return None
 
     def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
-        """What this machine compiles itself is compiled in the body: it may be one of those that time.
+        """Enclose a compilation on this machine, which may be one of those that time.
 
-        Raises `GivenUp` where `given_up()`, which is to be looked at while it waits, becomes true first.
+        Raises `GivenUp` if `given_up()`, which is looked at while it waits, becomes true first.
         """
-        ...
+        return nullcontext()
 
 
-def is_cluster(factory: RunnerFactory) -> bool:
-    """Whether the factory is a class of runners that measure on other machines."""
-    return hasattr(getattr(factory, "func", factory), "machines")
-
-
-class RunnerWrapper:
-    """A runner that passes everything on to another one; derive from it, and override what is different.
-
-    Args:
-        inner: the other runner. One that says nothing of what results are compared with is no hindrance.
-    """
+class RunnerWrapper(Runner):
+    """A runner that passes everything on to another one; derive from it, and override what is different."""
 
     def __init__(self, inner: Runner) -> None:
         self.inner = inner
 
+    @property
+    def compares(self) -> bool:
+        """See `Runner`, as for all that follows."""
+        return self.inner.compares
+
+    @property
+    def machines(self) -> int:
+        return self.inner.machines
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    @property
+    def where(self) -> str:
+        return self.inner.where
+
+    @property
+    def cores(self) -> int | None:
+        return self.inner.cores
+
+    @property
+    def builders(self) -> int:
+        return self.inner.builders
+
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
-        """See `Runner`."""
         return self.inner.run(program, best=best)
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """See `Runner`."""
         return self.inner.rerun(programs)
 
     def interrupt(self) -> None:
-        """See `Runner`."""
         self.inner.interrupt()
 
     def close(self) -> None:
-        """See `Runner`."""
         self.inner.close()
 
     def check_target(self, target: Target) -> None:
-        """See `TargetRunner`; nothing is checked where the other runner is none."""
-        if isinstance(self.inner, TargetRunner):
-            self.inner.check_target(target)
+        self.inner.check_target(target)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
-        """See `YardstickRunner`; None where the other runner is none."""
-        return self.inner.time_numpy(program, threads=threads) if isinstance(self.inner, YardstickRunner) else None
+        return self.inner.time_numpy(program, threads=threads)
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """See `YardstickRunner`; None where the other runner is none."""
-        return self.inner.roofline(dtype, nbytes, target) if isinstance(self.inner, YardstickRunner) else None
+        return self.inner.roofline(dtype, nbytes, target)
+
+    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+        return self.inner.build(program, timeout=timeout)
+
+    def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
+        return self.inner.building_here(given_up)
+
+
+def class_of(factory: RunnerFactory) -> type[Runner]:
+    """Return the class of the runners that a factory makes; `Runner` itself if it is a function."""
+    made: object = getattr(factory, "func", factory)
+    return made if isinstance(made, type) and issubclass(made, Runner) else Runner
 
 
 class RunnerFactory(Protocol):
@@ -177,12 +199,9 @@ class RunnerFactory(Protocol):
         ...
 
 
-RunnerLike: TypeAlias = "str | RunnerFactory | Client"
-"""What users may give as `runner=`: a name with options, "file.py:Class", "module:attribute", a factory, or the client
-of a Dask cluster."""
-
-_CLIENTS = {"distributed.client.Client": ("dask", "scheduler")}
-"""Classes whose objects stand for a runner, by name, so that nothing is imported: the runner, its option for them."""
+RunnerLike: TypeAlias = "str | RunnerFactory | Any"
+"""What users may give as `runner=`: a name with options, "file.py:Class", "module:attribute", a factory, or an object
+that a plugin has a runner for, such as the client of a Dask cluster."""
 
 
 def runner_name(runner: RunnerLike) -> str:
@@ -204,16 +223,18 @@ def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerF
 
 
 def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
-    """A reference to a factory or the factory itself, what messages call it, and its options."""
+    """Return a reference to a factory or the factory itself, the name that messages call it by, and its options."""
     if isinstance(runner, str):
         spec = parse_spec(runner)
         return spec.name, spec.name, spec.options
+    known = registry.names("runner_object")
     for parent in type(runner).__mro__:
-        if (found := _CLIENTS.get(f"{parent.__module__}.{parent.__qualname__}")) is not None:
-            name, option = found
-            return name, name, {option: runner}
+        if (kind := f"{parent.__module__}.{parent.__qualname__}") in known:
+            name, options = registry.get("runner_object", kind)(runner)
+            return name, name, options
     if not callable(runner):
         made = isinstance(runner, Runner)
-        remedy = "it is made already: give its class" if made else "give a runner's name, its class, or a Dask client"
+        objects = "".join(f", or a {name}" for name in known)
+        remedy = "it is made already: give its class" if made else f"give a runner's name, its class{objects}"
         raise ArgumentError(f"runner={runner!r} makes no runner, it is of type {type(runner).__name__}; {remedy}")
     return runner, str(getattr(runner, "__name__", runner)), {}

@@ -18,7 +18,7 @@ from pegbox.measure.runner import (
     RunnerFactory,
     RunnerLike,
     RunnerWrapper,
-    is_cluster,
+    class_of,
     runner_factory,
     runner_name,
 )
@@ -27,12 +27,6 @@ from pegbox.origin import definition_of, explained, located, users_level
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
 
-_CALLS = {
-    "run": "run(program, *, best=inf)",
-    "rerun": "rerun(programs)",
-    "interrupt": "interrupt()",
-    "close": "close()",
-}
 _RAISES = (
     "; what a candidate does wrong is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot "
     "work at all raises, pegbox.errors.MeasureError"
@@ -74,7 +68,7 @@ class CheckedFactory:
         self._factory = runner_factory(runner, given)
         self._name = runner_name(runner)
         check_runner_factory(self._name, self._factory)
-        self.is_cluster = is_cluster(self._factory)
+        self.is_cluster = class_of(self._factory).cluster
         """Whether it measures on other machines."""
 
     def make(self, bench: Bench, **given: Any) -> CheckedRunner:
@@ -93,10 +87,10 @@ class CheckedRunner(RunnerWrapper):
     def __init__(self, name: str, factory: RunnerFactory, bench: Bench, **given: Any) -> None:
         self.name = name
         made = self._called("its factory", lambda: factory(bench, **given))
-        if missing := [call for method, call in _CALLS.items() if not callable(getattr(made, method, None))]:
+        if not isinstance(made, Runner):
             raise MeasureError(
-                f"runner {name!r} made a {type(made).__name__}, which has no {', '.join(missing)}; define it, or "
-                "derive from pegbox.measure.RunnerWrapper"
+                f"runner {name!r} made a {type(made).__name__}, which is not a pegbox.measure.Runner; derive it from "
+                "that class, and define run(program, *, best=inf) and rerun(programs)"
             )
         super().__init__(made)
         self._check_takes_best(made)
@@ -115,7 +109,7 @@ class CheckedRunner(RunnerWrapper):
         return [self._checked("rerun", result) for result in results]
 
     def check_target(self, target: Target) -> None:
-        """See `TargetRunner`. Raises `MeasureError` where no candidate for the target can run."""
+        """See `Runner`. Raises `MeasureError` where no candidate for the target can run."""
         self._called("check_target()", lambda: super(CheckedRunner, self).check_target(target), remedy="")
 
     def interrupt(self) -> None:

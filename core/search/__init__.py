@@ -12,6 +12,7 @@ from pegbox.exports import on_demand
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
     from pegbox.hooks.spec import Spec, parse_spec
+    from pegbox.measure.measurer import Measurer
     from pegbox.search.factory.base import BaseTuner, BoundTuner
     from pegbox.search.factory.create import make_cost_model, make_tuner
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pegbox.search.loop.state import Limits, SearchState
     from pegbox.search.loop.tuning import run
     from pegbox.search.models.report import ModelJudge, ModelReport
-    from pegbox.search.protocols import CostModel, FeatureSource, Measurer, SearchTask, SelfReporting, Transfer, Tuner
+    from pegbox.search.protocols import CostModel, FeatureSource, SearchTask, SelfReporting, Transfer, Tuner
 
 __all__ = [
     "BaseTuner",
@@ -68,11 +69,11 @@ _NAMES = {
     "pegbox.search.loop.outcome": ["BestTrial", "StopReason", "Trial", "TuneResult"],
     "pegbox.search.loop.state": ["Limits", "SearchState"],
     "pegbox.search.loop.tuning": ["run"],
+    "pegbox.measure.measurer": ["Measurer"],
     "pegbox.search.models.report": ["ModelJudge", "ModelReport"],
     "pegbox.search.protocols": [
         "CostModel",
         "FeatureSource",
-        "Measurer",
         "SearchTask",
         "SelfReporting",
         "Transfer",

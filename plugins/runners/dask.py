@@ -15,6 +15,7 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.result import Failed, Result
+from pegbox.measure.runner import RUN_GIVEN_UP, Runner
 from pegbox.measure.timing import TimingPolicy
 from pegbox.origin import users_level
 from pegbox.plugins.runners.dask_builds import Builds
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pegbox.measure.roofline import Roofline
 
 
-class DaskRunner:
+class DaskRunner(Runner):
     """Runs candidates on the workers of a Dask cluster that have the resource "pegbox", each on one at a time.
 
     Args:
@@ -49,6 +50,8 @@ class DaskRunner:
 
     Raises `MeasureError` where no scheduler answers, no worker can measure, or machines or versions differ.
     """
+
+    cluster = True
 
     def __init__(
         self,
@@ -98,13 +101,19 @@ class DaskRunner:
 
     @property
     def machines(self) -> int:
-        """How many workers measure now. See `pegbox.measure.runner.ClusterRunner`."""
+        """How many workers measure now. See `Runner`."""
         return max(1, len(self._tasks.workers))
 
     @property
-    def dashboard(self) -> str:
-        """The address of Dask's page on the cluster, empty where there is none."""
-        return self._dashboard
+    def where(self) -> str:
+        """The number of machines, and the address of Dask's page on the cluster, if it has one. See `Runner`."""
+        page = f" ({self._dashboard})" if self._dashboard else ""
+        return f"on {self.machines} machine{'s' if self.machines != 1 else ''}{page}"
+
+    @property
+    def compares(self) -> bool:
+        """Whether times there mean something. See `Runner`."""
+        return not self._kind.emulated
 
     @property
     def cores(self) -> int:
@@ -113,17 +122,17 @@ class DaskRunner:
 
     @property
     def builders(self) -> int:
-        """How many programs the cluster compiles beside what it times. See `pegbox.measure.runner.BuildingRunner`."""
+        """How many programs the cluster compiles beside what it times. See `Runner`."""
         if self._builds is None:
             return 0
         return self._builds.places(RESOURCE, len(self._tasks.workers) - self._tasks.pending)
 
     def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
-        """Compile on a machine that is not timing. See `pegbox.measure.runner.BuildingRunner`."""
+        """Compile on a machine that is not timing. See `Runner`."""
         return None if self._builds is None else self._builds.build(program, timeout)
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
-        """Waits while a worker on this machine times. See `pegbox.measure.runner.BuildingRunner`."""
+        """Waits while a worker on this machine times. See `Runner`."""
         return building(given_up, timeout=self._timeout) if self._measures_here else contextlib.nullcontext()
 
     @property
@@ -132,7 +141,7 @@ class DaskRunner:
         return self._kind.name
 
     def check_target(self, target: Target) -> None:
-        """Raise `MeasureError` where the machines do not run code for the target. See `TargetRunner`."""
+        """Raise `MeasureError` where the machines do not run code for the target. See `Runner`."""
         self._kind.check_target(target)
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
@@ -141,7 +150,7 @@ class DaskRunner:
 
         self.check_target(program.target)
         self._kind.check_threads(program.num_threads)
-        found: Result = self._tasks.ask(dask_worker.run, program, best) or dask_worker.given_up()
+        found: Result = self._tasks.ask(dask_worker.run, program, best) or RUN_GIVEN_UP
         return found
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
@@ -151,20 +160,18 @@ class DaskRunner:
         found: list[Result] | Failed | None = self._tasks.ask(dask_worker.rerun, list(programs))
         if isinstance(found, Failed):
             return [self.run(program) for program in programs]
-        return found or [dask_worker.given_up()] * len(programs)
+        return found or [RUN_GIVEN_UP] * len(programs)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
-        if self._kind.emulated:
-            return None
+        """Seconds that NumPy takes on one of the machines. See `Runner`."""
         from pegbox.plugins.runners import dask_worker
 
         found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
         return None if isinstance(found, Failed) else found
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
-        if not self._kind.llvm or self._kind.emulated:
+        """The limits of one of the machines. See `Runner`."""
+        if not self._kind.llvm:
             return None
         from pegbox.plugins.runners import dask_worker
 

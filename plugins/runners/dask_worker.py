@@ -21,7 +21,8 @@ from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
-from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.result import Result
+from pegbox.measure.runner import RUN_GIVEN_UP
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker
@@ -165,13 +166,13 @@ def run(name: str, number: int, program: CompiledProgram, best: float) -> Result
         _TALLIES[get_worker().address].add(name)
         return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
 
-    return _station(name).use(number, measured) or given_up()
+    return _station(name).use(number, measured) or RUN_GIVEN_UP
 
 
 def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[Result]:
     """The task that measures several candidates in turns."""
     found = _station(name).use(number, lambda runner: runner.rerun(programs))
-    return found or [given_up()] * len(programs)
+    return found or [RUN_GIVEN_UP] * len(programs)
 
 
 def time_numpy(name: str, number: int, program: NumpyProgram, threads: int) -> Sequence[float] | None:
@@ -201,11 +202,6 @@ def give_up(name: str, number: int, dask_worker: Worker) -> None:
     """Give up what a worker is doing; it is not a task and waits for none."""
     if (station := dask_worker.plugins.get(name)) is not None:
         station.give_up(number)
-
-
-def given_up() -> Failed:
-    """The result of a run that was interrupted."""
-    return Failed(FailureKind.CRASH, "the run was given up")
 
 
 def _station(name: str) -> Any:

@@ -17,6 +17,7 @@ from pegbox.measure.cores import CorePlan
 from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.roofline import Roofline
+from pegbox.measure.runner import RUN_GIVEN_UP, Runner
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.machine import Kind
 from pegbox.private_folder import ProcessFolder
@@ -37,7 +38,7 @@ _YARDSTICK_SECONDS = 3.0
 _OTHERS_FAULT = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
 
-class LocalRunner:
+class LocalRunner(Runner):
     """Runs candidates in a worker process, pinned to the timing core, with a second worker standing by.
 
     A worker in which a candidate failed (it may have written anywhere, and used up anything) is replaced by the one
@@ -71,9 +72,10 @@ class LocalRunner:
         self._worker = self._start()
         self._spare: Worker | None = None  # starts behind the first run, which waits for less then
 
-    @staticmethod
-    def check_target(target: Target) -> None:
-        """Raise `MeasureError` where this machine does not run code for the target. See `TargetRunner`."""
+    compares = True
+
+    def check_target(self, target: Target) -> None:
+        """Raise `MeasureError` where this machine does not run code for the target. See `Runner`."""
         Kind.own().check_target(target, whose="this machine's")
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
@@ -87,14 +89,14 @@ class LocalRunner:
             return self._take_turns(list(programs), turn)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
+        """Seconds that NumPy takes for the bench, on the cores that candidates get. See `Runner`."""
         found = self._ask("time_numpy", program, self._cores.running(threads))
         if not isinstance(found, list) or not found:
             return None
         return found if all(isinstance(each, float) and 0 < each < _YARDSTICK_SECONDS for each in found) else None
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of the cores that candidates get. See `YardstickRunner`."""
+        """The limits of the cores that candidates get. See `Runner`."""
         found = self._ask("roofline", dtype, nbytes, target, self._cores.running(target.num_cores))
         try:
             return None if found is None else Roofline(**found)
@@ -187,7 +189,7 @@ class LocalRunner:
             data = call(worker)
             found = read(Asked(self._timing, best, time.perf_counter() - began), data)
         except GivenUp:
-            return Failed(FailureKind.CRASH, "the run was given up")
+            return RUN_GIVEN_UP
         except WorkerTimeout as error:
             found = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
         except WorkerDied as error:

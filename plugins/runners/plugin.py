@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pegbox.hooks import hookimpl
 
@@ -14,3 +15,9 @@ def pegbox_register_runners() -> Mapping[str, str]:
         "local": "pegbox.plugins.runners.local:LocalRunner",
         "dask": "pegbox.plugins.runners.dask:DaskRunner",
     }
+
+
+@hookimpl
+def pegbox_register_runner_objects() -> Mapping[str, Any]:
+    """The client of a Dask cluster, by name, so that nothing is imported: it measures on its cluster."""
+    return {"distributed.client.Client": lambda client: ("dask", {"scheduler": client})}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pegbox.measure import Measurer
 from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.result import Ok, Result
 from pegbox.search import make_tuner, run
@@ -42,7 +43,7 @@ class FakeTrial:
 
 
 @dataclass
-class Machines:
+class Machines(Measurer):
     """A measurer on the real pipeline, with threads for machines."""
 
     machines: int

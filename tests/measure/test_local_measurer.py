@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -20,7 +21,7 @@ from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.runner import RunnerWrapper
+from pegbox.measure.runner import Runner, RunnerWrapper
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.affinity import confined
@@ -164,6 +165,33 @@ def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(ope
     assert events == ["lower"] * 9 + ["run"] * 9
 
 
+def test_an_interrupt_during_the_wait_for_silence_begins_no_run(
+    open_measurer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    measurer = open_measurer(runner=watched_runner(events))
+    waiting, quiet = threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def silence() -> Iterator[None]:
+        waiting.set()
+        assert quiet.wait(60)
+        yield
+
+    def leave() -> None:
+        with contextlib.suppress(MeasureError):
+            measure(measurer, GOOD)
+
+    monkeypatch.setattr(measurer._builder, "silence", silence)
+    thread = threading.Thread(target=leave)
+    thread.start()
+    assert waiting.wait(60)
+    threading.Timer(0.05, quiet.set).start()
+    measurer.close()
+    thread.join(60)
+    assert events == []
+
+
 def watched_runner(events: list[str]) -> Any:
     from pegbox.plugins.runners.local import LocalRunner
 
@@ -175,10 +203,10 @@ def watched_runner(events: list[str]) -> Any:
     return Watched
 
 
-class ThreeMachines:
+class ThreeMachines(Runner):
     """A runner that gives no result before three candidates run, and the first of them last."""
 
-    machines, host = 3, "a rack"
+    cluster, machines, host = True, 3, "a rack"
 
     def __init__(self, bench: Any, *, timing: Any, cores: CorePlan, max_memory: Any) -> None:
         assert not cores.timing  # nothing is timed here

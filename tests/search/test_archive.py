@@ -28,6 +28,8 @@ YARDSTICK = Yardstick(cores=1, flop=8192.0, read=1.0, written=1.0, numpy=5e-3, r
 
 
 class Measuring(ArtificialMeasurer):
+    compares = True
+
     def yardstick(self, cost: float) -> Yardstick:
         return YARDSTICK
 

@@ -39,6 +39,8 @@ class Measuring(ArtificialMeasurer):
 
     asked: Sequence[float] = ()
 
+    compares = True
+
     def yardstick(self, cost: float) -> Yardstick:
         self.asked = [*self.asked, cost]
         return YARDSTICK
@@ -92,6 +94,8 @@ def test_the_measurer_is_asked_on_both_sides_of_the_finalists_and_a_simulation_n
 
 def test_a_yardstick_that_cannot_be_had_costs_no_result(task: pb.Task) -> None:
     class Broken(ArtificialMeasurer):
+        compares = True
+
         def yardstick(self, cost: float) -> Yardstick:
             raise OSError("no such machine")
 

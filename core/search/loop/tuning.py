@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
+from pegbox.measure.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
@@ -28,7 +28,7 @@ from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneR
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.remarks import slowed_threads, threads_of
 from pegbox.search.loop.state import Limits, PhaseClock, SearchState
-from pegbox.search.protocols import Measurer, Tuner
+from pegbox.search.protocols import Tuner
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
@@ -74,15 +74,14 @@ def run(
     stands for the tuner in messages. The `finalists` fastest within noise are measured again at the end and the winner
     is picked from them; 0 leaves that out. With `yardstick` the measurer is asked at the end what costs are compared
     with, if it can say; where nothing was, `recorded_yardstick` is that of the history. `task` and its name, `subject`,
-    are for the result, which shows the task's programs. Time is that of the measurer's `clock` if it has one, as a
-    simulation has.
+    are for the result, which shows the task's programs. Time is that of the measurer's `clock`.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks. Raises `KeyboardInterrupt` at a second Ctrl-C that
     follows the one that ended the search before, so that a loop of searches ends.
     """
     name = name or type(tuner).__name__
-    clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
+    clock = check_measurer(measurer).clock
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     phases = PhaseClock(clock)
     loop = _Loop(
@@ -296,11 +295,12 @@ class _Loop:
 
         Return the fastest trial with more threads than the best, unless it is `chosen` anyway.
         """
-        wait, threads = self.measurer.wait_until_quiet, threads_of(chosen[0])
-        if wait is None or not threads or slowed_threads(trials) is None:
+        threads = threads_of(chosen[0])
+        if not threads or slowed_threads(trials) is None:
             return []
         with self._phase("remeasure", "waiting for a quiet moment"):
-            wait()
+            if not self.measurer.wait_until_quiet():
+                return []
         slowed = slowed_threads(trials, above=threads)
         return [] if slowed is None or slowed in chosen else [slowed]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.checks import check_choice, check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure.measure import Builder, MeasureInput, MeasureResult, Runner
@@ -190,7 +191,7 @@ def measurer_of(task: Task, option: Any) -> MeasurerFactory:
     return opened
 
 
-class ScriptMeasurer:
+class ScriptMeasurer(Measurer):
     """Measures with the builder and the runner of a script."""
 
     def __init__(self, task: Task, builder: Any, runner: Any) -> None:
