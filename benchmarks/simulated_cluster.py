@@ -49,7 +49,7 @@ if os.environ.get("OMP_NUM_THREADS") != "1":
 
 import pegbox as pb
 from pegbox.measure import Measurer
-from pegbox.measure.batch import Batch, window_of
+from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
 from pegbox.search import make_tuner, run

@@ -12,8 +12,8 @@ from pegbox.codegen.targets.cores import usable_cores
 from pegbox.comparison.contest import Contest, Entry
 from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options
-from pegbox.measure.builder import WARM
-from pegbox.measure.runner import class_of, runner_factory
+from pegbox.measure.pipeline.builder import WARM
+from pegbox.measure.runners.runner import class_of, runner_factory
 from pegbox.origin import users_level
 from pegbox.search.objective import Objective
 from pegbox.workers.pool import Pool

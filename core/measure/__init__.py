@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.measure.bench import Bench
-    from pegbox.measure.check import Tolerance
-    from pegbox.measure.cores import CorePlan
-    from pegbox.measure.local import LocalMeasurer
+    from pegbox.measure.machine.cores import CorePlan
     from pegbox.measure.measurer import Measurer
+    from pegbox.measure.pipeline.local import LocalMeasurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
-    from pegbox.measure.runner import Runner, RunnerFactory, RunnerWrapper
-    from pegbox.measure.timing import TimingPolicy
+    from pegbox.measure.runners.runner import Runner, RunnerFactory, RunnerWrapper
+    from pegbox.measure.trial.bench import Bench
+    from pegbox.measure.trial.check import Tolerance
+    from pegbox.measure.trial.timing import TimingPolicy
 
 __all__ = [
     "Bench",
@@ -38,19 +38,19 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
-        "Bench": "pegbox.measure.bench",
-        "CorePlan": "pegbox.measure.cores",
+        "Bench": "pegbox.measure.trial.bench",
+        "CorePlan": "pegbox.measure.machine.cores",
         "Failed": "pegbox.measure.result",
         "FailureKind": "pegbox.measure.result",
-        "LocalMeasurer": "pegbox.measure.local",
+        "LocalMeasurer": "pegbox.measure.pipeline.local",
         "Measurer": "pegbox.measure.measurer",
         "Ok": "pegbox.measure.result",
         "Result": "pegbox.measure.result",
-        "Runner": "pegbox.measure.runner",
-        "RunnerFactory": "pegbox.measure.runner",
-        "RunnerWrapper": "pegbox.measure.runner",
-        "TimingPolicy": "pegbox.measure.timing",
-        "Tolerance": "pegbox.measure.check",
+        "Runner": "pegbox.measure.runners.runner",
+        "RunnerFactory": "pegbox.measure.runners.runner",
+        "RunnerWrapper": "pegbox.measure.runners.runner",
+        "TimingPolicy": "pegbox.measure.trial.timing",
+        "Tolerance": "pegbox.measure.trial.check",
     },
 )
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pegbox.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from pegbox.measure.baselines.yardstick import Yardstick
     from pegbox.measure.result import Result
-    from pegbox.measure.yardstick import Yardstick
     from pegbox.space import Config
 
 

@@ -14,7 +14,7 @@ from pegbox.codegen import ArgSpec, CompiledProgram, Program, Target, compile_pr
 from pegbox.codegen.emitter.lltypes import constant
 from pegbox.loops.foreign import c_source
 from pegbox.measure import Bench, Tolerance
-from pegbox.measure.bench import Values, make_inputs
+from pegbox.measure.trial.bench import Values, make_inputs
 
 SIZE = 4096
 _names = itertools.count()

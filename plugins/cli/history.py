@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.measure.baselines.yardstick import WAITED, Yardstick
 from pegbox.measure.result import Ok
-from pegbox.measure.yardstick import WAITED, Yardstick
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of

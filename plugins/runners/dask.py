@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError
-from pegbox.measure.bench import Bench
-from pegbox.measure.cores import CorePlan
+from pegbox.measure.machine.cores import CorePlan
 from pegbox.measure.result import Failed, Result
-from pegbox.measure.runner import RUN_GIVEN_UP, Runner
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.origin import users_level
 from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
     from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.roofline import Roofline
+    from pegbox.measure.baselines.roofline import Roofline
 
 
 class DaskRunner(Runner):

@@ -10,8 +10,8 @@ from distributed import Worker, get_worker
 
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure.builder import GIVEN_UP, Builder
-from pegbox.measure.memory import memory_share
+from pegbox.measure.machine.memory import memory_share
+from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
 from pegbox.measure.result import Failed
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.machine import Kind
@@ -60,8 +60,10 @@ class BuildStation(LeasedPlugin):
         await asyncio.to_thread(self.close)
 
     def build(self, number: int, program: Program, timeout: float) -> CompiledProgram | Failed:
-        """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile. What was asked before turn `number`
-        may be given up."""
+        """Compile as `Builder.build` does, while nothing is timed on this machine.
+
+        What was asked before turn `number` may be given up.
+        """
         try:
             with building(lambda: self._is_over(number), timeout=timeout):
                 return self._builder.build(program, timeout=timeout)

@@ -17,13 +17,13 @@ from distributed import Worker, get_worker
 from pegbox.codegen import Target
 from pegbox.codegen.runtime.peak import LEAST_BYTES
 from pegbox.errors import MeasureError
-from pegbox.measure.bench import Bench
-from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan
-from pegbox.measure.memory import memory_share
+from pegbox.measure.machine.cores import CorePlan
+from pegbox.measure.machine.memory import memory_share
 from pegbox.measure.result import Result
-from pegbox.measure.runner import RUN_GIVEN_UP
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.runners.runner import RUN_GIVEN_UP
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.check import Tolerance
+from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker
 from pegbox.plugins.runners.local import LocalRunner
@@ -36,7 +36,7 @@ from pegbox.workers.process import GivenUp
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
     from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.roofline import Roofline
+    from pegbox.measure.baselines.roofline import Roofline
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.bench import Bench
-from pegbox.measure.builder import WARM
-from pegbox.measure.cores import CorePlan
-from pegbox.measure.reply import Asked
+from pegbox.measure.baselines.roofline import Roofline
+from pegbox.measure.jobs.reply import Asked
+from pegbox.measure.machine.cores import CorePlan
+from pegbox.measure.pipeline.builder import WARM
 from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.measure.roofline import Roofline
-from pegbox.measure.runner import RUN_GIVEN_UP, Runner
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.plugins.runners.machine import Kind
 from pegbox.private_folder import ProcessFolder
 from pegbox.workers.channel import BrokenReply
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
     from pegbox.compute.numpy_program import NumpyProgram
 
-_JOBS = "pegbox.measure.run_job"
+_JOBS = "pegbox.measure.jobs.run_job"
 # What a trial may take beside the candidate's own calls: loading it, checking the answer.
 _OVERHEAD_SECONDS = 10.0
 _YARDSTICK_SECONDS = 3.0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pegbox.measure import Measurer
-from pegbox.measure.batch import Batch, window_of
+from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.result import Ok, Result
 from pegbox.search import make_tuner, run
 from pegbox.search.testing import matmul_cost, matmul_space

@@ -14,7 +14,7 @@ import pytest
 from pegbox.codegen import CompiledProgram, Program, compile_program
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.measure import Failed
-from pegbox.measure.builder import GIVEN_UP, Builder
+from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.process import Worker, WorkerDied
 

@@ -6,7 +6,7 @@ import pytest
 
 from pegbox.codegen.targets import cores
 from pegbox.codegen.targets.cores import usable_cores
-from pegbox.measure.cores import CorePlan
+from pegbox.measure.machine.cores import CorePlan
 from pegbox.workers.affinity import confined
 
 

@@ -21,7 +21,7 @@ from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.runner import Runner, RunnerWrapper
+from pegbox.measure.runners.runner import Runner, RunnerWrapper
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.affinity import confined
@@ -118,7 +118,7 @@ def test_a_best_cost_from_elsewhere_counts(open_measurer: Any) -> None:
 
 def test_configs_beyond_the_window_are_not_lowered_ahead(open_measurer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Where one core does everything, a chunk is built before it is timed.
-    monkeypatch.setattr("pegbox.measure.local._CHUNK", 4)
+    monkeypatch.setattr("pegbox.measure.pipeline.local._CHUNK", 4)
     task = AddingTask()
     configs = [AddingConfig(f"c{i}") for i in range(20)]
     results = open_measurer(task, builders=1).measure(configs)
@@ -250,7 +250,7 @@ def test_fewer_cores_of_a_cluster_than_threads_are_told_of() -> None:
 
 
 def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pegbox.measure.local._CHUNK", 8)
+    monkeypatch.setattr("pegbox.measure.pipeline.local._CHUNK", 8)
     events: list[str] = []
 
     class Watching(AddingTask):

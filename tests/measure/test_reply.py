@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
-from pegbox.measure.reply import Asked, of_build, of_result, read_build
+from pegbox.measure.jobs.reply import Asked, of_build, of_result, read_build
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.channel import BrokenReply
 

@@ -9,7 +9,7 @@ import pytest
 
 from pegbox.errors import ArgumentError, UnknownName
 from pegbox.hooks import registry
-from pegbox.measure.runner import RunnerWrapper, runner_factory, runner_name
+from pegbox.measure.runners.runner import RunnerWrapper, runner_factory, runner_name
 from pegbox.plugins.runners.local import LocalRunner
 
 

@@ -10,7 +10,7 @@ from adding_task import AddingTask
 
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure import LocalMeasurer, Ok, Runner, RunnerWrapper
-from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
+from pegbox.measure.runners.runner_call import CheckedRunner, check_runner_factory
 
 RESULT = r"return pegbox.measure.Ok\(\(seconds, ...\)\).* or pegbox.measure.Failed\(kind, message\)"
 

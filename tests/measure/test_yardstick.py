@@ -18,14 +18,23 @@ from pegbox.codegen import ArgSpec, Target
 from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
-from pegbox.measure import LocalMeasurer, Runner, RunnerWrapper, heap, run_job
-from pegbox.measure.baseline import call_overhead, time_program
-from pegbox.measure.bench import Bench
-from pegbox.measure.check import Tolerance
-from pegbox.measure.heap import kept_heap
-from pegbox.measure.roofline import Roofline, best_of_tries, cache_file, kept_roofline, measure_roofline, size_class
-from pegbox.measure.trial import Stage
-from pegbox.measure.yardstick import Yardstick
+from pegbox.measure import LocalMeasurer, Runner, RunnerWrapper
+from pegbox.measure.baselines.baseline import call_overhead, time_program
+from pegbox.measure.baselines.roofline import (
+    Roofline,
+    best_of_tries,
+    cache_file,
+    kept_roofline,
+    measure_roofline,
+    size_class,
+)
+from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.jobs import run_job
+from pegbox.measure.machine import heap
+from pegbox.measure.machine.heap import kept_heap
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.check import Tolerance
+from pegbox.measure.trial.trial import Stage
 from pegbox.task.task import create_task
 from pegbox.workers.affinity import confined
 

@@ -58,7 +58,7 @@ def test_a_process_that_compiles_loads_no_numpy_and_no_plugins(tmp_path: Path) -
     names = ("llvmlite", "numpy", "pluggy", "pegbox.schedule", "pegbox.codegen.emitter.emit")
     program = f"""
 import sys
-from pegbox.measure import build_job
+from pegbox.measure.jobs import build_job
 from pegbox.workers import serve
 build_job.warm_up()
 print(*[name for name in {names!r} if name in sys.modules])

@@ -15,9 +15,9 @@ from shipped_spaces import shipped_space
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.baselines.roofline import Roofline
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok
-from pegbox.measure.roofline import Roofline
-from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal
 from pegbox.report.figure import saved
 from pegbox.search import Trial, TuneResult, make_tuner, run

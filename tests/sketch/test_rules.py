@@ -13,7 +13,7 @@ from pegbox.codegen.program import Program
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
 from pegbox.measure import Measurer
-from pegbox.measure.candidate import Candidate
+from pegbox.measure.pipeline.candidate import Candidate
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches, unscheduled
 from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules

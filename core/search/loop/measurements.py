@@ -18,7 +18,7 @@ from pegbox.search.loop.proposals import SearchFailure
 from pegbox.search.loop.state import PhaseClock
 
 if TYPE_CHECKING:
-    from pegbox.measure.yardstick import Yardstick
+    from pegbox.measure.baselines.yardstick import Yardstick
     from pegbox.space import Config
 
 _T = TypeVar("_T")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
-from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of

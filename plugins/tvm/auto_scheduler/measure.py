@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.errors import ArgumentError
-from pegbox.measure.local import LocalMeasurer
+from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.loop_state import State
@@ -156,7 +156,7 @@ class LocalBuilder(ProgramBuilder):
     def build(self, measure_inputs: Sequence[MeasureInput], verbose: int = 1) -> list[BuildResult]:
         """Lower and compile each; what a kernel is, the runner makes itself."""
         from pegbox.codegen import compile_program
-        from pegbox.measure.candidate import Candidate
+        from pegbox.measure.pipeline.candidate import Candidate
 
         made = []
         for each in measure_inputs:

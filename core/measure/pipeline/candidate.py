@@ -15,7 +15,7 @@ from pegbox.origin import explained
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.build_sites import Site
+    from pegbox.measure.pipeline.build_sites import Site
     from pegbox.space import Config
     from pegbox.task.task import Task
 

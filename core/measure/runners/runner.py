@@ -13,16 +13,16 @@ from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options
 from pegbox.hooks.spec import parse_spec
-from pegbox.measure.bench import Bench
-from pegbox.measure.cores import CorePlan
+from pegbox.measure.machine.cores import CorePlan
 from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.timing import TimingPolicy
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program, Target
     from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.roofline import Roofline
+    from pegbox.measure.baselines.roofline import Roofline
 
 RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
 """The result of a run that was interrupted."""
@@ -37,7 +37,7 @@ class Runner(ABC):
     Whatever a candidate does comes back as a `Failed`: an endless loop as TIMEOUT, a fatal signal as CRASH, a wrong
     answer as WRONG_RESULT, a Python-level error (out of memory among them) as RUN_ERROR. Only a runner that cannot
     work at all raises, `MeasureError`. After any failure the next candidate gets a sound runner. A runner's own
-    check against the bench may be left to `pegbox.measure.trial.run_trial`, timing included. The suite that every
+    check against the bench may be left to `pegbox.measure.trial.trial.run_trial`, timing included. The suite that every
     runner must pass is `pegbox.testing.RunnerContract`.
 
     A class for other machines sets `cluster`. Then the runner is made before anything is compiled, no core of this

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
-from pegbox.measure.bench import Bench
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.runner import (
+from pegbox.measure.runners.runner import (
     GIVEN,
     Runner,
     RunnerFactory,
@@ -22,6 +21,7 @@ from pegbox.measure.runner import (
     runner_factory,
     runner_name,
 )
+from pegbox.measure.trial.bench import Bench
 from pegbox.origin import definition_of, explained, located, users_level
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from pegbox.measure.reply import MOST_BUILD, read_build
+from pegbox.measure.jobs.reply import MOST_BUILD, read_build
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.workers.channel import BrokenReply
 from pegbox.workers.pool import Pool
@@ -17,9 +17,9 @@ from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, Worker
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
 
-_JOBS = "pegbox.measure.build_job"
+_JOBS = "pegbox.measure.jobs.build_job"
 
-WARM = "pegbox.measure.run_job"
+WARM = "pegbox.measure.jobs.run_job"
 """The module that the fork server of all workers here loads: what one of them needs, the others have for nothing."""
 
 GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")

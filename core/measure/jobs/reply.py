@@ -17,7 +17,7 @@ from pegbox.workers.channel import BrokenReply
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.timing import TimingPolicy
+    from pegbox.measure.trial.timing import TimingPolicy
 
 MOST_BUILD = 1 << 30
 """Bytes of the largest build that is taken."""

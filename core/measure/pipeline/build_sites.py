@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pegbox.measure.builder import GIVEN_UP, Builder
+from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
 from pegbox.workers.process import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
     from pegbox.measure.result import Failed
-    from pegbox.measure.runner import Runner
+    from pegbox.measure.runners.runner import Runner
 
 _LOOK_SECONDS = 0.2
 """How often those who wait look again whether the cluster has room: machines come and go."""

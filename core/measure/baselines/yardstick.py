@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pegbox.measure.roofline import Roofline
-from pegbox.measure.timing import spread
+from pegbox.measure.baselines.roofline import Roofline
+from pegbox.measure.trial.timing import spread
 from pegbox.task.work import format_seconds
 
 MOST = 1.05

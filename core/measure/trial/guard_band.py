@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.expr import dtypes
-from pegbox.measure.check import POISON_BYTE, Array
+from pegbox.measure.trial.check import POISON_BYTE, Array
 
 BAND_BYTES = 4096
 """The length of each band: 64 vectors of 512 bits. As a whole page it leaves every array at the place in its page, and

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.targets.host import has_llvm
 from pegbox.errors import CompileError
-from pegbox.measure.reply import of_build
+from pegbox.measure.jobs.reply import of_build
 from pegbox.measure.result import Failed, FailureKind
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def warm_up() -> None:
 
 
 def build(program: Program) -> dict[str, Any] | bytes:
-    """Compile one program, as `compile_program` does; see `pegbox.measure.reply`."""
+    """Compile one program, as `compile_program` does; see `pegbox.measure.jobs.reply`."""
     return of_build(_built(program))
 
 

@@ -12,7 +12,7 @@ from pegbox.measure.result import Result
 
 if TYPE_CHECKING:
     from pegbox.codegen import Program
-    from pegbox.measure.candidate import Candidate
+    from pegbox.measure.pipeline.candidate import Candidate
     from pegbox.space import Config
 
 

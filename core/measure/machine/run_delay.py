@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pegbox.measure.busiest import LEAST_LOAD
+from pegbox.measure.machine.busiest import LEAST_LOAD
 from pegbox.workers.affinity import affinity_mask
 
 OWN = "/proc/thread-self/schedstat"

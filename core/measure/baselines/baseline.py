@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.measure.bench import Bench
-from pegbox.measure.check import difference
-from pegbox.measure.run_delay import on_core
+from pegbox.measure.machine.run_delay import on_core
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.check import difference
 
 if TYPE_CHECKING:
     from pegbox.compute.numpy_program import NumpyProgram

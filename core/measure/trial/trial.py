@@ -15,12 +15,12 @@ from typing import Protocol
 
 import numpy as np
 
-from pegbox.measure.bench import Bench, Values
-from pegbox.measure.check import Array, difference, poison, same_bytes
-from pegbox.measure.guard_band import GuardedArray
+from pegbox.measure.machine.run_delay import WaitMeter, on_core
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.measure.run_delay import WaitMeter, on_core
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.trial.bench import Bench, Values
+from pegbox.measure.trial.check import Array, difference, poison, same_bytes
+from pegbox.measure.trial.guard_band import GuardedArray
+from pegbox.measure.trial.timing import TimingPolicy
 
 _PROBE_SECONDS = 1e-3
 _FLUSH_BYTES = 64 << 20

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.measure.batch import Batch, window_of
-from pegbox.measure.bench import Bench, check_inputs
-from pegbox.measure.build_sites import BuildSites
-from pegbox.measure.builder import Builder
-from pegbox.measure.cache import BuildCache
-from pegbox.measure.candidate import Candidate
-from pegbox.measure.cores import CorePlan, warn_of_threads
-from pegbox.measure.gauge import Gauge
+from pegbox.measure.baselines.gauge import Gauge
+from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.machine.cores import CorePlan, warn_of_threads
+from pegbox.measure.machine.memory import memory_share
+from pegbox.measure.machine.run_delay import wait_until_quiet
 from pegbox.measure.measurer import Measurer
-from pegbox.measure.memory import memory_share
+from pegbox.measure.pipeline.batch import Batch, window_of
+from pegbox.measure.pipeline.build_sites import BuildSites
+from pegbox.measure.pipeline.builder import Builder
+from pegbox.measure.pipeline.cache import BuildCache
+from pegbox.measure.pipeline.candidate import Candidate
+from pegbox.measure.pipeline.twins import Twins, follow
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.run_delay import wait_until_quiet
-from pegbox.measure.runner import RUN_GIVEN_UP, Runner, RunnerLike
-from pegbox.measure.runner_call import CheckedFactory, CheckedRunner, end
-from pegbox.measure.timing import TimingPolicy
-from pegbox.measure.twins import Twins, follow
-from pegbox.measure.yardstick import Yardstick
+from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerLike
+from pegbox.measure.runners.runner_call import CheckedFactory, CheckedRunner, end
+from pegbox.measure.trial.bench import Bench, check_inputs
+from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.workers.affinity import confined, pin
 
 if TYPE_CHECKING:

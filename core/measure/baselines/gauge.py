@@ -6,14 +6,14 @@ import dataclasses
 import statistics
 from typing import TYPE_CHECKING
 
-from pegbox.measure.baseline import call_overhead
-from pegbox.measure.roofline import Roofline, kept_roofline
-from pegbox.measure.yardstick import NEAR, Yardstick
+from pegbox.measure.baselines.baseline import call_overhead
+from pegbox.measure.baselines.roofline import Roofline, kept_roofline
+from pegbox.measure.baselines.yardstick import NEAR, Yardstick
 from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:
-    from pegbox.measure.runner import Runner
+    from pegbox.measure.runners.runner import Runner
     from pegbox.task.task import Task
 
 

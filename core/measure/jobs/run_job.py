@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.baseline import time_program
-from pegbox.measure.bench import Bench
-from pegbox.measure.blas import blas_threads
-from pegbox.measure.build_job import warm_up
-from pegbox.measure.heap import kept_heap
-from pegbox.measure.reply import of_result
+from pegbox.measure.baselines.baseline import time_program
+from pegbox.measure.baselines.roofline import measure_roofline
+from pegbox.measure.jobs.build_job import warm_up
+from pegbox.measure.jobs.reply import of_result
+from pegbox.measure.machine.blas import blas_threads
+from pegbox.measure.machine.heap import kept_heap
 from pegbox.measure.result import Failed, FailureKind
-from pegbox.measure.roofline import measure_roofline
-from pegbox.measure.timing import TimingPolicy
-from pegbox.measure.trial import Stage, run_interleaved, run_trial
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.timing import TimingPolicy
+from pegbox.measure.trial.trial import Stage, run_interleaved, run_trial
 from pegbox.workers.affinity import pin
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def prepare(folder: str) -> None:
 
 
 def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequence[int]) -> dict[str, Any]:
-    """Load, check and time one candidate on `cores`; see `pegbox.measure.reply`."""
+    """Load, check and time one candidate on `cores`; see `pegbox.measure.jobs.reply`."""
     pin(cores)
     began = time.perf_counter()
     try:
@@ -80,7 +80,7 @@ def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> tuple[float, ...]
 
 
 def roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> dict[str, Any]:
-    """The fields of a `pegbox.measure.roofline.Roofline`."""
+    """The fields of a `pegbox.measure.baselines.roofline.Roofline`."""
     pin(cores)
     return asdict(measure_roofline(dtype, nbytes, target, cores))
 

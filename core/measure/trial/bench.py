@@ -13,7 +13,7 @@ import numpy as np
 from pegbox.checks import check_array, check_mapping
 from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
 from pegbox.expr import dtypes
-from pegbox.measure.check import Array, Tolerance
+from pegbox.measure.trial.check import Array, Tolerance
 
 if TYPE_CHECKING:
     from pegbox.codegen import ArgSpec
