@@ -18,6 +18,7 @@ from pegbox.origin import explained
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.tuning import run as search
 from pegbox.search.models.experience import shipped_experience
@@ -117,15 +118,16 @@ class Contest:
             return search(
                 CommonStartTuner(made, draw_start(testbed, entry.seed, plan.start)),
                 opened,
-                trials=plan.trials,
-                batch_size=plan.batch_size,
-                callbacks=plan.callbacks(testbed.info.name, name, entry.seed) if plan.callbacks else (),
+                SearchOptions(
+                    plan.trials,
+                    batch_size=plan.batch_size,
+                    finalists=0 if problem.simulated else 1,
+                    callbacks=plan.callbacks(testbed.info.name, name, entry.seed) if plan.callbacks else (),
+                    name=name,
+                ),
+                subject=problem.subject,
                 space=problem.whole,
                 searched=problem.space,
-                flop=problem.flop,
-                bytes_moved=problem.bytes_moved,
-                name=name,
-                finalists=0 if problem.simulated else 1,
             )
 
     def _tuner(self, entry: Entry) -> Tuner:

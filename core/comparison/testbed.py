@@ -44,17 +44,17 @@ def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | Non
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
     """
     problem = problem_of(task, runner, measurer)
-    recorded = problem.task if isinstance(problem.task, RecordedSpace) else None
+    recorded, subject = problem.task if isinstance(problem.task, RecordedSpace) else None, problem.subject
     info = TaskInfo(
         name=name,
         target=str(getattr(problem.task, "target", "")),
-        flop=problem.flop,
+        flop=subject.flop,
         configurations=problem.space.size if recorded is None else len(recorded),
         recorded_best=None if recorded is None else recorded.best_cost,
         source="" if recorded is None else Path(recorded.source).name,
         host=describe_host() if recorded is None else recorded.host,
-        bytes_moved=problem.bytes_moved,
-        unit=problem.unit,
+        bytes_moved=subject.bytes_moved,
+        unit=subject.unit,
     )
     return Testbed(problem, info)
 

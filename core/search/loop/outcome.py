@@ -22,8 +22,9 @@ from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
+from pegbox.search.subject import Subject
 from pegbox.task.work import format_cost as format_cost
-from pegbox.task.work import format_phases, format_speed
+from pegbox.task.work import format_phases
 from pegbox.task.work import format_seconds as format_seconds
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ class BestTrial:
     """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
     that found it.
 
-    `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
-    `bytes_moved` (per call, at least) tell the speed of what has no arithmetic. `yardstick` has NumPy's time for the
+    `remeasured` says whether the cost comes from the careful measurement at the end or from the trial itself.
+    `subject` is what was searched, with the unit of the cost. `yardstick` has NumPy's time for the
     same and the machine's limits, `gain` what the search has gained; None where they are not known. `recorded` trials
     came from the records of an earlier run.
     """
@@ -107,8 +108,7 @@ class BestTrial:
     number: int
     remeasured: bool = False
     phases: Mapping[str, float] = field(default_factory=dict)
-    bytes_moved: float = 0.0
-    unit: str = "s"
+    subject: Subject = Subject()
     yardstick: Yardstick | None = None
     gain: Gain | None = None
     recorded: int = 0
@@ -119,8 +119,7 @@ class BestTrial:
         trial: Trial | None,
         *,
         phases: Mapping[str, float] | None = None,
-        bytes_moved: float = 0.0,
-        unit: str = "s",
+        subject: Subject = Subject(),
         yardstick: Yardstick | None = None,
         gain: Gain | None = None,
         recorded: int = 0,
@@ -130,7 +129,7 @@ class BestTrial:
             return None
         return cls(
             trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured,
-            phases=phases or {}, bytes_moved=bytes_moved, unit=unit, yardstick=yardstick, gain=gain, recorded=recorded,
+            phases=phases or {}, subject=subject, yardstick=yardstick, gain=gain, recorded=recorded,
         )  # fmt: skip
 
     @property
@@ -147,8 +146,12 @@ class BestTrial:
     @property
     def speed(self) -> str:
         """The cost, and GFLOP/s or GB/s where the work is known, as text."""
-        told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
-        return f"{format_cost(self.cost, self.unit)}{f', {told}' if told else ''}"
+        return self.subject.speed(self.cost)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the cost, "s" for seconds."""
+        return self.subject.unit
 
     @property
     def quality(self) -> list[str]:
@@ -173,7 +176,7 @@ class TuneResult:
     `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
     its seconds, `best.yardstick` what NumPy takes for the same and what the machine could. `trials` are all trials in
     their order, each with `config`, `cost` and `result`; `history` are those that a resumed run had from its records,
-    which come before. `task` is what was tuned, None where only its space is known; `subject` is its name.
+    which come before. `subject` is what was searched: its name, task, and work.
 
     `elapsed` and `phases` are wall-clock seconds of the run, and the phases add up to nearly all of it. `finalists` are
     the careful measurements that `best` was picked from; `model` tells how good the tuner's model was on trials that it
@@ -190,18 +193,24 @@ class TuneResult:
     phases: Mapping[str, float]
     stopped_because: StopReason
     tuner: str = "tuner"
-    flop: float = 0.0
+    subject: Subject = Subject()
     finalists: Sequence[Trial] = ()
     model: ModelReport | None = None
     simulated: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
-    bytes_moved: float = 0.0
-    unit: str = "s"
-    task: Task | None = field(default=None, compare=False)
     history: Sequence[Trial] = ()
-    subject: str = ""
     recorded_runs: Sequence[int] = ()
     untold: Sequence[Trial] = field(default=(), repr=False, compare=False)
+
+    @property
+    def task(self) -> Task | None:
+        """The task that was tuned; None for a function, and where only a space is known."""
+        return self.subject.task
+
+    @property
+    def unit(self) -> str:
+        """The unit of the costs, "s" for seconds."""
+        return self.subject.unit
 
     @property
     def runs(self) -> Sequence[int]:
@@ -382,12 +391,6 @@ def validated(result: Result) -> Result:
         return result
     message = f"the measurer gave {result.cost!r} seconds as the cost; a cost is finite and above 0"
     return Failed(FailureKind.RUN_ERROR, message, result.total_seconds, result.timestamp, result.phases)
-
-
-def gflops_of(result: Result, flop: float) -> float:
-    """GFLOP/s of one result; 0 for a failed one or when the work is not known."""
-    cost = result.cost
-    return flop / cost / 1e9 if 0 < cost < math.inf else 0.0
 
 
 def format_counts(counts: Mapping[str, int]) -> str:

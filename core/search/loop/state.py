@@ -15,6 +15,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.records.simulation import VirtualClock
 from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport
+from pegbox.search.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,7 @@ class SearchState:
 
     tuner: str
     limits: Limits
-    flop: float = 0.0
-    bytes_moved: float = field(default=0.0, kw_only=True)
-    unit: str = field(default="s", kw_only=True)
+    subject: Subject = Subject()
     clock: Callable[[], float] = time.monotonic
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None
