@@ -138,7 +138,7 @@ class Contest:
         return make_tuner(given, self.testbeds[entry.task].problem.space, seed=entry.seed, **inputs)
 
     def _experience(self, entry: Entry) -> Prior | None:
-        """What the tuner is given of other workloads."""
+        """Give the tuner's experience with other workloads."""
         tuner = self.plan.contenders[entry.contender].tuner
         wanted = self.plan.experience and "experience" in declared_inputs(tuner)
         return shipped_experience(self.testbeds[entry.task].problem.task) if wanted else None
@@ -171,5 +171,5 @@ def _waited(began: Reading | None, ended: Reading | None) -> float:
 
 
 def reason_of(error: Exception) -> str:
-    """What broke, without what a tuning run says of its own trials."""
+    """Describe the error, without a tuning run's remarks on its own trials."""
     return error.reason if isinstance(error, TuningError) else explained(error)

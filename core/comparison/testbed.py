@@ -33,7 +33,7 @@ class Testbed:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether runs may be made at the same time: nothing of them is timed, or times itself."""
+        """True if runs may be made at the same time: nothing is timed in them, or by them."""
         task = self.problem.task
         return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 

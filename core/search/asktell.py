@@ -86,7 +86,8 @@ class AskTell:
         self._started = time.monotonic()
 
     def ask(self, n: int = 1) -> list[Config]:
-        """At most `n` configurations that were neither asked for nor told before; [] when the space has no more.
+        """Propose at most `n` configurations that were neither asked for nor told before; [] when the space has no
+        more.
 
         Raises `TuningError` when the tuner breaks, or proposes what is not a valid configuration of the space.
         """
@@ -131,7 +132,10 @@ class AskTell:
 
     @property
     def model(self) -> ModelReport | None:
-        """How good the tuner's model was on what it had not seen; None where there is none, or no test of it yet."""
+        """The quality of the tuner's model on trials that it had not seen;
+
+        None without a model, or before its first test.
+        """
         with self._answerable():
             return self._proposer.model_report()
 
@@ -147,7 +151,7 @@ class AskTell:
 
     @contextmanager
     def _answerable(self) -> Iterator[None]:
-        """Where the tuner breaks, `TuningError` with what was told so far."""
+        """Turn errors of the tuner into a `TuningError` with the trials so far."""
         try:
             yield
         except SearchFailure as error:

@@ -114,7 +114,7 @@ def measuring_host(measurer: object) -> str:
 
 
 def is_task(task: object) -> bool:
-    """Whether it can be searched: a task, a recorded space, an objective. A configuration has a space, too."""
+    """Decide whether it can be searched: a task, a recorded space, an objective. A configuration has a space, too."""
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
 
 

@@ -84,7 +84,7 @@ def search_svg(result: TuneResult) -> tuple[str, str]:
 
 
 def subject_of(result: TuneResult) -> str:
-    """What was searched."""
+    """Name the subject of the search."""
     task = result.task
     if task is None or result.subject.name not in ("", task.name):
         return result.subject.name or "search"
@@ -93,7 +93,7 @@ def subject_of(result: TuneResult) -> str:
 
 
 def title_of(result: TuneResult) -> str:
-    """What was searched, and with what."""
+    """Name the subject of the search, and the tuner."""
     return f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
 
 

@@ -63,7 +63,7 @@ def load_result(
 
 
 def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
-    """What the run that found the winner has gained, on its machine; None where there is nothing to compare."""
+    """Compute the gain of the run that found the winner, on its machine; None where there is nothing to compare."""
     return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)])
 
 

@@ -134,7 +134,7 @@ class BestTrial:
 
     @property
     def place(self) -> int:
-        """Of the trial among all trials, recorded ones first. People count from 1."""
+        """The number of the trial among all trials, recorded ones first. People count from 1."""
         return self.recorded + self.number + 1
 
     @property
@@ -155,7 +155,7 @@ class BestTrial:
 
     @property
     def quality(self) -> list[str]:
-        """How good it is, as far as that is known: beside NumPy and the machine's limits, and what was gained."""
+        """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
         beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs, self.result.waited)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
@@ -214,7 +214,7 @@ class TuneResult:
 
     @property
     def runs(self) -> Sequence[int]:
-        """How many of all trials each run has: one number, but for records of several runs, which follow each other."""
+        """The number of trials of each run: one number, except for records of several runs, which follow each other."""
         return self.recorded_runs or (len(self.all_trials),)
 
     @property
@@ -231,25 +231,26 @@ class TuneResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many of all trials failed, by kind, the most frequent first; those not recorded are not failures."""
+        """The number of failed trials by kind, the most frequent first; those not recorded are not failures."""
         return failure_counts(trial.result for trial in self.all_trials if not trial.not_recorded)
 
     @property
     def emulated(self) -> bool:
-        """Whether the best was timed by an emulator: its seconds say nothing of a processor."""
+        """True if the best was timed by an emulator: its seconds show nothing about a processor."""
         return self.best is not None and self.best.result.emulated
 
     @property
     def notes(self) -> list[str]:
-        """What has to be known of the timings, a line each: that other programs had the cores, or that the best took
-        another time in the search than when it was measured again. Empty for a simulation."""
+        """Notes on the timings, a line each: that other programs used the cores, or that the best took another time in
+        the search than when it was measured again. Empty for a simulation.
+        """
         if self.simulated or self.unit != "s":
             return []
         return remarks(self.all_trials, self.finalists, self.best, self._threads)
 
     @property
     def _threads(self) -> int:
-        """Of each kernel, as far as that is known."""
+        """The number of threads of each kernel, as far as it is known."""
         if self.task is not None:
             return self.task.target.num_cores
         known = None if self.best is None else self.best.yardstick
@@ -257,7 +258,7 @@ class TuneResult:
 
     @property
     def not_recorded(self) -> int:
-        """How many trials a simulation had no answer for."""
+        """The number of trials for which a simulation had no answer."""
         return sum(trial.not_recorded for trial in self.trials)
 
     @property
@@ -327,7 +328,7 @@ class TuneResult:
 
     @property
     def counted(self) -> str:
-        """How many trials there are, as text; those from the records apart."""
+        """The number of trials, as text, with those from the records counted separately."""
         if self.stopped_because == "recorded":
             several = f" of {len(self.runs)} runs" if len(self.runs) > 1 else ""
             return _trials(len(self.trials), "recorded ") + several
@@ -371,7 +372,7 @@ def _trials(count: int, kind: str = "") -> str:
 
 
 def failure_counts(results: Iterable[Result]) -> dict[str, int]:
-    """How many of the results are failures, by kind, the most frequent first."""
+    """Count the failures among the results by kind, the most frequent first."""
     return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
 
 
@@ -383,7 +384,7 @@ def best_so_far(costs: Sequence[float], runs: Sequence[int]) -> list[float]:
 
 
 def validated(result: Result) -> Result:
-    """What a measurer gave, or a failure where it succeeded with NaN, infinitely many or no seconds as its cost.
+    """Return the measurer's result, or a failure where its costs are NaN, infinite or missing.
 
     NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.
     """

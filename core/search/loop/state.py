@@ -88,7 +88,7 @@ class SearchState:
 
     @property
     def simulated(self) -> bool:
-        """Whether time is that of records, not of this machine."""
+        """True if time is that of records, not of this machine."""
         return isinstance(self.clock, VirtualClock)
 
     @property
@@ -97,7 +97,7 @@ class SearchState:
         return len(self.trials) / elapsed if elapsed > 0 else 0.0
 
     def room(self, wanted: int, *, outstanding: int = 0) -> int:
-        """How many of `wanted` trials the trial limit leaves, beside those that are `outstanding`."""
+        """Count how many of `wanted` trials the limit leaves, besides those that are `outstanding`."""
         left = math.inf if self.limits.trials is None else self.limits.trials - len(self.trials) - outstanding
         return int(min(wanted, left))
 

@@ -157,7 +157,7 @@ class _Loop:
             return self.proposer.ask(room)
 
     def _batch_size(self) -> int:
-        """As many as are measured at the same time, where these are more than the tuner takes by itself."""
+        """Give the batch size: the number of simultaneous trials, where it exceeds the tuner's own size."""
         return self.batch_size if self.options.batch_size is not None else max(self.batch_size, self.measurer.machines)
 
     def _stop(self) -> StopReason | None:

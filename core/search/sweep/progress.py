@@ -64,7 +64,7 @@ class SweepResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many configurations failed, by kind."""
+        """The number of failed configurations by kind."""
         return failure_counts(self.results.values())
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class Sweep:
             self.recorder.append(config, result, remeasured=True)
 
     def _missing(self) -> list[Config]:
-        """What is left to be measured, in random order."""
+        """List the configurations that are left to be measured, in random order."""
         space = self.task.space
         count = space.num_valid()
         if self.configs is None and (count is None or count > LISTED):

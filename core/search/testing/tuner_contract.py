@@ -223,7 +223,7 @@ class TunerContract:
             yield configs, results
 
     def proposals(self) -> str:
-        """What a tuner with a seed proposes in a few rounds, as text."""
+        """Write the proposals of a tuner with a seed in a few rounds, as text."""
         asked = self.rounds(self.make(constrained_space(), seed=11), batches=4, n=8)
         return " ".join(str(config.index) for configs, _ in asked for config in configs)
 
