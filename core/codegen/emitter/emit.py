@@ -7,7 +7,7 @@ from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE
-from pegbox.codegen.emitter.scalar_loops import has_scalar_loops
+from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, has_scalar_loops
 from pegbox.codegen.emitter.statements import Plan, Writer
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.emitter.uniform_chains import loops_with_uniform_chains
@@ -44,7 +44,7 @@ def emit(func: Function, target: Target) -> Program:
     workspace = places.shared_bytes + threads * places.thread_bytes
     externs = tuple(module.externs)
     foreign = code_of(func) if externs else ()
-    scalar = has_scalar_loops(func, plan.unrolling.explicit)
+    scalar = module.branches <= MOST_BRANCHES and has_scalar_loops(func, plan.unrolling.explicit)
     return Program(
         name,
         args,
