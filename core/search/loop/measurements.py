@@ -38,17 +38,17 @@ class CheckedMeasurer:
 
     @property
     def where(self) -> str:
-        """The machines that measure, for people; empty where this one does."""
+        """The machines that measure, in words; empty where this one does."""
         return self._called(lambda: self._measurer.where)
 
     @property
     def compiles(self) -> bool:
-        """Whether a candidate is compiled first."""
+        """True if a candidate is compiled first."""
         return self._called(lambda: self._measurer.compiles)
 
     @property
     def yardstick(self) -> Callable[[float], Yardstick | None] | None:
-        """What says what costs are compared with. Its errors are its own: a search does not end by them."""
+        """The measurement of the costs to compare with. Its errors do not end a search."""
         return self._measurer.yardstick if self._called(lambda: self._measurer.compares) else None
 
     def wait_until_quiet(self) -> bool:
@@ -56,7 +56,7 @@ class CheckedMeasurer:
         return self._called(self._measurer.wait_until_quiet, "in wait_until_quiet()")
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """For what is done beside measurements; None where nothing may be."""
+        """Give the context for work beside measurements; None where no work may be done."""
         given = self._called(self._measurer.beside, "in beside()")
         return None if given is None else self._inside(given, "in beside()")
 
