@@ -13,11 +13,18 @@ import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Result
-from pegbox.search.factory.base import BaseTuner
-from pegbox.search.models.experience import MODEL
-from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import CHOOSING, LEARNING, FeatureSource, Floats, Prior, Transfer
+from pegbox.measure import Result
+from pegbox.search import (
+    CHOOSING,
+    EXPERIENCE_MODEL,
+    LEARNING,
+    BaseTuner,
+    FeatureSource,
+    Floats,
+    ModelReport,
+    Prior,
+    Transfer,
+)
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
@@ -88,7 +95,7 @@ class BayesTuner(BaseTuner):
         kind = "knobs" if program is None else "program"
         priors: list[Prior] = []
         if transfer:
-            priors.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
+            priors.append(experience_of(transfer, EXPERIENCE_MODEL, FeatureTable(space, program, kind)))
         self.experienced = experience is not None and use_experience and program is not None
         if experience is not None and self.experienced:
             priors.append(experience)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.checks import check_int
-from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
+from pegbox.search import CostModel, FeatureSource, Floats, Prior, Transfer
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.plan import PlanTuner

@@ -2,12 +2,14 @@
 
 from pegbox.comparison.contenders import TunerLike
 from pegbox.comparison.experiment import ComparisonInterrupted, compare
+from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.summary import Reach, Summary
 from pegbox.comparison.verdicts import Question, Verdict
 
 __all__ = [
+    "REPORT",
     "Comparison",
     "ComparisonInterrupted",
     "Question",

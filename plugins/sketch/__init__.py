@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import on_demand
+from pegbox.hooks import on_demand
 
 if TYPE_CHECKING:
     from pegbox.plugins.sketch.generator import SketchGenerator as SketchGenerator

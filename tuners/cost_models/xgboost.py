@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pegbox.checks import check_choice, check_float, check_int
 from pegbox.errors import PluginError
-from pegbox.search.protocols import Features, Floats
+from pegbox.search import Features, Floats
 from pegbox.tuners.cost_models.training import (
     checked_features,
     checked_training,
