@@ -13,16 +13,19 @@ from pegbox.exports import by_name, on_demand
 if TYPE_CHECKING:
     from pegbox.hooks import registry
     from pegbox.hooks.manager import Plugin
+    from pegbox.hooks.options import bind_options
     from pegbox.hooks.refs import split_options
     from pegbox.hooks.specs import hookimpl
     from pegbox.origin import explained, located, users_level
 
 __all__ = [
-    "Plugin", "explained", "hookimpl", "located", "on_demand", "registry", "split_options", "users_level",
+    "Plugin", "bind_options", "explained", "hookimpl", "located", "on_demand", "registry", "split_options",
+    "users_level",
 ]  # fmt: skip
 
 _NAMES = {
     "pegbox.hooks.manager": "Plugin",
+    "pegbox.hooks.options": "bind_options",
     "pegbox.hooks.refs": "split_options",
     "pegbox.hooks.specs": "hookimpl",
     "pegbox.origin": "explained located users_level",
