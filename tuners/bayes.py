@@ -27,12 +27,12 @@ from pegbox.search import (
     ModelReport,
     Prior,
     Transfer,
+    standardised_logs,
 )
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.choices import Choices, choice_columns
-from pegbox.tuners.cost_models.training import standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, rows_of

@@ -16,15 +16,23 @@ if TYPE_CHECKING:
     from pegbox.measure.cores import CorePlan
     from pegbox.measure.local import LocalMeasurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
-    from pegbox.measure.runner import Runner, RunnerFactory, RunnerWrapper
+    from pegbox.measure.runner import (
+        BuildingRunner,
+        ClusterRunner,
+        Runner,
+        RunnerFactory,
+        RunnerWrapper,
+        TargetRunner,
+        YardstickRunner,
+    )
     from pegbox.measure.timing import TimingPolicy
-    from pegbox.measure.trial import run_interleaved, run_trial
+    from pegbox.measure.trial import Stage, run_interleaved, run_trial
     from pegbox.measure.yardstick import WAITED, Yardstick
 
 __all__ = [
-    "WAITED", "Bench", "CorePlan", "Failed", "FailureKind", "LocalMeasurer", "Ok", "Result", "Runner",
-    "RunnerFactory", "RunnerWrapper", "TimingPolicy", "Tolerance", "Yardstick", "blas_threads", "run_interleaved",
-    "run_trial",
+    "WAITED", "Bench", "BuildingRunner", "ClusterRunner", "CorePlan", "Failed", "FailureKind", "LocalMeasurer",
+    "Ok", "Result", "Runner", "RunnerFactory", "RunnerWrapper", "Stage", "TargetRunner", "TimingPolicy",
+    "Tolerance", "Yardstick", "YardstickRunner", "blas_threads", "run_interleaved", "run_trial",
 ]  # fmt: skip
 
 _NAMES = {
@@ -34,9 +42,11 @@ _NAMES = {
     "pegbox.measure.cores": "CorePlan",
     "pegbox.measure.local": "LocalMeasurer",
     "pegbox.measure.result": "Failed FailureKind Ok Result",
-    "pegbox.measure.runner": "Runner RunnerFactory RunnerWrapper",
+    "pegbox.measure.runner": (
+        "BuildingRunner ClusterRunner Runner RunnerFactory RunnerWrapper TargetRunner YardstickRunner"
+    ),
     "pegbox.measure.timing": "TimingPolicy",
-    "pegbox.measure.trial": "run_interleaved run_trial",
+    "pegbox.measure.trial": "Stage run_interleaved run_trial",
     "pegbox.measure.yardstick": "WAITED Yardstick",
 }
 

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from pegbox.search.loop.tuning import run
     from pegbox.search.models.experience import EXPERIENCE_MODEL, Experience, checked_scores, spread
     from pegbox.search.models.report import ModelJudge, ModelReport, pairs_in_order
+    from pegbox.search.models.training import (
+        checked_features,
+        checked_training,
+        not_fitted,
+        rank_and_speed,
+        rank_share,
+        relative_speed,
+        standardised_logs,
+    )
     from pegbox.search.objective import Objective
     from pegbox.search.protocols import (
         CHOOSING,
@@ -46,9 +55,10 @@ __all__ = [
     "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats", "Gain",
     "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
     "Objective", "Prior", "Progress", "RoundRobin", "Run", "SearchState", "SearchTask", "SelfReporting", "Session",
-    "Spec", "StopReason", "StopSearch", "Summary", "Transfer", "Trial", "TuneResult", "Tuner", "checked_scores",
-    "compare", "gain_of", "make_cost_model", "make_tuner", "pairs_in_order", "parse_spec", "progress", "run",
-    "spread", "waiting",
+    "Spec", "StopReason", "StopSearch", "Summary", "Transfer", "Trial", "TuneResult", "Tuner", "checked_features",
+    "checked_scores", "checked_training", "compare", "gain_of", "make_cost_model", "make_tuner", "not_fitted",
+    "pairs_in_order", "parse_spec", "progress", "rank_and_speed", "rank_share", "relative_speed", "run", "spread",
+    "standardised_logs", "waiting",
 ]  # fmt: skip
 
 _NAMES = {
@@ -66,6 +76,9 @@ _NAMES = {
     "pegbox.search.loop.tuning": "run",
     "pegbox.search.models.experience": "EXPERIENCE_MODEL Experience checked_scores spread",
     "pegbox.search.models.report": "ModelJudge ModelReport pairs_in_order",
+    "pegbox.search.models.training": (
+        "checked_features checked_training not_fitted rank_and_speed rank_share relative_speed standardised_logs"
+    ),
     "pegbox.search.objective": "Objective",
     "pegbox.search.protocols": (
         "CHOOSING LEARNING CostModel FeatureSource Features Floats Measurer Prior SearchTask SelfReporting "

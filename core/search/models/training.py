@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pegbox.errors import ArgumentError
-from pegbox.search import Features, Floats
+from pegbox.search.protocols import Features, Floats
 
 SLOW = 8.0
 """Whatever is slower than the best by this factor counts as that: more would only set the scale."""
