@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
     from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
-    from pegbox.search.loop.remarks import waiting
+    from pegbox.search.loop.remarks import lost_threads, waiting
     from pegbox.search.loop.state import Limits, SearchState
     from pegbox.search.loop.tuning import run
     from pegbox.search.models.experience import EXPERIENCE_MODEL, Experience, checked_scores, spread
@@ -56,7 +56,7 @@ __all__ = [
     "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
     "Objective", "Prior", "Progress", "RoundRobin", "Run", "SearchState", "SearchTask", "SelfReporting", "Session",
     "Spec", "StopReason", "StopSearch", "Summary", "Transfer", "Trial", "TuneResult", "Tuner", "checked_features",
-    "checked_scores", "checked_training", "compare", "gain_of", "make_cost_model", "make_tuner", "not_fitted",
+    "checked_scores", "checked_training", "compare", "gain_of", "lost_threads", "make_cost_model", "make_tuner", "not_fitted",
     "pairs_in_order", "parse_spec", "progress", "rank_and_speed", "rank_share", "relative_speed", "run", "spread",
     "standardised_logs", "waiting",
 ]  # fmt: skip
@@ -71,7 +71,7 @@ _NAMES = {
     "pegbox.search.loop.callbacks": "Callback CallbackLike StopSearch",
     "pegbox.search.loop.display": "LineProgress LiveProgress progress",
     "pegbox.search.loop.outcome": "BestTrial Gain StopReason Trial TuneResult",
-    "pegbox.search.loop.remarks": "waiting",
+    "pegbox.search.loop.remarks": "lost_threads waiting",
     "pegbox.search.loop.state": "Limits SearchState",
     "pegbox.search.loop.tuning": "run",
     "pegbox.search.models.experience": "EXPERIENCE_MODEL Experience checked_scores spread",

@@ -13,7 +13,7 @@ from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record, by_run, by_task, call, latest_yardstick, trials_of
 from pegbox.records import best as best_of
 from pegbox.report import escaped
-from pegbox.search import Gain, Objective, gain_of, waiting
+from pegbox.search import Gain, Objective, gain_of, lost_threads, waiting
 from pegbox.task import format_cost, format_speed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Summary:
 
     Trials of an emulator, `emulated` in number, are never the best. `yardstick` is what the best of the latest run was
     compared with, `gain` what the run of the best has gained; both are of the machine of the best. Of another,
-    `yardstick` has only the work.
+    `yardstick` has only the work. `note` says that candidates with more threads than the best lost to noise.
     """
 
     first: Record
@@ -50,6 +50,7 @@ class Summary:
     gain: Gain | None = None
     runs: int = 1
     emulated: int = 0
+    note: str = ""
 
 
 def summaries(paths: Sequence[Path]) -> list[Summary]:
@@ -78,7 +79,8 @@ def _summary(group: Sequence[Record]) -> Summary:
     host = "" if best is None else best.host
     gain = None if best is None or best.target == Objective.target else gain_of(best, group)
     runs, emulated = len(by_run(trials)), sum(record.emulated for record in trials)
-    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated)
+    lost = lost_threads(trials, [record for record in group if record.remeasured], best)
+    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated, lost)
 
 
 def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
@@ -135,8 +137,9 @@ def _quality(summary: Summary, best: Record) -> list[str]:
     result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
     known = summary.yardstick
     beside = "" if known is None else known.text(best.cost, result.costs, result.waited)
-    note = f"note: {waiting(result.waited, known.cores if known else 1)}" if result.waited >= WAITED else ""
-    return [line for line in (beside, "" if summary.gain is None else str(summary.gain), note) if line]
+    waits = waiting(result.waited, known.cores if known else 1) if result.waited >= WAITED else ""
+    notes = [f"note: {line}" for line in (waits, summary.note) if line]
+    return [*filter(None, [beside, "" if summary.gain is None else str(summary.gain)]), *notes]
 
 
 def _entities(record: Record) -> str:
