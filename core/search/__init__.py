@@ -56,9 +56,9 @@ __all__ = [
     "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
     "Objective", "Prior", "Progress", "RoundRobin", "Run", "SearchState", "SearchTask", "SelfReporting", "Session",
     "Spec", "StopReason", "StopSearch", "Summary", "Transfer", "Trial", "TuneResult", "Tuner", "checked_features",
-    "checked_scores", "checked_training", "compare", "gain_of", "lost_threads", "make_cost_model", "make_tuner", "not_fitted",
-    "pairs_in_order", "parse_spec", "progress", "rank_and_speed", "rank_share", "relative_speed", "run", "spread",
-    "standardised_logs", "waiting",
+    "checked_scores", "checked_training", "compare", "gain_of", "lost_threads", "make_cost_model", "make_tuner",
+    "not_fitted", "pairs_in_order", "parse_spec", "progress", "rank_and_speed", "rank_share", "relative_speed", "run",
+    "spread", "standardised_logs", "waiting",
 ]  # fmt: skip
 
 _NAMES = {
