@@ -1,8 +1,10 @@
 """Comparison of tuners: the runs, the statistics, and the report."""
 
 from pegbox.comparison.contenders import TunerLike
+from pegbox.comparison.contest import Entry
 from pegbox.comparison.experiment import ComparisonInterrupted, compare
 from pegbox.comparison.jsonform import REPORT
+from pegbox.comparison.pool import LocalPool, RunPool
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.summary import Reach, Summary
@@ -12,9 +14,12 @@ __all__ = [
     "REPORT",
     "Comparison",
     "ComparisonInterrupted",
+    "Entry",
+    "LocalPool",
     "Question",
     "Reach",
     "Run",
+    "RunPool",
     "Setup",
     "Summary",
     "TaskInfo",
