@@ -20,25 +20,16 @@ if TYPE_CHECKING:
     from pegbox.measure.reply import Asked
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
     from pegbox.measure.roofline import Roofline
-    from pegbox.measure.runner import (
-        BuildingRunner,
-        ClusterRunner,
-        Runner,
-        RunnerFactory,
-        RunnerWrapper,
-        TargetRunner,
-        YardstickRunner,
-    )
+    from pegbox.measure.runner import Runner, RunnerFactory, RunnerWrapper
     from pegbox.measure.timing import TimingPolicy
     from pegbox.measure.trial import Stage, run_interleaved, run_trial
     from pegbox.measure.yardstick import WAITED, Yardstick
     from pegbox.private_folder import ProcessFolder
 
 __all__ = [
-    "GIVEN_UP", "WAITED", "Asked", "Bench", "Builder", "BuildingRunner", "ClusterRunner", "CorePlan", "Failed",
-    "FailureKind", "LocalMeasurer", "Ok", "ProcessFolder", "Result", "Roofline", "Runner", "RunnerFactory",
-    "RunnerWrapper", "Stage", "TargetRunner", "TimingPolicy", "Tolerance", "Yardstick", "YardstickRunner",
-    "blas_threads", "memory_share", "run_interleaved", "run_trial",
+    "GIVEN_UP", "WAITED", "Asked", "Bench", "Builder", "CorePlan", "Failed", "FailureKind", "LocalMeasurer", "Ok",
+    "ProcessFolder", "Result", "Roofline", "Runner", "RunnerFactory", "RunnerWrapper", "Stage", "TimingPolicy",
+    "Tolerance", "Yardstick", "blas_threads", "memory_share", "run_interleaved", "run_trial",
 ]  # fmt: skip
 
 _NAMES = {
@@ -52,9 +43,7 @@ _NAMES = {
     "pegbox.measure.reply": "Asked",
     "pegbox.measure.result": "Failed FailureKind Ok Result",
     "pegbox.measure.roofline": "Roofline",
-    "pegbox.measure.runner": (
-        "BuildingRunner ClusterRunner Runner RunnerFactory RunnerWrapper TargetRunner YardstickRunner"
-    ),
+    "pegbox.measure.runner": "Runner RunnerFactory RunnerWrapper",
     "pegbox.measure.timing": "TimingPolicy",
     "pegbox.measure.trial": "Stage run_interleaved run_trial",
     "pegbox.measure.yardstick": "WAITED Yardstick",

@@ -22,6 +22,7 @@ from pegbox.measure import (
     Failed,
     FailureKind,
     Result,
+    Runner,
     Stage,
     TimingPolicy,
     run_interleaved,
@@ -32,7 +33,7 @@ _START = 60.0
 """Seconds that a machine may take to start, besides the candidate."""
 
 
-class ClusterRunner:
+class ClusterRunner(Runner):
     """Runs candidates on several machines at the same time, each one candidate.
 
     Args:
@@ -40,6 +41,7 @@ class ClusterRunner:
     """
 
     host = "acme"
+    cluster = True
 
     def __init__(
         self,
