@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pegbox.search.loop.archive import gain_of
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
+    from pegbox.search.loop.options import PriorTrials, SearchOptions
     from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
     from pegbox.search.loop.remarks import lost_threads, waiting
     from pegbox.search.loop.state import Limits, SearchState
@@ -49,16 +50,17 @@ if TYPE_CHECKING:
         Tuner,
     )
     from pegbox.search.session import Session
+    from pegbox.search.subject import Subject
 
 __all__ = [
     "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "BaseTuner", "BestTrial", "BoundTuner", "Callback", "CallbackLike",
     "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats", "Gain",
     "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
-    "Objective", "Prior", "Progress", "RoundRobin", "Run", "SearchState", "SearchTask", "SelfReporting", "Session",
-    "Spec", "StopReason", "StopSearch", "Summary", "Transfer", "Trial", "TuneResult", "Tuner", "checked_features",
-    "checked_scores", "checked_training", "compare", "gain_of", "lost_threads", "make_cost_model", "make_tuner",
-    "not_fitted", "pairs_in_order", "parse_spec", "progress", "rank_and_speed", "rank_share", "relative_speed", "run",
-    "spread", "standardised_logs", "waiting",
+    "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
+    "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
+    "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",
+    "lost_threads", "make_cost_model", "make_tuner", "not_fitted", "pairs_in_order", "parse_spec", "progress",
+    "rank_and_speed", "rank_share", "relative_speed", "run", "spread", "standardised_logs", "waiting",
 ]  # fmt: skip
 
 _NAMES = {
@@ -70,6 +72,7 @@ _NAMES = {
     "pegbox.search.loop.archive": "gain_of",
     "pegbox.search.loop.callbacks": "Callback CallbackLike StopSearch",
     "pegbox.search.loop.display": "LineProgress LiveProgress progress",
+    "pegbox.search.loop.options": "PriorTrials SearchOptions",
     "pegbox.search.loop.outcome": "BestTrial Gain StopReason Trial TuneResult",
     "pegbox.search.loop.remarks": "lost_threads waiting",
     "pegbox.search.loop.state": "Limits SearchState",
@@ -85,6 +88,7 @@ _NAMES = {
         "Transfer Tuner"
     ),
     "pegbox.search.session": "Session",
+    "pegbox.search.subject": "Subject",
 }
 
 __getattr__ = on_demand(__name__, by_name(_NAMES))
