@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError
-from pegbox.measure.machine.cores import CorePlan
-from pegbox.measure.result import Failed, Result
-from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner
-from pegbox.measure.trial.bench import Bench
-from pegbox.measure.trial.timing import TimingPolicy
-from pegbox.origin import users_level
+from pegbox.hooks import users_level
+from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Failed, Result, Runner, TimingPolicy
 from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, check_memory, find_machines, speeds
@@ -30,9 +26,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.comparison.pool import RunPool
-    from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.baselines.roofline import Roofline
+    from pegbox.comparison import RunPool
+    from pegbox.compute import NumpyProgram
+    from pegbox.measure import Roofline
 
 
 class DaskRunner(Runner):

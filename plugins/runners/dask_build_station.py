@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from distributed import Worker, get_worker
 
-from pegbox.codegen.targets.cores import usable_cores
+from pegbox.codegen import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure.machine.memory import memory_share
-from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
-from pegbox.measure.result import Failed
+from pegbox.measure import GIVEN_UP, Builder, Failed, memory_share
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.machine import Kind
 from pegbox.plugins.runners.machine_lock import building
-from pegbox.workers.process import GivenUp
+from pegbox.workers import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

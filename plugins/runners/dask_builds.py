@@ -6,8 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pegbox.errors import MeasureError
-from pegbox.measure.pipeline.builder import GIVEN_UP
-from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure import GIVEN_UP, Failed, FailureKind
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import Kind
 

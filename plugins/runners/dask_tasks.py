@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.result import Failed, FailureKind
-from pegbox.origin import users_level
+from pegbox.hooks import users_level
+from pegbox.measure import Failed, FailureKind
 from pegbox.plugins.runners.dask_broadcast import briefly
 from pegbox.plugins.runners.dask_client import START, address_of
 

@@ -14,29 +14,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Worker, get_worker
 
-from pegbox.codegen import Target
-from pegbox.codegen.runtime.peak import LEAST_BYTES
+from pegbox.codegen import LEAST_BYTES, Target
 from pegbox.errors import MeasureError
-from pegbox.measure.machine.cores import CorePlan
-from pegbox.measure.machine.memory import memory_share
-from pegbox.measure.result import Result
-from pegbox.measure.runners.runner import RUN_GIVEN_UP
-from pegbox.measure.trial.bench import Bench
-from pegbox.measure.trial.check import Tolerance
-from pegbox.measure.trial.timing import TimingPolicy
+from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Result, TimingPolicy, Tolerance, memory_share
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
 from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
-from pegbox.workers.idle_timer import IdleTimer
-from pegbox.workers.process import GivenUp
+from pegbox.workers import GivenUp, IdleTimer
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
-    from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.baselines.roofline import Roofline
+    from pegbox.compute import NumpyProgram
+    from pegbox.measure import Roofline
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""

@@ -11,22 +11,26 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.baselines.roofline import Roofline
-from pegbox.measure.jobs.reply import Asked
-from pegbox.measure.machine.cores import CorePlan
-from pegbox.measure.pipeline.builder import WARM
-from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner
-from pegbox.measure.trial.bench import Bench
-from pegbox.measure.trial.timing import TimingPolicy
+from pegbox.measure import (
+    RUN_GIVEN_UP,
+    WARM,
+    Asked,
+    Bench,
+    CorePlan,
+    Failed,
+    FailureKind,
+    ProcessFolder,
+    Result,
+    Roofline,
+    Runner,
+    TimingPolicy,
+)
 from pegbox.plugins.runners.machine import Kind
-from pegbox.private_folder import ProcessFolder
-from pegbox.workers.channel import BrokenReply
-from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.workers import BrokenReply, GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
-    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.compute import NumpyProgram
 
 _JOBS = "pegbox.measure.jobs.run_job"
 # What a trial may take beside the candidate's own calls: loading it, checking the answer.

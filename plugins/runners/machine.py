@@ -9,10 +9,19 @@ from dataclasses import astuple, dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pegbox.codegen.runtime import openmp
-from pegbox.codegen.targets import host
-from pegbox.codegen.targets.cores import usable_cores
-from pegbox.codegen.targets.features import missing
+from pegbox.codegen import (
+    EMULATED,
+    architecture,
+    cpu_features,
+    cpu_flags,
+    cpu_model,
+    cpu_name,
+    has_llvm,
+    has_openmp,
+    llvm_version,
+    missing_features,
+    usable_cores,
+)
 from pegbox.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -31,7 +40,7 @@ class Kind:
     what it has, `cores` how many may be used; `pegbox` and `llvm` are versions.
 
     A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are
-    those of `host.cpu_flags`.
+    those of `cpu_flags`.
     """
 
     cpu: str
@@ -40,18 +49,18 @@ class Kind:
     cores: int
     pegbox: str
     llvm: str
-    architecture: str = field(default_factory=host.architecture)
+    architecture: str = field(default_factory=architecture)
     openmp: bool = True
     """Whether there is an OpenMP runtime, which kernels of several threads need."""
 
     @classmethod
     def own(cls) -> Kind:
         """That of this machine and this process."""
-        name, features = "", host.cpu_flags()
-        if host.has_llvm():
-            name, features = host.cpu_name(), tuple(name for name in host.cpu_features() if name.startswith("+"))
+        name, features = "", cpu_flags()
+        if has_llvm():
+            name, features = cpu_name(), tuple(name for name in cpu_features() if name.startswith("+"))
         cores = len(usable_cores())
-        return cls(host.cpu_model(), name, features, cores, version("pegbox"), host.llvm_version())
+        return cls(cpu_model(), name, features, cores, version("pegbox"), llvm_version())
 
     @property
     def name(self) -> str:
@@ -61,7 +70,7 @@ class Kind:
     @property
     def emulated(self) -> bool:
         """Whether times there are an emulator's, which say nothing."""
-        return self.cpu.startswith(host.EMULATED)
+        return self.cpu.startswith(EMULATED)
 
     @property
     def digest(self) -> str:
@@ -78,8 +87,8 @@ class Kind:
         if target.architecture != self.architecture:
             return [target.architecture]
         if self.llvm:
-            return missing(target, self.features)
-        return sorted(set(host.cpu_flags()) - set(self.features)) if target.is_host_cpu else []
+            return missing_features(target, self.features)
+        return sorted(set(cpu_flags()) - set(self.features)) if target.is_host_cpu else []
 
     def check_target(self, target: Target, *, whose: str = "the cluster's") -> None:
         """Raise `MeasureError` where the processor cannot run code for the target; `whose` names it."""
@@ -94,7 +103,7 @@ class Kind:
         elif self.llvm and len(lacks) <= _FEW:
             remedy = f"leave them out with -mattr={','.join(f'-{name[1:]}' for name in lacks)}, or "
         own = "this machine's processor" if target.is_host_cpu else "the processor"
-        triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
+        triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != architecture() else ""
         cores = min(target.num_cores, self.cores)
         raise MeasureError(
             f"candidates are for {own} {target.cpu}, but {whose} ({self.cpu}) {why}; {remedy}tune with --target "
@@ -122,7 +131,7 @@ class Machine:
 
     @classmethod
     def own(cls, address: str, *, measures: bool) -> Machine:
-        return cls(address, platform.node(), replace(Kind.own(), openmp=openmp.is_available()), measures)
+        return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
         """Whether the machine's name or its processor's has that part; every one has none."""
