@@ -103,8 +103,7 @@ class DaskRunner(Runner):
     @property
     def where(self) -> str:
         """The number of machines, and the address of Dask's page on the cluster, if it has one. See `Runner`."""
-        page = f" ({self._dashboard})" if self._dashboard else ""
-        return f"on {self.machines} machine{'s' if self.machines != 1 else ''}{page}"
+        return super().where + (f" ({self._dashboard})" if self._dashboard else "")
 
     @property
     def compares(self) -> bool:

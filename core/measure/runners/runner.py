@@ -68,7 +68,7 @@ class Runner(ABC):
     @property
     def where(self) -> str:
         """The place as people are told it ("on 2 machines"); empty for this machine."""
-        return ""
+        return f"on {self.machines} machine{'s' if self.machines != 1 else ''}" if self.cluster else ""
 
     @property
     def cores(self) -> int | None:
