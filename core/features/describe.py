@@ -125,7 +125,7 @@ def _sum(parts: Iterable[Touched]) -> Touched:
 def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
     lanes = [loop for loop in main.loops if loop.kind is ForKind.VECTORIZED]
     unrolled = [loop for loop in main.loops if loop.kind is ForKind.UNROLLED]
-    parallel = [loop for loop in main.loops if loop.kind in (ForKind.PARALLEL, ForKind.THREAD)]
+    parallel = [loop for loop in main.loops if loop.kind.is_concurrent]
     return {
         "flop": main.operations,
         "points": main.domain,
@@ -324,7 +324,7 @@ def _iterations(statement: Statement, shared: int) -> Quantity:
 def _regions(statement: Statement, shared: int) -> Quantity:
     """How often the statement's own parallel loops are started."""
     for position, loop in enumerate(statement.loops):
-        if loop.kind in (ForKind.PARALLEL, ForKind.THREAD):
+        if loop.kind.is_concurrent:
             return product(x.extent for x in statement.loops[:position]) if position >= shared else 0
     return 0
 

@@ -54,7 +54,7 @@ def expand(stmt: Stmt) -> Stmt:
 
 
 def _visit(stmt: Stmt) -> Stmt:
-    if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+    if isinstance(stmt, For) and stmt.kind.in_order:
         for reduction in _reductions(stmt, ()):
             result = _rewrite(stmt, reduction)
             if result is not None:

@@ -86,8 +86,8 @@ class RfactorRewrites(TEScheduleBase):
         for loop, new_loop in moved.items():
             if loop in old.kinds:
                 new.kinds[new_loop] = old.kinds.pop(loop)
-            if loop in old.threads:
-                new.threads[new_loop] = old.threads.pop(loop)
+            if loop in old.fixed_extents:
+                new.fixed_extents[new_loop] = old.fixed_extents.pop(loop)
             if loop in old.pragmas:
                 new.pragmas[new_loop] = old.pragmas.pop(loop)
             new.prefetches += [replace(hint, loop=new_loop) for hint in old.prefetches if hint.loop is loop]

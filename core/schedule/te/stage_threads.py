@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import ForKind
+from pegbox.loops.threads.axis import ThreadAxis
 from pegbox.schedule.te.stage_base import StageBase, recorded
 
 
@@ -37,11 +37,12 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     _check_axis(thread)
     if loop in stage.kinds:
         raise ScheduleError(
-            f"{loop.name} is {stage.how_it_runs(loop)} already",
+            f"{loop.name} is {stage.kinds[loop].in_words} already",
             "bind a serial loop",
         )
-    stage.kinds[loop] = ForKind.THREAD
-    stage.threads[loop] = thread
+    stage.kinds[loop] = ForKind(thread.thread_tag)
+    if thread.fixed_extent is not None:
+        stage.fixed_extents[loop] = thread.fixed_extent
 
 
 @recorded

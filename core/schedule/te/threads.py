@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
-from pegbox.loops.nodes import For, ForKind, thread_tag
-from pegbox.loops.threads.axes import in_block
+from pegbox.loops.threads.axis import ThreadAxis
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.te.call import Step
@@ -35,7 +33,7 @@ def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> i
     if axis.fixed_extent is not None:
         return axis.fixed_extent
     for loop in sch.tree.ancestors(sch.tree.blocks[block.name]):
-        if thread_tag(loop) == axis.thread_tag:
+        if loop.kind.value == axis.thread_tag:
             return loop.extent
     raise ScheduleError(
         f"env_threads of {stage.op.name}: {axis.thread_tag} has no extent",
@@ -55,7 +53,7 @@ def infer_scope(sch: Schedule, stage: Stage, block: BlockRef, loop: LoopRef | No
 
 def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
     target = sch.tree.loops[loop.var]
-    above: list[For] = [x for x in (*sch.tree.ancestors(target), target) if x.kind is ForKind.THREAD]
+    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
     if not above:
         return None
-    return "local" if any(map(in_block, above)) else "shared"
+    return "local" if any(kind.in_block for kind in above) else "shared"
