@@ -13,7 +13,7 @@ from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.footprint import NOTHING, Known, Memory, Touched, by_buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach, step
-from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.nest import Nest, Reference, Statement
 from pegbox.features.symbol import Quantity, below, ceil_div, equal, largest, least, product
 from pegbox.loops.nodes import ForKind
 
@@ -158,7 +158,7 @@ def _innermost(statement: Statement) -> Loop | None:
     return loops[-1] if loops else None
 
 
-def _stride(access: Access, loop: Loop, memory: Memory) -> Quantity:
+def _stride(access: Reference, loop: Loop, memory: Memory) -> Quantity:
     """Elements from one iteration to the next; 0 where there is no next one."""
     between: Quantity = 1
     total: Quantity = 0

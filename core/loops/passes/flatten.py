@@ -9,9 +9,8 @@ from pegbox.expr.nodes import Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
-from pegbox.loops.digits import overrun_is_disjoint
 from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
-from pegbox.loops.passes.domain import leaves_domain
+from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint
 from pegbox.loops.passes.writers import written_in_parts
 from pegbox.loops.visit import map_children, map_present, walk
 
