@@ -27,7 +27,7 @@ from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, Relation, SplitRelation, Stage, UnitRelation
 from pegbox.schedule.te.stage_attach import attach_error
-from pegbox.schedule.te.threads import infer_scope, start_threads
+from pegbox.schedule.te.stage_threads import infer_scope, start_threads
 
 _Placed: TypeAlias = Mapping[int, Mapping[IterVar, LoopRef]]
 """The loops of the stages that have their place, by the ids of the stages."""
