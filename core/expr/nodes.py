@@ -22,7 +22,7 @@ a tuner builds hundreds of thousands of them: construction is three times as fas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 from pegbox.errors import ExprError, UnknownValue
 from pegbox.expr import dtypes
@@ -43,6 +43,11 @@ _OF_TE = {
 }  # fmt: skip
 _OF_TE.update(absolute="abs", rint="round", arcsin="asin", arccos="acos", arctan="atan", arctan2="atan2")
 _OF_TE.update(arcsinh="asinh", arccosh="acosh", arctanh="atanh")
+
+
+BinaryOp: TypeAlias = Literal["add", "sub", "mul", "div", "floordiv", "floormod", "min", "max"]
+CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
+LogicOp: TypeAlias = Literal["and", "or"]
 
 
 class Buffer:
@@ -272,7 +277,7 @@ class Binary(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
 
-    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+    def __init__(self, op: BinaryOp, a: Expr, b: Expr) -> None:
         self.op = op
         self.a = a
         self.b = b
@@ -286,7 +291,7 @@ class Compare(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
 
-    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+    def __init__(self, op: CompareOp, a: Expr, b: Expr) -> None:
         self.op = op
         self.a = a
         self.b = b
@@ -323,7 +328,7 @@ class Logic(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
 
-    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+    def __init__(self, op: LogicOp, a: Expr, b: Expr) -> None:
         self.op = op
         self.a = a
         self.b = b
