@@ -11,7 +11,15 @@ from enum import Enum
 
 
 class ForKind(str, Enum):
-    """The kind of a loop; the last ten are thread axes."""
+    """The kind of a loop; the last ten are thread axes.
+
+    Attributes:
+        in_order: the iterations run one after the other.
+        is_concurrent: threads of a CPU or a GPU share the iterations.
+        is_thread: the loop is bound to a thread axis.
+        is_block: it is bound to blocks of threads.
+        in_block: it is bound to the threads of a block, or to virtual ones.
+    """
 
     SERIAL = "serial"
     PARALLEL = "parallel"
@@ -28,38 +36,20 @@ class ForKind(str, Enum):
     VIRTUAL_Y = "vthread.y"
     VIRTUAL_Z = "vthread.z"
 
+    def __init__(self, axis: str) -> None:
+        self.is_block = axis.startswith("block")
+        self.in_block = axis.startswith(("thread", "vthread"))
+        self.is_thread = self.is_block or self.in_block
+        self.is_concurrent = self.is_thread or axis == "parallel"
+        self.in_order = axis in ("serial", "unrolled")
+
     def __str__(self) -> str:
         return "thread" if self.is_thread else self.value
 
     @property
     def in_words(self) -> str:
-        """What a loop is: "serial", "vectorized", "bound to threadIdx.x"."""
+        """The kind as a message says it: "serial", "vectorized", "bound to threadIdx.x"."""
         return f"bound to {self.value}" if self.is_thread else self.value
-
-    @property
-    def in_order(self) -> bool:
-        """Do the iterations run one after the other?"""
-        return self is ForKind.SERIAL or self is ForKind.UNROLLED
-
-    @property
-    def is_concurrent(self) -> bool:
-        """Do threads of a CPU or a GPU share the iterations?"""
-        return self is ForKind.PARALLEL or self.is_thread
-
-    @property
-    def is_thread(self) -> bool:
-        """Is the loop bound to a thread axis?"""
-        return self in _AXES
-
-    @property
-    def is_block(self) -> bool:
-        """Is the loop bound to blocks of threads?"""
-        return self in BLOCKS
-
-    @property
-    def in_block(self) -> bool:
-        """Do the iterations run in one block: is the loop bound to threads, virtual ones included?"""
-        return self in _IN_BLOCK
 
     def shares(self, scope: str) -> bool:
         """Do the iterations of a thread loop see one buffer of that scope together?
@@ -75,12 +65,8 @@ class ForKind(str, Enum):
         return is_global(scope) or self.in_block
 
 
-BLOCKS = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
 THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
 VIRTUAL = (ForKind.VIRTUAL, ForKind.VIRTUAL_X, ForKind.VIRTUAL_Y, ForKind.VIRTUAL_Z)
-_IN_BLOCK = frozenset({*THREADS, *VIRTUAL})
-_AXES = frozenset({*BLOCKS, *_IN_BLOCK})
-
 SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 

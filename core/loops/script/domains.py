@@ -55,8 +55,8 @@ class Domains(Blocks):
             tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
             if name not in TAGS:
-                known = f'write thread="threadIdx.x", or another of {", ".join(TAGS)}'
-                self.fail(tag or node, "T.thread_binding needs a thread axis", known)
+                why = "T.thread_binding needs a thread axis" if tag is None else f"{name!r} is not a thread axis"
+                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(TAGS)}')
             kind = ForKind(name)
         for bound in ("start", "stop"):
             if bound in options:

@@ -212,8 +212,8 @@ def _relate(
             extent = sch.extent(whole)
             # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
             # threads there are as many as were asked for.
-            bound = {loop for loop, kind in stage.kinds.items() if kind.is_thread}
-            most = 1 << 62 if (inner if factor is not None else outer) in bound else extent
+            kind = stage.kinds.get(inner if factor is not None else outer, ForKind.SERIAL)
+            most = 1 << 62 if kind.is_thread else extent
             factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
             live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
         case FuseRelation(outer, inner, fused, order):
