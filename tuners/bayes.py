@@ -136,7 +136,7 @@ class BayesTuner(BaseTuner):
 
     @property
     def activity(self) -> str:
-        """What it does when it is asked next, in words."""
+        """The tuner's next activity, in words."""
         return LEARNING if self._experienced and self._begun and self._process is None else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
@@ -191,7 +191,7 @@ class BayesTuner(BaseTuner):
         return -self._process.mean(self._inputs(rows_of(configs)))
 
     def _plan(self, n: int) -> tuple[Digits, Floats]:
-        """At most `n` new rows and the model's scores of them."""
+        """Choose at most `n` new rows; returns them and the model's scores."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
         found = rows = pool.around(self._history.rows, self._history.costs)

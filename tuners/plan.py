@@ -131,7 +131,7 @@ class PlanTuner(BaseTuner, ABC):
 
     @property
     def activity(self) -> str:
-        """What it does when it is asked next, in words."""
+        """The tuner's next activity, in words."""
         return LEARNING if self._learner.ready and not len(self._history) else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
@@ -147,7 +147,10 @@ class PlanTuner(BaseTuner, ABC):
         self._plan = [config for config in self._plan if config not in told]
 
     def model_report(self) -> ModelReport | None:
-        """How the model's scores agree with what was measured afterwards; None before the first plan of its making."""
+        """Compare the model's scores with the costs that were measured afterwards;
+
+        None before the first plan of its making.
+        """
         return self._history.predictions.report()
 
     def score(self, configs: Sequence[Config]) -> Floats:
@@ -158,7 +161,7 @@ class PlanTuner(BaseTuner, ABC):
         return self._learner.score(rows_of(configs))
 
     def best_measured(self, n: int) -> Digits:
-        """At most `n` of the rows that ran, the fastest first."""
+        """Give at most `n` of the rows that ran, the fastest first."""
         order = np.argsort(self._history.costs, kind="stable")[:n]
         best: Digits = self._history.rows[order[np.isfinite(self._history.costs[order])]]
         return best
