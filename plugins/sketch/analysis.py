@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pegbox.compute import ComputeOp, IterVar, Operation, ScanOp, elements, operations, parts_of
@@ -17,35 +16,14 @@ SLOW_OF_ANSOR = frozenset({"exp"})
 """The intrinsics that Ansor's system does not compute again."""
 
 
-@dataclass(frozen=True)
-class Access:
-    """How one load of an operation depends on its axes.
+def axis_positions(axes: Sequence[IterVar], load: Load) -> list[int] | None:
+    """The positions of the axes that index a load, in the order of its indices.
 
-    Attributes:
-        simple: each index is a number, or an axis plus a number.
-        missing: an axis is in none of the indices.
-        duplicated: an axis is in several.
-        ordered: the axes come in the operation's order.
+    None where an index is neither a number nor an axis plus a number.
     """
-
-    simple: bool
-    missing: bool = False
-    duplicated: bool = False
-    ordered: bool = True
-
-
-def access(axes: Sequence[IterVar], load: Load) -> Access:
-    """How a load depends on the axes around it."""
-    positions = []
-    for index in load.indices:
-        if isinstance(index, Const):
-            continue
-        found = _shifted_axis(axes, index)
-        if found is None:
-            return Access(simple=False)
-        positions.append(found)
-    counts = [positions.count(n) for n in range(len(axes))]
-    return Access(True, 0 in counts, any(c > 1 for c in counts), positions == sorted(positions))
+    shifted = [_shifted_axis(axes, index) for index in load.indices if not isinstance(index, Const)]
+    positions = [place for place in shifted if place is not None]
+    return positions if len(positions) == len(shifted) else None
 
 
 def _shifted_axis(axes: Sequence[IterVar], index: Expr) -> int | None:
@@ -109,7 +87,7 @@ class Graph:
                 return False
             made = {id(t.buffer) for t in op.outputs}
             for load in loads_of(reader):
-                if id(load.buffer) in made and access(reader.axis, load) != Access(True):
+                if id(load.buffer) in made and axis_positions(reader.axis, load) != [*range(len(reader.axis))]:
                     return False
             op = reader
         return True
@@ -174,8 +152,8 @@ def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) 
     """
     if any(_has_branch_or_call(part, slow) for part in _parts(op)):
         return False
-    found = [access(op.axis, load) for load in loads_of(op)]
-    return all(each.simple and each.ordered and not each.duplicated for each in found)
+    found = [axis_positions(op.axis, load) for load in loads_of(op)]
+    return all(each is not None and each == sorted(set(each)) for each in found)
 
 
 def _has_branch_or_call(expr: Expr, names: frozenset[str]) -> bool:
