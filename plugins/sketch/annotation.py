@@ -38,16 +38,21 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
     for name in new.tiles if packing else ():
         pack_operands(new, name, lanes_of(target, new.op(name).outputs[0].dtype))
         keep_in_registers(new, name, target)
+    unrolls: dict[str, str] = {}
     for name in reversed(stages):
         loops = new.loops(name)
         if not loops:
             continue
-        if new.op(name).reduce_axis:
-            knob = new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
+        tiles = new.tiles.get(name)
+        dot = tiles is not None and tiles.dot  # its tile is written out already
+        if new.op(name).reduce_axis and not dot:
+            knob = unrolls.get(tiles.like if tiles else "") or new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
+            unrolls[name] = knob
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
             if packing:
                 _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
-        lanes = not new.is_reduce(loops[-1]) and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
+        along = dot or not new.is_reduce(loops[-1])
+        lanes = along and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
@@ -150,7 +155,7 @@ def _shared(name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], 
         *(compute_at(fixed[loop], name, fused) for loop in loops if loop in fixed),
     ]
     for place in places:
-        gone = [loop for loop in place.loops if loop in loops]
+        gone = [value for value, loop in place.choices if loop in loops]
         if gone:
-            steps.append(Choice(place.knob, tuple((loop, (compute_at(place.stage, name, fused),)) for loop in gone)))
+            steps.append(Choice(place.knob, tuple((value, (compute_at(place.stage, name, fused),)) for value in gone)))
     return steps

@@ -11,7 +11,7 @@ from pegbox.plugins.sketch.limit import TileLimit
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
 
-_FULL = 0.75  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
+_FULL = 0.9  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
 _ENOUGH = 0.8  # of the lanes; where no divisor fills as many, a tail is cheaper
 _LONG = 64  # terms of a sum from which on the latency of additions shows; the tiles of shorter ones overlap
 
@@ -19,19 +19,20 @@ _LONG = 64  # terms of a sum from which on the latency of additions shows; the t
 def keep_in_registers(state: State, name: str, target: Target) -> None:
     """The innermost tile is written out, fills vectors, and is neither too small for the latency nor too large."""
     tiles, op = state.tiles[name], state.op(name)
-    for loop in tiles.levels[-1][:-1]:
+    for loop in tiles.register_tile[:-1]:
         state.call(name, "unroll", Name(loop))
     lanes = lanes_of(target, op.outputs[0].dtype)
-    last = tiles.knobs[-1]
+    knobs = tiles.register_knobs
+    last = knobs[-1]
     if not fills_vectors(state.knobs[last].innermosts(), lanes):
         state.with_tails(last)
     state.fill_vectors(last, full_extents(state.knobs[last].innermosts(), lanes))
     registers = target.vector_registers
-    most = _largest([state.knobs[knob].innermosts() for knob in tiles.knobs], lanes, target)
+    most = _largest([state.knobs[knob].innermosts() for knob in knobs], lanes, target)
     least = min(LATENCY, most) if spatial_and_reduce(op)[1] >= _LONG else 1
     enough = f"takes at least {least} vectors, and " if least > 1 else ""
     message = f"the tile of {name} {enough}fits the {registers} vector registers"
-    state.limits.append(TileLimit(tiles.knobs, lanes, least, registers, message))
+    state.limits.append(TileLimit(knobs, lanes, least, registers, message))
 
 
 def fills_vectors(extents: list[int], lanes: int) -> bool:
