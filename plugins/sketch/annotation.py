@@ -12,7 +12,8 @@ from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.codegen.targets.vectors import lanes_of
 from pegbox.compute.scan_op import ScanOp
-from pegbox.plugins.sketch.analysis import instructions
+from pegbox.expr.visit import free_vars
+from pegbox.plugins.sketch.analysis import buffers_of, instructions, loads_of
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
@@ -33,8 +34,9 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
     """
     new = state.copy()
     stages = [name for name in new.stages if not new.is_inlined(name)]
-    for place in [place for name in stages if (place := _place(new, name)) is not None]:
-        new.place(place, ROOT, [])
+    for name in stages:
+        if (place := _place(new, name, once=packing)) is not None:
+            new.place(place, ROOT, [])
     for name in new.tiles if packing else ():
         pack_operands(new, name, lanes_of(target, new.op(name).outputs[0].dtype))
         keep_in_registers(new, name, target)
@@ -103,14 +105,30 @@ def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
     return tuple(extent for extent in known if extent is not None and extent != 1)
 
 
-def _place(state: State, name: str) -> Place | None:
-    """The single consumer of a stage at the root, and the loops of it that the stage may be computed in."""
+def _place(state: State, name: str, *, once: bool) -> Place | None:
+    """The single consumer of a stage at the root, and the loops of it that the stage may be computed in.
+
+    Args:
+        once: not those that compute an element of a product again.
+    """
     op = state.op(name)
     if not state.is_root(name) or state.graph.is_output(op) or state.is_cached(name) or isinstance(op, ScanOp):
         return None
     consumers = state.consumers(name)
     loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []
+    inside = [each for each, _ in state.attached(name)] + [place.stage for place in state.places if place.consumer == name]
+    if once and loops and any(each in state.tiles for each in (name, *inside)):
+        loops = list(takewhile(_indices_of(state, name, consumers[0]).__contains__, loops))
     return Place(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None
+
+
+def _indices_of(state: State, name: str, consumer: str) -> set[str]:
+    """The loops of a consumer over axes that are in the indices of all that it reads of a stage."""
+    made = buffers_of(state.op(name))
+    reads = [load for load in loads_of(state.op(consumer)) if load.buffer in made]
+    axes = [{var for index in load.indices for var in free_vars(index)} for load in reads]
+    common = [axis for axis in state.op(consumer).axis if all(axis in each for each in axes)]
+    return {loop for axis in common for loop in state.parts_of(consumer, axis)}
 
 
 def _outer_spatial(state: State, name: str) -> list[str]:

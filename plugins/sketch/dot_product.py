@@ -40,7 +40,10 @@ class DotProduct(MultiLevelTilingWithFusion):
 
     def apply(self, state: State, stage: int) -> list[Derived]:
         if state.matched_consumer(state.stages[stage]) is not None:
-            return super().apply(state, stage)
+            derived = super().apply(state, stage)
+            for fused, _ in derived:
+                fused.applied[-1] = f"dot+{fused.applied[-1]}"
+            return derived
         new = state.copy()
         self.tile(new, new.stages[stage])
         new.applied.append("dot")

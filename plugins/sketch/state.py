@@ -251,6 +251,11 @@ class State:
         op = self.op(stage)
         return next((n for n, axis in enumerate((*op.axis, *op.reduce_axis)) if axis is self._run.values[loop]), None)
 
+    def parts_of(self, stage: str, axis: IterVar) -> list[str]:
+        """The loops of a stage that are parts of an axis of its operation."""
+        parts = self._run.s[self._run.values[stage]].parts_of(axis)
+        return [loop for loop in self.loops(stage) if self._run.values[loop] in parts]
+
     def is_reduce(self, loop: str) -> bool:
         """Does a loop run over values that are combined?"""
         return bool(self._run.values[loop].kind == "reduce")

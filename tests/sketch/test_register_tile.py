@@ -28,6 +28,7 @@ def innermosts(task: pb.Task, name: str) -> set[int]:
     [
         ([1, 2, 4, 8, 16, 32, 64], (16, 32, 64)),
         ([1, 2, 4, 7, 8, 14, 28, 56], (14, 28, 56)),
+        ([1, 2, 4, 8, 16, 43], (16,)),  # 43 leave a tail in each tile
         ([1, 7], (7,)),
         ([1], (1,)),
     ],
@@ -39,9 +40,9 @@ def test_extents_along_vectors_are_those_that_fill_them_best(extents: list[int],
 @pytest.mark.parametrize(
     ("columns", "target", "expected"),
     [
-        (500, WIDE, {16, 25, 32, 50, 64}),  # no divisor fills vectors of 16 well
-        (500, NARROW, {20, 25, 50}),
-        (1000, WIDE, {10, 20, 25, 40, 50}),  # 40 fill two and a half
+        (500, WIDE, {16, 32, 64}),  # no divisor fills vectors of 16 well
+        (500, NARROW, {20, 50}),
+        (1000, WIDE, {25, 40, 50}),  # 40 fill two and a half
         (7, WIDE, {7}),
     ],
 )
