@@ -103,11 +103,11 @@ class Record:
 
     @property
     def emulated(self) -> bool:
-        """Whether its seconds are those of an emulator, which say nothing of a processor."""
+        """True where the seconds are those of an emulator, which show nothing about a processor."""
         return self.host.startswith(EMULATED)
 
     def is_of(self, task: Task) -> bool:
-        """Whether the record is of this task's workload, on whatever target and from whatever space."""
+        """Decide whether the record is of this task's workload, on any target and from any space."""
         if self.tool:
             return self.name == task.name and bool(self.args == plain(tuple(task.workload[1].values())))
         return bool(self.workload == plain(task.workload))
@@ -248,7 +248,7 @@ def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What comes back when `value` is written and read: nested tuples, plain numbers."""
+    """Convert `value` to the form that it has after it is written and read: nested tuples, plain numbers."""
     try:
         return _frozen(json.loads(json.dumps(value, default=_number)))
     except (TypeError, ValueError) as error:
