@@ -5,11 +5,11 @@
     python3 benchmarks/sketch_graphs.py --args "linear 4 512 1376"
     python3 benchmarks/sketch_graphs.py --beside ~/older/bin/python3    # and the kernels of another version of pegbox
 
-Each row tunes the sketches of a graph and times the kernel in turns with torch (`pip install torch`; left out where it is
-not installed) and, with `--beside`, with the kernel that another interpreter's pegbox has tuned with the same options, in
-a process of its own. All are pinned to one core with one thread each; results are compared first. The output shows the
-medians of the rounds, in parentheses the minima, and how many times as long as ours each takes. The graphs without a
-gate, a transposition or a stride are there to see that a change of the rules leaves them as fast as they were.
+Each row tunes the sketches of a graph and times the kernel in turns with torch (`pip install torch`; left out where it
+is not installed) and, with `--beside`, with the kernel that another interpreter's pegbox has tuned with the same options
+in a process of its own. All are pinned to one core with one thread each; results are compared first. The output shows
+the medians of the rounds, the minima in parentheses, and how many times as long as ours each takes. The graphs without
+a gate, a transposition or a stride show that a change of the rules leaves them as fast as they were.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ ROWS = (
     "attention_scores 8 64 64",
     "conv2d_transposed 1 64 16 16 64 4 2 1", "conv2d_transposed 1 32 28 28 16 4 2 1",
     "conv2d_transposed 1 64 14 14 32 3 2 1", "conv2d_transposed 1 32 10 10 24 5 3 2",
-    "matmul_bias_relu 512 512 512", "matmul_bias_relu 128 256 688", "conv2d 1 64 56 56 64 3 1 1",
-    "conv2d 1 256 14 14 256 3 1 1", "softmax 512 1000", "layer_norm 512 1024",
+    "matmul_bias_relu 512 512 512", "matmul_bias_relu 250 500 1000", "matmul_bias_relu 128 256 688",
+    "conv2d 1 64 56 56 64 3 1 1", "conv2d 1 32 112 112 32 3 1 1", "conv2d 1 256 14 14 256 3 1 1",
+    "softmax 512 1000", "layer_norm 512 1024",
 )  # fmt: skip
 
 
@@ -113,7 +114,8 @@ def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> 
     ours = samples.pop("ours")
     others = "".join(f", {key} {shown(values)} {ratios(values, ours)}" for key, values in samples.items())
     speed = task.flop / statistics.median(ours)
-    print(f"{name} {'x'.join(map(str, args))}: ours {shown(ours)}{others}; {speed:.0f} GFLOP/s; {elapsed:.0f} s", flush=True)
+    row = f"{name} {'x'.join(map(str, args))}"
+    print(f"{row}: ours {shown(ours)}{others}; {speed:.0f} GFLOP/s; {elapsed:.0f} s", flush=True)
 
 
 def shown(values: list[float]) -> str:

@@ -18,8 +18,9 @@ from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
 from pegbox.plugins.sketch.scan_rows import shared_loops
-from pegbox.plugins.sketch.state import Place, State
+from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
+from pegbox.plugins.sketch.tiles import Place
 
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
@@ -116,7 +117,7 @@ def _place(state: State, name: str, *, once: bool) -> Place | None:
         return None
     consumers = state.consumers(name)
     loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []
-    inside = [each for each, _ in state.attached(name)] + [place.stage for place in state.places if place.consumer == name]
+    inside = *(each for each, _ in state.attached(name)), *(p.stage for p in state.places if p.consumer == name)
     if once and loops and any(each in state.tiles for each in (name, *inside)):
         loops = list(takewhile(_indices_of(state, name, consumers[0]).__contains__, loops))
     return Place(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None

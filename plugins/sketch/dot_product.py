@@ -10,7 +10,8 @@ from pegbox.compute.tensor import ComputeOp
 from pegbox.expr.visit import free_vars
 from pegbox.plugins.sketch.analysis import loads_of, sums_along_lanes
 from pegbox.plugins.sketch.rules import AddRfactor, Derived, Match, MultiLevelTilingWithFusion
-from pegbox.plugins.sketch.state import State, Tiles
+from pegbox.plugins.sketch.state import State
+from pegbox.plugins.sketch.tiles import Tiles
 
 _FEW = 16  # points that share an element: a copy along other vectors costs more than it gains
 
@@ -19,8 +20,8 @@ class DotProduct(MultiLevelTilingWithFusion):
     """A product with transposed weights sums as many terms at a time as a vector has lanes.
 
     All operands of its terms are contiguous along the reduce axis, so that no copy turns one of them round. Each result
-    of the innermost tile has a vector of partial sums, whose lanes are added after the last term. Not one of Ansor's
-    rules: matrix-vector products of BLAS libraries work so (Van Zee and van de Geijn, "BLIS", ACM TOMS 2015, section 5).
+    of the innermost tile has a vector of partial sums, whose lanes are added after the last term, as in the
+    matrix-vector products of BLAS libraries. Not one of Ansor's rules.
 
     Args:
         max_innermost_factor: as of `MultiLevelTiling`; the terms at a time are at most as many, too.
@@ -74,7 +75,7 @@ class DotProduct(MultiLevelTilingWithFusion):
 
 
 def dot_axis(state: State, name: str) -> IterVar | None:
-    """The reduce axis along which all operands of the terms lie, where no other axis of the vectors has any so."""
+    """The reduce axis along which all operands of an operation's terms lie, if lanes can sum along it."""
     op = state.op(name)
     if len(op.outputs) > 1 or not sums_along_lanes(op):
         return None
@@ -83,15 +84,18 @@ def dot_axis(state: State, name: str) -> IterVar | None:
 
 
 def _lie_along(axis: IterVar, op: ComputeOp) -> bool:
-    """Is an axis the last index of each load that it is in, by itself, and the last axis of the output of none?"""
-    across = {op.axis[-1]}
+    """Is an axis the last index of each load that depends on it, and the output's last axis another index of one?
+
+    Lanes of that axis would be read from as many rows.
+    """
     found = [load.indices for load in loads_of(op) if any(axis in free_vars(index) for index in load.indices)]
-    alone = all(indices[-1] is axis and not any(axis in free_vars(i) for i in indices[:-1]) for indices in found)
-    return alone and any(across & free_vars(index) for indices in found for index in indices[:-1])
+    others = [free_vars(index) for indices in found for index in indices[:-1]]
+    alone = all(indices[-1] is axis for indices in found) and not any(axis in each for each in others)
+    return alone and any(op.axis[-1] in each for each in others)
 
 
 def _sharing(op: ComputeOp) -> int:
-    """The points of the output that share an element of an operand that lies across its last axis; the least of any."""
+    """The smallest number of output points that share an element of an operand which the last axis runs across."""
     shared = []
     for load in loads_of(op):
         used = {var for index in load.indices for var in free_vars(index)}

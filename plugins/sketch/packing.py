@@ -11,8 +11,9 @@ from pegbox.compute.tensor import PlaceholderOp
 from pegbox.expr.nodes import Var
 from pegbox.expr.visit import free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
-from pegbox.plugins.sketch.state import Place, State, order_option
+from pegbox.plugins.sketch.state import State, order_option
 from pegbox.plugins.sketch.steps import Axes, Call, Name, Step
+from pegbox.plugins.sketch.tiles import Place
 
 AS_IT_LIES = "no"
 
@@ -21,8 +22,8 @@ def pack_operands(state: State, name: str, lanes: int) -> None:
     """For each input that several tiles of a stage share: a knob says in which of its loops it is copied, if at all.
 
     A copy has the axis that runs along the vectors last: a matrix that is read by columns is transposed by blocks of as
-    many rows and columns as there are lanes. Such a matrix is always copied: read by columns, each element would take as
-    long as a vector. A stage that shares the tiles of another one is copied for in the same loops.
+    many rows and columns as there are lanes. Such a matrix is always copied: otherwise each of its elements would be
+    read alone. A stage that shares the tiles of another one has its copies in the same loops.
 
     Args:
         lanes: of a vector.

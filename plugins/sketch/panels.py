@@ -22,6 +22,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import free_vars, rewrite
 from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.limit import vectors_of
 from pegbox.plugins.sketch.register_tile import fills_vectors
 from pegbox.plugins.sketch.state import has_few_divisors
 
@@ -192,7 +193,7 @@ def _width(extent: int, lanes: int) -> int:
     fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
     if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent) or not fills_vectors([1, *fitting], lanes):
         return min(extent, lanes)
-    return max(fitting, key=lambda d: d / (d // lanes + (d % lanes).bit_count()), default=lanes)
+    return max(fitting, key=lambda d: d / vectors_of(d, lanes), default=lanes)
 
 
 def _rewritten(

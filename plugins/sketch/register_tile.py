@@ -7,11 +7,11 @@ import math
 from pegbox.codegen.targets.register_tile import fits
 from pegbox.codegen.targets.target import Target
 from pegbox.codegen.targets.vectors import LATENCY, lanes_of
-from pegbox.plugins.sketch.limit import TileLimit
+from pegbox.plugins.sketch.limit import TileLimit, vectors_of
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
 
-_FULL = 0.9  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
+_FULL = 0.75  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
 _ENOUGH = 0.8  # of the lanes; where no divisor fills as many, a tail is cheaper
 _LONG = 64  # terms of a sum from which on the latency of additions shows; the tiles of shorter ones overlap
 
@@ -24,9 +24,12 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     lanes = lanes_of(target, op.outputs[0].dtype)
     knobs = tiles.register_knobs
     last = knobs[-1]
-    if not fills_vectors(state.knobs[last].innermosts(), lanes):
+    exact: set[int] = set()
+    if not fills_vectors(divisors := state.knobs[last].innermosts(), lanes):
         state.with_tails(last)
-    state.fill_vectors(last, full_extents(state.knobs[last].innermosts(), lanes))
+        exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
+    full = full_extents(state.knobs[last].innermosts(), lanes)
+    state.fill_vectors(last, tuple(sorted({*full, *exact})))
     registers = target.vector_registers
     most = _largest([state.knobs[knob].innermosts() for knob in knobs], lanes, target)
     least = min(LATENCY, most) if spatial_and_reduce(op)[1] >= _LONG else 1
@@ -48,7 +51,7 @@ def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:
 
 def _filled(extent: int, lanes: int) -> float:
     """The share of the lanes of its vectors that a loop fills."""
-    return extent / (-(-extent // lanes) * lanes)
+    return extent / (lanes * vectors_of(extent, lanes))
 
 
 def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
@@ -56,5 +59,5 @@ def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
     rows = {1}
     for each in extents[:-1]:
         rows = {found for n in rows for extent in each if fits(target, found := n * extent, 1)}
-    vectors = {-(-extent // lanes) for extent in extents[-1]}
+    vectors = {vectors_of(extent, lanes) for extent in extents[-1]}
     return max(math.prod(tile) for r in rows for v in vectors if fits(target, *(tile := (r, v))))

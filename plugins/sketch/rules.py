@@ -12,8 +12,9 @@ from pegbox.expr.intrinsics import SLOW
 from pegbox.origin import explained, located
 from pegbox.plugins.sketch.analysis import SLOW_OF_ANSOR, is_strictly_inlineable
 from pegbox.plugins.sketch.code import schedule_lines
-from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
+from pegbox.plugins.sketch.state import State, follow, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Axes, Name
+from pegbox.plugins.sketch.tiles import Tiles
 
 MOST_STEPS = 4000  # of a derivation: an attention has 400
 CONST_INDICES = "auto_scheduler_simplify_const_tensor_indices"

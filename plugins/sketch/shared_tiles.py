@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pegbox.plugins.sketch.dot_product import DotProduct, dot_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
-from pegbox.plugins.sketch.state import State, Tiles
+from pegbox.plugins.sketch.state import State
+from pegbox.plugins.sketch.tiles import Tiles
 
 
 class SharedTiles:
@@ -37,7 +38,7 @@ class SharedTiles:
 
 
 def sibling(state: State, name: str) -> Tiles | None:
-    """The tiles of a stage with loops of the same extents, whose elements the same consumer combines with this one's."""
+    """The tiles of a stage with the same loops, whose elements the same consumer combines with those of this one."""
     consumers = state.consumers(name)
     if len(consumers) != 1 or not state.needs_tiling(name) or not state.is_elementwise(name, consumers[0]):
         return None

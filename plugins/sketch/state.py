@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pegbox.codegen.targets.target import Target
@@ -32,58 +32,9 @@ from pegbox.plugins.sketch.steps import (
     Tile,
     compute_at,
 )
+from pegbox.plugins.sketch.tiles import Place, Tiles
 from pegbox.schedule.te.schedule import create_schedule
 from pegbox.schedule.te.stage_base import At, Inline, Root
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """A tiled stage.
-
-    Attributes:
-        levels: the loops of each level, outermost first.
-        knobs: the splits of its spatial axes, in their order.
-        sums: those of its reduce axes that are split.
-        dot: the last loop is of a reduce axis and runs along the vectors; else that of the last spatial axis does.
-        like: the stage whose knobs these are; "" where they are its own.
-    """
-
-    stage: str
-    levels: list[list[str]]
-    knobs: tuple[str, ...]
-    sums: tuple[str, ...] = ()
-    dot: bool = False
-    like: str = ""
-
-    @property
-    def register_tile(self) -> list[str]:
-        """The innermost loops, which are written out; the last one runs along the vectors."""
-        return [*self.levels[-2], *self.levels[-1]] if self.dot else self.levels[-1]
-
-    @property
-    def register_knobs(self) -> tuple[str, ...]:
-        """The splits of these loops."""
-        return (*self.knobs, *self.sums) if self.dot else self.knobs
-
-
-@dataclass(frozen=True)
-class Place:
-    """A knob that says in which loop of its consumer a stage is computed.
-
-    Attributes:
-        values: those of the knob for the loops; empty: the loops themselves.
-    """
-
-    knob: str
-    stage: str
-    consumer: str
-    loops: tuple[str, ...]
-    values: tuple[str, ...] = ()
-
-    @property
-    def choices(self) -> list[tuple[str, str]]:
-        """The values of the knob, each with its loop."""
-        return list(zip(self.values or self.loops, self.loops, strict=True))
 
 
 class State:

@@ -70,7 +70,8 @@ def test_copies_in_every_place_hold_what_the_product_needs(
 def _packed(operand: str) -> str:
     task = pb.create_task(linear, args=(32, 16, 16), space="sketch", target=AVX2)
     tile = ["C_local_i", "sp", [-1, 1, 2, 4]], ["C_local_j", "sp", [-1, 1, 1, 16]], ["C_local_k", "sp", [-1, 16]]
-    copies = [["C_local_X_pack", "ot", "C_local_k_0" if operand == "X" else "no"], ["C_local_W_pack", "ot", "C_local_k_0"]]
+    place = "C_local_k_0" if operand == "X" else "no"
+    copies = ["C_local_X_pack", "ot", place], ["C_local_W_pack", "ot", "C_local_k_0"]
     others = ["sketch", "ot", "cache+fuse(2)"], ["C_local_unroll", "ot", 0]
     return task.schedule_code(task.space.from_json({"entity": [*tile, *copies, *others]}))
 
