@@ -30,6 +30,8 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
         exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
     full = full_extents(state.knobs[last].innermosts(), lanes)
     state.fill_vectors(last, tuple(sorted({*full, *exact})))
+    if tiles.like:
+        return  # the limit of that stage is one of these knobs
     registers = target.vector_registers
     most = _largest([state.knobs[knob].innermosts() for knob in knobs], lanes, target)
     least = min(LATENCY, most) if spatial_and_reduce(op)[1] >= _LONG else 1
