@@ -152,7 +152,7 @@ def _as_literal(text: str, values: tuple[Any, ...]) -> Any:
 
 
 def _guess(text: str) -> object:
-    """For options without a declared type: a number where it reads as one."""
+    """Convert the text of an option without a declared type: to a number where it reads as one."""
     for kind in (int, float):
         try:
             return kind(text)

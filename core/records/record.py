@@ -143,6 +143,8 @@ class Record:
                 extra["partial"] = True
             if result.waited:
                 extra["waited"] = result.waited
+            if result.threads:
+                extra["threads"] = result.threads
         if self.remeasured:
             extra["remeasured"] = True
         if self.code:
@@ -238,7 +240,10 @@ def _result(form: Mapping[str, Any]) -> Result:
     if waited > 1:
         raise ValueError(f"waited={waited}: a share is at most 1")
     partial = field(form, "partial", bool, False)
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host)
+    threads = field(form, "threads", int, 0)
+    if threads < 0:
+        raise ValueError(f"threads={threads}: a kernel has 1 or more, and 0 says that it is not known")
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
 
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
