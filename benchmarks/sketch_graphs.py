@@ -6,8 +6,8 @@
     python3 benchmarks/sketch_graphs.py --beside ~/older/bin/python3    # and the kernels of another version of pegbox
 
 Each row tunes the sketches of a graph and times the kernel in turns with torch (`pip install torch`; left out where it
-is not installed) and, with `--beside`, with the kernel that another interpreter's pegbox has tuned in a
-process of its own with the same options. All are pinned to one core with one thread each; results are compared first. The output shows
+is not installed) and, with `--beside`, with the kernel that another interpreter's pegbox has tuned in a process of its
+own with the same options. All are pinned to one core with one thread each; results are compared first. The output has
 the medians of the rounds, the minima in parentheses, and how many times as long as ours each takes. The graphs without
 a gate, a transposition or a stride show that a change of the rules leaves them as fast as they were.
 """

@@ -69,7 +69,7 @@ class DotProduct(MultiLevelTilingWithFusion):
         split, (outer, inner) = state.tile(stage, lanes, 2, innermost=self.max_innermost_factor, knob=next(given, ""))
         levels = [spatial[0], spatial[1], [*sums, outer], spatial[2], [inner]]
         name = "" if like is None else like.stage
-        state.tiles[stage] = Tiles(stage, levels, tuple(knobs), (split,), dot=True, like=name)
+        state.tiles[stage] = Tiles(stage, self.structure, levels, tuple(knobs), (split,), like=name)
         state.reorder(stage, [loop for level in levels for loop in level])
         return knobs
 

@@ -116,7 +116,7 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
     dot = DotProduct(max_innermost_factor)
-    own = [SharedTiles(MultiLevelTiling(*tiling), dot), dot, LaneAxis(*tiling)]
+    own: list[Rule] = [SharedTiles(MultiLevelTiling(*tiling), dot), dot, LaneAxis(*tiling)]
     return [*registered, *scan_rules(), *own, *ansor_rules(*tiling, by_use=True)]
 
 

@@ -180,7 +180,7 @@ class MultiLevelTiling:
                 level.append(part)
         ordered = [levels[letter].pop(0) for letter in self.structure]
         name = "" if like is None else like.stage
-        state.tiles[stage] = Tiles(stage, ordered, tuple(knobs["S"]), tuple(knobs["R"]), like=name)
+        state.tiles[stage] = Tiles(stage, self.structure, ordered, tuple(knobs["S"]), tuple(knobs["R"]), like=name)
         state.reorder(stage, [loop for level in ordered for loop in level])
         return knobs["S"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.plugins.sketch.dot_product import DotProduct, dot_axis
+from pegbox.plugins.sketch.dot_product import dot_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.tiles import Tiles
@@ -15,21 +15,22 @@ class SharedTiles:
     loops of the consumer follow the tiles of the other.
 
     Args:
-        plain, dot: the rules that tiled the stages before.
+        tilings: the rules that tile, each with a structure of its own.
     """
 
-    def __init__(self, plain: MultiLevelTiling, dot: DotProduct) -> None:
-        self.plain, self.dot = plain, dot
+    def __init__(self, *tilings: MultiLevelTiling) -> None:
+        self.tilings = {rule.structure: rule for rule in tilings}
 
     def match(self, state: State, stage: int) -> Match:
-        return Match.NO if sibling(state, state.stages[stage]) is None else Match.ONLY
+        like = sibling(state, state.stages[stage])
+        return Match.NO if like is None or like.structure not in self.tilings else Match.ONLY
 
     def apply(self, state: State, stage: int) -> list[Derived]:
         new = state.copy()
         name = new.stages[stage]
         like = sibling(new, name)
         assert like is not None  # match has asked
-        (self.dot if like.dot else self.plain).tile(new, name, like)
+        self.tilings[like.structure].tile(new, name, like)
         (consumer,) = new.consumers(name)
         places = dict(new.attached(consumer))
         if like.stage in places:
@@ -40,7 +41,9 @@ class SharedTiles:
 def sibling(state: State, name: str) -> Tiles | None:
     """The tiles of a stage with the same loops, whose elements the same consumer combines with those of this one."""
     consumers = state.consumers(name)
-    if len(consumers) != 1 or not state.needs_tiling(name) or not state.is_elementwise(name, consumers[0]):
+    if len(consumers) != 1 or not state.needs_tiling(name) or state.graph.is_output(state.op(name)):
+        return None
+    if not state.is_elementwise(name, consumers[0]):
         return None
     for tiles in state.tiles.values():
         own = not tiles.like and tiles.stage not in state.caches and state.consumers(tiles.stage) == consumers

@@ -10,19 +10,24 @@ class Tiles:
     """A tiled stage.
 
     Attributes:
+        structure: a letter a level, S for spatial loops and R for reduce ones.
         levels: the loops of each level, outermost first.
         knobs: the splits of its spatial axes, in their order.
         sums: those of its reduce axes that are split.
-        dot: the last loop is of a reduce axis and runs along the vectors; else that of the last spatial axis does.
         like: the stage whose knobs these are; "" where they are its own.
     """
 
     stage: str
+    structure: str
     levels: list[list[str]]
     knobs: tuple[str, ...]
     sums: tuple[str, ...] = ()
-    dot: bool = False
     like: str = ""
+
+    @property
+    def dot(self) -> bool:
+        """Does a reduce axis run along the vectors, not the last spatial one?"""
+        return self.structure.endswith("R")
 
     @property
     def register_tile(self) -> list[str]:
