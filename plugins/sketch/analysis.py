@@ -76,21 +76,31 @@ class Graph:
         once = points * len(places) <= math.prod(axis.extent for axis in op.axis)
         return once and (id(reader) not in inlined or self.is_read_once(reader, inlined))
 
-    def is_elementwise_match(self, op: ComputeOp, target: ComputeOp) -> bool:
-        """Does each element of `target` need, through single readers, just the same element of `op`?"""
-        while op is not target:
-            readers = self.readers[id(op)]
-            if len(readers) != 1:
+    def is_elementwise_match(self, op: ComputeOp, target: ComputeOp, *, by_access: bool = False) -> bool:
+        """Does each element of `target` need, through all readers, just the same element of `op`?
+
+        Args:
+            by_access: an operation may have several readers; Ansor follows single ones.
+        """
+        pending, seen = [op], {id(op)}
+        for each in pending:
+            readers = [] if each is target else self.readers[id(each)]
+            if each is not target and (not readers or (len(readers) > 1 and not by_access)):
                 return False
-            reader = readers[0]
-            if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
+            if not all(_reads_own_element(reader, each) for reader in readers):
                 return False
-            made = {id(t.buffer) for t in op.outputs}
-            for load in loads_of(reader):
-                if id(load.buffer) in made and axis_positions(reader.axis, load) != [*range(len(reader.axis))]:
-                    return False
-            op = reader
+            pending += [reader for reader in readers if id(reader) not in seen]
+            seen.update(map(id, readers))
         return True
+
+
+def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
+    """Has an operation the shape of another, of which it reads just the element that it computes?"""
+    if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
+        return False
+    made = {id(t.buffer) for t in op.outputs}
+    own = [*range(len(reader.axis))]
+    return all(axis_positions(reader.axis, load) == own for load in loads_of(reader) if id(load.buffer) in made)
 
 
 @lru_cache(maxsize=1024)  # sketches have most operations in common
@@ -142,6 +152,11 @@ def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
         known.add(found & frozenset(op.axis))
     long = frozenset(axis for axis in op.axis if axis.extent > 1)
     return [axes for several in used.values() for axes in {long - each for each in several}]
+
+
+def sums_along_lanes(op: ComputeOp) -> bool:
+    """Can lanes of vectors each combine some terms of an operation's reduction?"""
+    return op.reduce is not None and op.reduce.reducer.name in ("sum", "prod", "max", "min")
 
 
 def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) -> bool:
