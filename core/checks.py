@@ -186,7 +186,7 @@ def with_checked_keywords(function: _Called) -> _Called:
 
 
 def nearest(name: object, known: Iterable[str]) -> list[str]:
-    """Those of the names that are like `name`, three at most, the nearest first."""
+    """Find the names that are like `name`, three at most, the nearest first."""
     return difflib.get_close_matches(str(name), list(dict.fromkeys(known)), n=3)
 
 

@@ -61,7 +61,7 @@ class Config:
         return self.space.positions.get(str(name), len(self.digits)) < len(self.digits)
 
     def exists(self, name: str) -> bool:
-        """Whether the knob's condition holds here; knobs without a condition always exist."""
+        """Decide whether the knob's condition holds here; a knob without a condition always exists."""
         if name not in self:
             raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
         return self.space.exists(self, name)

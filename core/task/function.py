@@ -46,7 +46,7 @@ class NamedFunction:
 
     @property
     def ref(self) -> str:
-        """Where a user finds it, "my_ops.py:conv"; empty where it is not at the top of a file of the user's."""
+        """The place where a user finds it, "my_ops.py:conv"; empty where it is not at the top of a user's file."""
         file, name = Definition.of(self.function).file, getattr(self.function, "__qualname__", "<")
         return f"{file}:{name}" if file and name.isidentifier() else ""
 
@@ -74,7 +74,7 @@ class NamedFunction:
         return {name: _plain(value) for name, value in bound.arguments.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the place of the function, where pickle would find what took its name."""
+        """Pickle by the place of the function, because its name may belong to the object that replaced it."""
         module, path = self.function.__module__, ""
         if "<" in self.function.__qualname__:
             raise pickle.PicklingError(
@@ -98,7 +98,7 @@ class NamedFunction:
 
     @classmethod
     def of(cls: type[_Named], found: object, ref: object) -> _Named:
-        """What the registry found, which may be a plain function.
+        """Wrap what the registry found, which may be a plain function.
 
         Raises:
             TemplateError: it is not a function.
@@ -136,7 +136,7 @@ def shown(signature: inspect.Signature) -> str:
 
 
 def _near(signature: inspect.Signature, given: Mapping[str, Any]) -> str:
-    """What may have been meant by the first name that the signature does not have."""
+    """Suggest parameters for the first name that the signature does not have."""
     wrong = next((name for name in given if name not in signature.parameters), None)
     return "" if wrong is None else near_names(wrong, signature.parameters)
 

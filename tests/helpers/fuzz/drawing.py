@@ -156,7 +156,7 @@ class Drawing:
             if any(t in self.rough for t in sources):
                 self.rough.add(tensor)
             if is_float(tensor.dtype):
-                if any(t in self.special for t in sources):
+                if ragged or any(t in self.special for t in sources):  # 0 / 0 and sums of infinities are NaN
                     self.special.add(tensor)
                 if ragged:
                     self.ragged.add(tensor)
