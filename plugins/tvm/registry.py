@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pegbox import te
 from pegbox.errors import ArgumentError
-from pegbox.expr.build import as_expr
 
 _functions: dict[str, Callable[..., Any]] = {}
 
@@ -49,4 +49,4 @@ def convert(value: Any) -> Any:
     """Make a number an expression, the members of a list one by one; everything else stays."""
     if isinstance(value, list | tuple):
         return [convert(member) for member in value]
-    return as_expr(value) if isinstance(value, bool | int | float) else value
+    return te.const(value) if isinstance(value, bool | int | float) else value

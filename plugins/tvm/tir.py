@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,11 @@ from pegbox import te, tir
 from pegbox.errors import ComputeError
 from pegbox.expr.nodes import Buffer as Buffer
 from pegbox.expr.nodes import Call as Call
-from pegbox.expr.nodes import Const
 from pegbox.expr.nodes import Var as Var
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.ir import call_intrin as call_intrin
 from pegbox.plugins.tvm.registry import get_global_func
 from pegbox.plugins.tvm.runtime.ndarray import NDArray
-from pegbox.schedule.te.intrinsic import IntrinBuffer
 from pegbox.te import Expr as PrimExpr  # noqa: F401
 from pegbox.tir import *  # noqa: F403
 from pegbox.tir import BlockRV, LoopRV
@@ -63,13 +62,15 @@ def call_packed(func_name: str, *args: Any) -> te.Expr:
     Raises:
         ComputeError: an argument is neither.
     """
-    plain = [arg.value if isinstance(arg, Const) else arg for arg in args]
-    for arg in plain:
-        if not isinstance(arg, IntrinBuffer | bool | int | float | str):
+    plain = [getattr(arg, "value", arg) for arg in args]  # constants as numbers
+    buffers = [hasattr(arg, "access_ptr") for arg in plain]
+    for arg, is_buffer in zip(plain, buffers, strict=True):
+        if not is_buffer and not isinstance(arg, bool | int | float | str):
             raise ComputeError(f"call_packed({func_name!r}): {arg!r}: give buffers and numbers")
 
     def called(*arrays: np.ndarray[Any, Any]) -> None:
         given = (array.view(NDArray) for array in arrays)
-        get_global_func(func_name)(*(next(given) if isinstance(arg, IntrinBuffer) else arg for arg in plain))
+        known = [next(given) if is_buffer else arg for arg, is_buffer in zip(plain, buffers, strict=True)]
+        get_global_func(func_name)(*known)
 
-    return te.call_python(called, *(arg for arg in args if isinstance(arg, IntrinBuffer)))
+    return te.call_python(called, *compress(plain, buffers))

@@ -86,7 +86,7 @@ class TaskScheduler:
         if strategy not in ("gradient", "round-robin"):
             raise ArgumentError(f"strategy={strategy!r}: give 'gradient' or 'round-robin'")
         self.tasks = list(tasks)
-        self.objective_func = objective_func or (lambda costs: sum(map(float.__mul__, costs, map(float, weights))))
+        self.objective_func = objective_func or _weighted(weights)
         self.allocation: RoundRobin | GradientAllocation = RoundRobin()
         if strategy == "gradient":
             self.allocation = GradientAllocation(self.objective_func, alpha, beta, backward_window_size)
@@ -192,3 +192,7 @@ class TaskScheduler:
                 costs[number].append(result.result.cost)
         for each, found in zip(self.progress, costs, strict=True):
             each.best = [min(UNKNOWN, *found[:end]) for end in range(size, len(found) + size, size)]
+
+
+def _weighted(weights: Sequence[float]) -> Callable[[Sequence[float]], float]:
+    return lambda costs: sum(cost * weight for cost, weight in zip(costs, weights, strict=True))

@@ -8,10 +8,10 @@ from typing import Any
 
 from pegbox.errors import ArgumentError
 from pegbox.expr import intrinsics
-from pegbox.expr.build import as_expr
 from pegbox.expr.nodes import Call
 from pegbox.loops import equal
 from pegbox.plugins.tvm.absence import names
+from pegbox.plugins.tvm.registry import convert
 from pegbox.te import Expr
 from pegbox.tir import IRModule as IRModule
 
@@ -75,9 +75,10 @@ def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
         ArgumentError: there is none of that name.
     """
     name = _plain(func_name)
-    exprs = tuple(map(as_expr, args))
+    exprs = tuple(map(convert, args))
     if name in _rules:
-        return as_expr(_rules[name][1](IntrinCall(name, exprs, dtype)))
+        made: Expr = convert(_rules[name][1](IntrinCall(name, exprs, dtype)))
+        return made
     if name not in intrinsics.ARITY:
         raise ArgumentError(
             f"call_intrin({func_name!r}): no such intrinsic, and no rule for one; register_intrin_lowering("

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
 from pegbox.output import write_file, written_beside
-from pegbox.packed_file import MOST_BYTES
 from pegbox.plugins.tvm.absence import names, refuse
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     AnyKernel: TypeAlias = Kernel | KernelFamily
 
 _PACKED = "lib.so"  # in an archive
+_MOST_BYTES = 1 << 30
 __getattr__ = names(__name__)
 
 _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
@@ -156,7 +156,7 @@ def _unpacked(file: Path) -> Path:
     """Raises ArgumentError: the archive holds no library of pegbox."""
     try:
         with tarfile.open(file, "r:") as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
-            content = packed.read(MOST_BYTES)  # a sparse file may be as long as it likes
+            content = packed.read(_MOST_BYTES)  # a sparse file may be as long as it likes
     except Exception as error:  # tarfile raises many kinds for damaged files
         raise ArgumentError(f"load_module({os.fspath(file)!r}): no archive of pegbox's: {error}") from error
     library = Path(f"{file}.so")

@@ -18,7 +18,6 @@ from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import current_history
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
-from pegbox.task.function import NamedFunction
 from pegbox.task.template import Template
 
 __getattr__ = names(__name__)
@@ -37,7 +36,7 @@ class AutotvmTemplate(Template):
 
     leading: ClassVar[int] = 0
 
-    __reduce__ = NamedFunction.__reduce__
+    __reduce__ = Template.__reduce__
 
     @property
     def remedy(self) -> str:
@@ -59,13 +58,14 @@ class AutotvmTemplate(Template):
 
     def run(self, knobs: Knobs, *args: Any, **kwargs: Any) -> Any:
         """Run it with a configuration."""
-        token = _running.set(knobs)
+        outer, token = _running.get(), _running.set(knobs)
         try:
             with knobs.target:
                 made = self.function(*map(_tuples, args), **kwargs)
         finally:
             _running.reset(token)
-        knobs.close()
+        if outer is not knobs:  # else the template around it declares more
+            knobs.close()
         return made
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Knobs:
@@ -151,7 +151,7 @@ class Task:
 
     @cached_property
     def config_space(self) -> ConfigSpace:
-        """What is searched."""
+        """The knobs and their filter."""
         return ConfigSpace(self.inner.space)
 
     @property
