@@ -23,7 +23,7 @@ def task_of(*args: int, **options: Any) -> SearchTask:
 def test_a_workload_is_found_by_function_name_and_key() -> None:
     key = auto_scheduler.make_workload_key(ansor_matmul, (8, 8, 4))
     assert json.loads(key) == ["ansor_matmul", 8, 8, 4]
-    assert key == auto_scheduler.make_workload_key("ansor_matmul", [8, 8, 4])
+    assert key == auto_scheduler.make_workload_key("ansor_matmul", [np.int64(8), 8, 4])
     tasks = [
         SearchTask(func=ansor_matmul, args=(8, 8, 4), target="llvm"),
         SearchTask(func="ansor_matmul", args=(8, 8, 4), target="llvm"),
@@ -51,6 +51,9 @@ def test_what_is_no_workload_is_refused() -> None:
         auto_scheduler.make_workload_key("never_heard", ())
     with pytest.raises(UnknownName, match="there is no workload '3'"):
         auto_scheduler.make_workload_key(3, ())  # type: ignore[arg-type]
+    for args in (3, [te.placeholder((3,))]):
+        with pytest.raises(ArgumentError, match="give numbers, text, and lists of them"):
+            auto_scheduler.make_workload_key(ansor_matmul, args)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="is not a workload key"):
         SearchTask(workload_key="matmul", target="llvm")
     with pytest.raises(ArgumentError, match="func= with its args="):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,10 +49,15 @@ def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
     """Return the text that names a workload with its arguments, a JSON list of both.
 
     Raises:
+        ArgumentError: an argument is neither a number nor text, nor a list of them.
         UnknownName: the function, or the name, is not registered.
     """
     functions = (name for name, known in WORKLOAD_FUNC_REGISTRY.items() if known.function is func)
-    return json.dumps([_find(func if isinstance(func, str) else next(functions, repr(func))).name, *args])
+    name = _find(func if isinstance(func, str) else next(functions, repr(func))).name
+    try:
+        return json.dumps([name, *args], default=operator.index)
+    except TypeError as error:
+        raise ArgumentError(f"workload {name!r}: args={args!r}: give numbers, text, and lists of them") from error
 
 
 def workload_of(workload_key: str) -> tuple[Workload, tuple[Any, ...]]:
