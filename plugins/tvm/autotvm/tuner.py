@@ -18,6 +18,7 @@ from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task, logger
 from pegbox.search import BestTrial, BoundTuner, Callback, SearchState, Transfer, Trial, TuneResult, make_tuner
 from pegbox.search import Tuner as SearchTuner
+from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import DEFAULT_FINALISTS
 from pegbox.search.session import Session
@@ -31,7 +32,7 @@ class Tuner:
     Attributes:
         best_config, best_flops, best_measure_pair: of the fastest so far; None, 0 and None without one.
         best_iter: its number, counted from 0.
-        result: of the last search, as `pegbox.tune` gives it; None before.
+        result: the `TuneResult` of the last search; None before.
     """
 
     def __init__(self, task: Task, **_: Any) -> None:
@@ -92,7 +93,7 @@ class Tuner:
             self.result = result = session.round(
                 min(n_trial, self._most),
                 early_stopping=early_stopping,
-                callbacks=[*logs, watch],
+                callbacks=[*logs, watch, NoiseWatch(self.task.target.num_cores)],
                 finalists=DEFAULT_FINALISTS,
                 **measure_option,
             )

@@ -36,8 +36,6 @@ class AutotvmTemplate(Template):
 
     leading: ClassVar[int] = 0
 
-    __reduce__ = Template.__reduce__
-
     @property
     def remedy(self) -> str:
         return ""
