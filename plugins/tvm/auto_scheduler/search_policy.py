@@ -14,8 +14,8 @@ from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult, PythonBasedMeasureCallback
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
 from pegbox.search import BoundTuner, Callback, progress
+from pegbox.search.loop.options import DEFAULT_FINALISTS
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.loop.tuning import DEFAULT_FINALISTS
 from pegbox.search.session import Session
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pegbox.plugins.tvm.autotvm.task.task import Task, logger
 from pegbox.search import BestTrial, BoundTuner, Callback, SearchState, Transfer, Trial, TuneResult, make_tuner
 from pegbox.search import Tuner as SearchTuner
 from pegbox.search.loop.noise import NoiseWatch
+from pegbox.search.loop.options import DEFAULT_FINALISTS
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.loop.tuning import DEFAULT_FINALISTS
 from pegbox.search.session import Session
 
 __getattr__ = names(__name__)
