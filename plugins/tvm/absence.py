@@ -71,7 +71,8 @@ _REASONS = {
         autotvm.DispatchContext autotvm.FallbackContext autotvm.ApplyConfig autotvm.clear_fallback_cache
         autotvm.task.dispatcher
     """,
-    "configurations are pegbox's (docs/spaces.md)": "autotvm.ConfigEntity autotvm.FallbackConfigEntity",
+    "configurations are pegbox's (docs/spaces.md)": "autotvm.ConfigEntity",
+    "cfg.is_fallback says that nothing was tuned": "autotvm.FallbackConfigEntity",
     "config_space.space_map holds the knobs, which are pegbox's (docs/spaces.md)": "autotvm.task.space",
     "write one function that computes and schedules, with @autotvm.template": """
         autotvm.register_topi_compute autotvm.register_topi_schedule autotvm.TaskTemplate autotvm.MissingTask
@@ -173,7 +174,7 @@ def refuse(owner: str, options: Mapping[str, Any]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Answers for the modules of TVM's that are not here, after Python has found none."""
+    """A finder that answers for the modules of TVM's that are not here, after Python has found none."""
 
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
         if fullname.startswith(f"{_PACKAGE}."):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,7 @@ def test_an_axis_of_a_tensor_gives_its_extent() -> None:
     assert space.range_length == len(space) == 64
     assert [*space.space_map] == ["tile_y", "tile_x"]
     assert "tile_y" in str(space)
+    assert copy.deepcopy(space).range_length == 64
 
 
 class TestFallback:

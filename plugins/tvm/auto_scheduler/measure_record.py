@@ -25,7 +25,7 @@ class RecordToFile:
 
 
 class RecordReader:
-    """Reads a log, oldest trial first."""
+    """A reader of a log, oldest trial first."""
 
     def __init__(self, filename: str = _DEFAULT) -> None:
         self.filename = filename

@@ -75,7 +75,7 @@ class PreloadMeasuredStates:
 
 
 class SketchPolicy:
-    """Searches the sketches of a task, by evolution on a cost model.
+    """The search of the sketches of a task, by evolution on a cost model.
 
     Args:
         program_cost_model: `XGBModel()`, `RandomModel()` (a random search), or a cost model of pegbox: its name, or an
@@ -199,7 +199,7 @@ class SketchPolicy:
 
 
 class _Batches(Callback):
-    """Calls a callback of a script with each batch."""
+    """A callback that calls one of a script with each batch."""
 
     def __init__(self, callback: PythonBasedMeasureCallback, policy: SketchPolicy) -> None:
         self.callback, self.policy = callback, policy

@@ -21,7 +21,7 @@ __getattr__ = names(__name__)
 
 
 class TaskSchedulerCallback:
-    """Hears of each round; override what you need."""
+    """A listener to the rounds; override what you need."""
 
     def pre_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
         """A task is tuned next."""
@@ -31,7 +31,7 @@ class TaskSchedulerCallback:
 
 
 class PrintTableInfo(TaskSchedulerCallback):
-    """Prints the best of each task before each round."""
+    """A table of the best of each task, printed before each round."""
 
     def pre_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
         if task_scheduler.verbose < 1:
@@ -47,7 +47,7 @@ class PrintTableInfo(TaskSchedulerCallback):
 
 
 class TaskScheduler:
-    """Tunes several tasks in rounds; pegbox's allocation says which one is next.
+    """A search of several tasks in rounds; pegbox's allocation says which one is next.
 
     Args:
         tasks: the tasks.

@@ -39,7 +39,7 @@ log_to_file = LogToFile
 
 
 class Monitor:
-    """Keeps the FLOP a second and the times of all trials."""
+    """The FLOP a second and the times of all trials."""
 
     def __init__(self) -> None:
         self.scores: list[float] = []

@@ -139,7 +139,7 @@ class _ScriptTuner:
 
 
 class _Watch(Callback):
-    """Keeps the tuner's best, logs the trials, and calls the callbacks of a script."""
+    """A callback that keeps the tuner's best, logs the trials, and calls the callbacks of a script."""
 
     essential = True
 
@@ -188,7 +188,7 @@ class _BuiltIn(Tuner):
 
 
 class _IndexBased(_BuiltIn):
-    """Searches the indices from the first to the last of `range_idx`, both included; without it, all."""
+    """A search of the indices from the first to the last of `range_idx`, both included; without it, all."""
 
     def __init__(self, task: Task, range_idx: tuple[int, int] | None = None) -> None:
         self._range = range_idx

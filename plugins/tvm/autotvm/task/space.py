@@ -32,7 +32,7 @@ class Knobs:
         self._filter: Callable[[Any], bool] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.view, name)
+        return getattr(object.__getattribute__(self, "view"), name)  # a copy has none at first
 
     def __getitem__(self, name: str) -> Any:
         return self._set[name] if name in self._set else self.view[name]
@@ -104,7 +104,7 @@ class ConfigSpace:
         self.space = space
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.space, name)
+        return getattr(object.__getattribute__(self, "space"), name)  # a copy has none at first
 
     def __len__(self) -> int:
         """The number of configurations that filters leave, or of all where they cannot be counted."""
