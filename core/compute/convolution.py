@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Expr
 def padded(
     x: Tensor, before: Sequence[int], after: Sequence[int], value: Expr | float = 0.0, *, name: str = "padded"
 ) -> Tensor:
-    """X with a border of one value: `before[d]` elements before axis d, `after[d]` behind it; X itself without any."""
+    """Put a border of one value around X: `before[d]` elements before axis d, `after[d]` behind it; none gives X."""
     if not any((*before, *after)):
         return x
     edge = value if isinstance(value, Expr) else const(value, x.dtype)
@@ -29,7 +29,7 @@ def padded(
 
 
 def convolve(x: Tensor, w: Tensor, strides: Sequence[int], dilations: Sequence[int], groups: int = 1) -> Tensor:
-    """X[n, c, *spatial], with its border, and filters W[o, c / groups, *kernel]."""
+    """Convolve X[n, c, *spatial], which has its border, with filters W[o, c / groups, *kernel]."""
     n, _, *spatial = x.shape
     o, c, *kernel = w.shape
     rc = reduce_axis((0, c), name="rc")
@@ -45,7 +45,7 @@ def convolve(x: Tensor, w: Tensor, strides: Sequence[int], dilations: Sequence[i
 
 
 def convolve_nhwc(x: Tensor, w: Tensor, strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
-    """X[n, y, x, c], with its border, and filters W[ky, kx, c, o]."""
+    """Convolve X[n, y, x, c], which has its border, with filters W[ky, kx, c, o]."""
     n, *spatial, _ = x.shape
     *kernel, c, o = w.shape
     (down, across), (dy, dx) = strides, dilations
@@ -60,6 +60,6 @@ def convolve_nhwc(x: Tensor, w: Tensor, strides: Sequence[int], dilations: Seque
 def _counts(
     extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[int]:
-    """Outputs along each axis."""
+    """Count the outputs along each axis."""
     sides = zip(extents, kernel, strides, dilations, strict=True)
     return [(extent - dilation * (k - 1) - 1) // stride + 1 for extent, k, stride, dilation in sides]
