@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pegbox.compute.flop import operations
 from pegbox.expr.nodes import Load, Var
 from pegbox.expr.visit import loads
 from pegbox.features.index import Loop, Sum, index_of
@@ -12,7 +13,6 @@ from pegbox.features.nest import Access, Statement
 from pegbox.features.symbol import Quantity, product
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
-from pegbox.task.flop import operations
 
 
 @dataclass

@@ -10,13 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from pegbox.compute.axis import IterVar
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp, Operation, parts_of
-from pegbox.expr.affine import linear
-from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select, Var
-from pegbox.expr.visit import children, free_vars, loads
-from pegbox.task.flop import elements, operations
+from pegbox.compute import ComputeOp, IterVar, Operation, ScanOp, elements, operations, parts_of
+from pegbox.expr import Binary, Buffer, Call, Const, Expr, Load, Select, Var, children, free_vars, linear, loads
 
 SLOW_OF_ANSOR = frozenset({"exp"})
 """The intrinsics that Ansor's system does not compute again."""

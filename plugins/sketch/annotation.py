@@ -6,12 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
-from pegbox.codegen.emitter.unroll import STEP_LANES
-from pegbox.codegen.program import MOST_STRAIGHT
-from pegbox.codegen.targets.target import Target
-from pegbox.codegen.targets.vectors import lanes_of
-from pegbox.compute.scan_op import ScanOp
+from pegbox.codegen import MAX_VECTORS, MOST_STRAIGHT, STEP_LANES, Target, lanes_of
+from pegbox.compute import ScanOp
 from pegbox.plugins.sketch.analysis import instructions
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands

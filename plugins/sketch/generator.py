@@ -7,20 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.checks import check_choice, check_int, check_list, check_text
-from pegbox.codegen.targets.target import Target, target_of
-from pegbox.compute.graph import placeholders, post_order
-from pegbox.compute.printer import tensor_names
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.sizes import check_static
-from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
+from pegbox.codegen import Target, target_of
+from pegbox.compute import (
+    ComputeOp,
+    ExternOp,
+    Operation,
+    ScanOp,
+    Tensor,
+    check_static,
+    placeholders,
+    post_order,
+    read_buffers,
+    tensor_names,
+    without_zeros,
+)
 from pegbox.errors import ArgumentError, TemplateError
-from pegbox.expr.printer import unused_name
+from pegbox.expr import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.panels import Panels, pack_ahead
-from pegbox.plugins.sketch.phases import without_zeros
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.scan_rows import scan_rules
 from pegbox.plugins.sketch.space import Sketch, SketchSpace

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pegbox.expr.printer import quoted
-from pegbox.loops.script.style import literal
+from pegbox.expr import quoted
+from pegbox.loops import literal
 from pegbox.plugins.sketch.steps import Knob
 
 WRITTEN_OUT = "_written_out"

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-from pegbox.compute.printer import RESERVED as RESERVED_TE
-from pegbox.compute.printer import identifier
+from pegbox.compute import RESERVED as RESERVED_TE
+from pegbox.compute import identifier
 from pegbox.errors import TemplateError
-from pegbox.expr.printer import quoted, unused_name
-from pegbox.loops.script.style import literal
+from pegbox.expr import quoted, unused_name
+from pegbox.loops import literal
 from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, plain_lines, schedule_lines, targets
 from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
 from pegbox.plugins.sketch.steps import CHOICE
-from pegbox.task.workload import Workload
+from pegbox.task import Workload
 
 if TYPE_CHECKING:
     from pegbox.plugins.sketch.panels import Panels

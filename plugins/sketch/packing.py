@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.tensor import PlaceholderOp
-from pegbox.expr.nodes import Var
-from pegbox.expr.visit import free_vars
+from pegbox.compute import PlaceholderOp
+from pegbox.expr import Var, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.state import Place, State, order_option
 from pegbox.plugins.sketch.steps import Axes, Call, Name, Step

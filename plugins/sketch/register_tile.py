@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pegbox.codegen.targets.register_tile import fits
-from pegbox.codegen.targets.target import Target
-from pegbox.codegen.targets.vectors import LATENCY, lanes_of
+from pegbox.codegen import LATENCY, Target, fits_registers, lanes_of
 from pegbox.plugins.sketch.limit import TileLimit
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
@@ -54,6 +52,6 @@ def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
     """The most vectors of accumulators that a tile can have."""
     rows = {1}
     for each in extents[:-1]:
-        rows = {found for n in rows for extent in each if fits(target, found := n * extent, 1)}
+        rows = {found for n in rows for extent in each if fits_registers(target, found := n * extent, 1)}
     vectors = {-(-extent // lanes) for extent in extents[-1]}
-    return max(math.prod(tile) for r in rows for v in vectors if fits(target, *(tile := (r, v))))
+    return max(math.prod(tile) for r in rows for v in vectors if fits_registers(target, *(tile := (r, v))))

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from pegbox.errors import ScheduleError, TemplateError
-from pegbox.expr.intrinsics import SLOW
-from pegbox.origin import explained, located
+from pegbox.expr import SLOW
+from pegbox.hooks import explained, located
 from pegbox.plugins.sketch.analysis import SLOW_OF_ANSOR, is_strictly_inlineable
 from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce

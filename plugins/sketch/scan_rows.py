@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pegbox.compute.axis import IterVar
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp
-from pegbox.expr.nodes import Call, Expr, Load
-from pegbox.expr.visit import walk
+from pegbox.compute import ComputeOp, IterVar, ScanOp
+from pegbox.expr import Call, Expr, Load, walk
 from pegbox.plugins.sketch.analysis import loads_of
 from pegbox.plugins.sketch.rules import Derived, Match, Rule
 from pegbox.plugins.sketch.state import State

@@ -8,13 +8,9 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pegbox.codegen.targets.target import Target
-from pegbox.compute.axis import IterVar
-from pegbox.compute.printer import identifier
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.expr.nodes import Buffer
-from pegbox.expr.printer import unused_name
+from pegbox.codegen import Target
+from pegbox.compute import ComputeOp, IterVar, ScanOp, Tensor, identifier
+from pegbox.expr import Buffer, unused_name
 from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling
 from pegbox.plugins.sketch.limit import Extent, Limit
 from pegbox.plugins.sketch.steps import (
@@ -32,8 +28,8 @@ from pegbox.plugins.sketch.steps import (
     Tile,
     compute_at,
 )
-from pegbox.schedule.te.schedule import create_schedule
-from pegbox.schedule.te.stage_base import At, Inline, Root
+from pegbox.schedule import At, Inline, Root
+from pegbox.te import create_schedule
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from importlib.abc import MetaPathFinder
 from typing import Any
 
 from pegbox.errors import ArgumentError, PegboxError
-from pegbox.exports import on_demand
+from pegbox.hooks import on_demand
 
 _PACKAGE = "pegbox.plugins.tvm"
 

@@ -7,10 +7,10 @@ from functools import wraps
 from typing import Any
 
 from pegbox import te
-from pegbox.compute.scan_op import ScanOp as ScanOp
-from pegbox.compute.tensor import ComputeOp as ComputeOp
-from pegbox.compute.tensor import ExternOp as ExternOp
-from pegbox.compute.tensor import PlaceholderOp as PlaceholderOp
+from pegbox.compute import ComputeOp as ComputeOp
+from pegbox.compute import ExternOp as ExternOp
+from pegbox.compute import PlaceholderOp as PlaceholderOp
+from pegbox.compute import ScanOp as ScanOp
 from pegbox.plugins.tvm.absence import names
 from pegbox.te import *  # noqa: F403
 from pegbox.te import TESchedule as Schedule  # noqa: F401

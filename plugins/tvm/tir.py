@@ -10,9 +10,9 @@ import numpy as np
 
 from pegbox import te, tir
 from pegbox.errors import ComputeError
-from pegbox.expr.nodes import Buffer as Buffer
-from pegbox.expr.nodes import Call as Call
-from pegbox.expr.nodes import Var as Var
+from pegbox.expr import Buffer as Buffer
+from pegbox.expr import Call as Call
+from pegbox.expr import Var as Var
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.ir import call_intrin as call_intrin
 from pegbox.plugins.tvm.registry import get_global_func

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pegbox as pb
 from pegbox import te
 from pegbox.checks import check_int
-from pegbox.compute.convolution import convolve, convolve_nhwc, padded
+from pegbox.compute import convolve, convolve_nhwc, padded
 from pegbox.errors import ArgumentError
-from pegbox.expr.dtypes import is_float
+from pegbox.expr import is_float
 
 
 def _tensor(

@@ -13,10 +13,9 @@ from pegbox.plugins.tvm.absence import names, refuse
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult, PythonBasedMeasureCallback
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
-from pegbox.search import BoundTuner, Callback, progress
+from pegbox.search import BoundTuner, Callback, Session, progress
 from pegbox.search.loop.options import DEFAULT_FINALISTS
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.session import Session
 
 if TYPE_CHECKING:
     from pegbox import Config

@@ -15,7 +15,8 @@ from pegbox.plugins.tvm.auto_scheduler.search_policy import (
     XGBModel,
 )
 from pegbox.plugins.tvm.auto_scheduler.search_task import SearchTask, TuningOptions
-from pegbox.search.allocation import UNKNOWN, GradientAllocation, Progress, RoundRobin
+from pegbox.search import GradientAllocation, Progress, RoundRobin
+from pegbox.search.allocation import UNKNOWN
 
 __getattr__ = names(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pegbox.errors import ArgumentError, UnknownName
 from pegbox.plugins.tvm.absence import names
-from pegbox.task.workload import Workload
+from pegbox.task import Workload
 from pegbox.te import Tensor
 
 __getattr__ = names(__name__)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pegbox
 from pegbox.errors import RecordError
-from pegbox.output import write_file
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task
-from pegbox.records import Journal, Record, best_of_each, current_history, matching
-from pegbox.records.history import trials_of
+from pegbox.records import Journal, Record, best_of_each, current_history, matching, trials_of
+from pegbox.report import write_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self

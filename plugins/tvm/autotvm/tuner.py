@@ -16,12 +16,11 @@ from pegbox.plugins.tvm.autotvm import callback as callback
 from pegbox.plugins.tvm.autotvm.callback import LogToFile, flops
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task, logger
-from pegbox.search import BestTrial, BoundTuner, Callback, SearchState, Transfer, Trial, TuneResult, make_tuner
+from pegbox.search import BestTrial, BoundTuner, Callback, SearchState, Session, Transfer, Trial, TuneResult, make_tuner
 from pegbox.search import Tuner as SearchTuner
 from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.options import DEFAULT_FINALISTS
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.session import Session
 
 __getattr__ = names(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pegbox.output import write_file
+from pegbox.report import write_file
 from pegbox.tir import c_source
 
 

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.expr import intrinsics
-from pegbox.expr.nodes import Call
+from pegbox.expr import Call, intrinsics
 from pegbox.loops import equal
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import convert

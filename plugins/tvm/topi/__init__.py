@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from pegbox import te
-from pegbox.compute.elementwise import elementwise
+from pegbox.compute import elementwise
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.topi import generic as generic
 from pegbox.plugins.tvm.topi import nn as nn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pegbox import te
-from pegbox.compute.tensor import ExternOp
+from pegbox.compute import ExternOp
 
 
 def __getattr__(name: str) -> Callable[..., te.TESchedule]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from pegbox import te
-from pegbox.compute.convolution import convolve, convolve_nhwc, padded
-from pegbox.compute.elementwise import elementwise
+from pegbox.compute import convolve, convolve_nhwc, elementwise, padded
 from pegbox.errors import ComputeError
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.topi import reduction
