@@ -189,7 +189,6 @@ DIRECTLY = {
     "core/measure/trial/bench.py": {"save", "write_bytes"},
     "core/workers/serve.py": {"open"},
     "core/codegen/runtime/export.py": {"write_bytes"},
-    "plugins/tvm/auto_scheduler/task_scheduler.py": {"open"},
     "plugins/tvm/runtime/module.py": {"open"},
 }
 """Modules that write files without `write_file`: temporary files, devices, log files, files of `written_beside`."""

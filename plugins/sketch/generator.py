@@ -26,10 +26,12 @@ from pegbox.expr import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
+from pegbox.plugins.sketch.dot_product import DotProduct
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.panels import Panels, pack_ahead
-from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
+from pegbox.plugins.sketch.rules import MultiLevelTiling, Rule, ansor_rules, derive
 from pegbox.plugins.sketch.scan_rows import scan_rules
+from pegbox.plugins.sketch.shared_tiles import SharedTiles
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 
@@ -120,7 +122,9 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
     """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
-    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling, by_use=True)]
+    dot = DotProduct(max_innermost_factor)
+    own: list[Rule] = [SharedTiles(MultiLevelTiling(*tiling), dot), dot, LaneAxis(*tiling)]
+    return [*registered, *scan_rules(), *own, *ansor_rules(*tiling, by_use=True)]
 
 
 def generate_sketches(

@@ -74,7 +74,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
 
 
 def template_name(name: str) -> str:
-    """What the template of a workload is called in its module."""
+    """Name the template of a workload in its module."""
     return unused_name(identifier(name), (*RESERVED_TE, *RESERVED, "isinstance", "tuple", "object", "int"))
 
 
@@ -250,7 +250,7 @@ def _cut(line: str) -> list[str]:
     """A line that stands in parentheses, cut at spaces where it is too long."""
     if _has_spaced_text(line):
         return [line]
-    inner = textwrap.wrap(line, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    inner = textwrap.wrap(line, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
     return [inner[0], *("    " + each for each in inner[1:])]
 
 
