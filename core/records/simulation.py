@@ -63,8 +63,8 @@ class SimulatedMeasurer:
             return found
         return Failed(
             FailureKind.NOT_RECORDED,
-            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: what it "
-            "costs is not known; propose configurations of the space that the tuner is given",
+            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: its "
+            "cost is unknown; propose configurations of the tuner's space",
         )
 
 
@@ -80,7 +80,7 @@ class SimulatedRunner:
         self, source: str | os.PathLike[str] | RecordedSpace, *, host: str | None = None, target: str | None = None
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
-            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} is chosen already; leave them out")
+            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} already fixes them; omit them")
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}

@@ -172,7 +172,7 @@ class TestRecordedSpace:
 
     def test_a_log_of_an_unknown_template_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(
-            RecordError, match=r"the records are of rowwise\(8, 'float32'\) from a space .*\(not said\)"
+            RecordError, match=r"the records are of rowwise\(8, 'float32'\) from a space .*\(unknown\)"
         ):
             pegbox.recorded_space(self.written(tmp_path, 0))
 
