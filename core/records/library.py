@@ -236,7 +236,7 @@ def _task_of(record: Record, source: str) -> Task:
     """A file may come from anywhere: its names are looked up among registered templates, and never imported or run."""
     if record.target == FUNCTION:
         raise RecordError(
-            f"{source!r}: the records are of the function {record.name} (pegbox.minimize), of which there is no task; "
+            f"{source!r}: the records are of the function {record.name} (pegbox.minimize), which has no task; "
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:

@@ -80,7 +80,7 @@ class SimulatedRunner:
         self, source: str | os.PathLike[str] | RecordedSpace, *, host: str | None = None, target: str | None = None
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
-            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} already fixes them; omit them")
+            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} already fixes them; leave them out")
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
@@ -116,5 +116,5 @@ def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     if isinstance(task, RecordedSpace):
         if isinstance(runner, str) and runner == "local":
             return task
-        raise ArgumentError(f"runner={runner!r}: {task!r} is answered from records; leave the runner out")
+        raise ArgumentError(f"runner={runner!r}: {task!r} takes its costs from records; leave the runner out")
     return runner.recorded(task) if isinstance(runner, SimulatedRunner) else None

@@ -106,7 +106,8 @@ class LeftBehind:
     def __call__(self, config: Config) -> bool:
         raise SpaceError(
             f"constraint {self.message!r} cannot be checked in this process: its predicate does not pickle; "
-            "use a function of a module instead of a lambda, a nested function, or a method of what holds the space"
+            "use a function of a module instead of a lambda, a nested function, or a method of an object with "
+            "the space"
         )
 
 

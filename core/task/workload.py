@@ -186,7 +186,7 @@ class GeneratedTemplate(Template):
         found = getattr(space, "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
-                f"{self.name}: the space's source is {found!r}; give text that describes the space, or omit it"
+                f"{self.name}: the space's source is {found!r}; give text that describes the space, or leave it out"
             )
         return found
 

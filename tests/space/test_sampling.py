@@ -121,7 +121,9 @@ def test_giving_up_says_how_much_was_tried(monkeypatch):
         pair = names[i : i + 2]
         space.add_constraint(lambda c, p=pair: c[p[0]].val % 2 == c[p[1]].val % 2, reads=pair, message=f"parity {i}")
     space.add_constraint(lambda c: c["k0"].val % 2 != c["k7"].val % 2, reads=("k0", "k7"), message="odd one out")
-    with pytest.raises(SpaceError, match=r"no valid config among [\d,]+ combinations of k0, k1.*one may exist") as caught:
+    with pytest.raises(
+        SpaceError, match=r"no valid config among [\d,]+ combinations of k0, k1.*one may exist"
+    ) as caught:
         space.sample(1, np.random.default_rng(0))
     assert "cannot hold" not in str(caught.value)
 
