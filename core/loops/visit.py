@@ -212,6 +212,11 @@ def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
             yield node
 
 
+def loops_below(stmt: Stmt) -> Iterator[For]:
+    """The loops below (or at) a statement, in program order, without those inside of blocks."""
+    return (node for node in walk_nest(stmt) if isinstance(node, For))
+
+
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
     """The blocks below (or at) a statement, in program order, without those inside of blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))

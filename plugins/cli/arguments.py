@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.checks import DURATIONS, read_seconds
 from pegbox.errors import ArgumentError, RecordError, SpaceError
-from pegbox.packed_file import check_archive
 from pegbox.plugins.cli import exits
+from pegbox.records import check_archive
 
 if TYPE_CHECKING:
-    from pegbox.records.recorded_space import RecordedSpace
+    from pegbox.records import RecordedSpace
     from pegbox.space import Config
-    from pegbox.task.task import Task
+    from pegbox.task import Task
 
 
 MEASURING = ("runner", "timeout", "inputs")
@@ -157,9 +157,7 @@ def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
 
     `others` are further files that the command writes or reads, by the names of their options.
     """
-    from pegbox.output import check_output
-    from pegbox.report.figure import check_plot
-    from pegbox.report.page import PAGE
+    from pegbox.report import PAGE, check_output, check_plot
 
     check_files(namespace, html=namespace.html, plot=namespace.plot, **others)
     check_output(namespace.html, PAGE)
@@ -169,7 +167,7 @@ def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
 
 def check_files(namespace: argparse.Namespace, **files: Path | None) -> None:
     """Raise ArgumentError where two of a command's files are one; that of the template is among them."""
-    from pegbox.output import check_distinct
+    from pegbox.report import check_distinct
 
     path, _, attribute = (namespace.template or "").rpartition(":")
     source = Path(path) if attribute and path.endswith(".py") else None

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pegbox.expr.printer import quoted
-from pegbox.loops.script.style import literal
+from pegbox.expr import quoted
+from pegbox.loops import literal
 from pegbox.plugins.sketch.steps import Knob
 
 WRITTEN_OUT = "_written_out"
@@ -41,13 +41,13 @@ class TileLimit:
     def holds(self, config: Any) -> bool:
         """Do the values of a configuration keep it?"""
         *others, last = (config[knob].size[-1] for knob in self.knobs)
-        rows, vectors = math.prod(others), -(-last // self.lanes)
+        rows, vectors = math.prod(others), vectors_of(last, self.lanes)
         return bool(self.least <= rows * vectors and (rows + 1) * vectors < self.registers)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
         """What a configuration `c` has to be, as Python."""
         *others, last = (f"c[{quoted(knob)}].size[-1]" for knob in self.knobs)
-        rows, vectors = " * ".join(others) or "1", f"-(-{last} // {self.lanes})"
+        rows, vectors = " * ".join(others) or "1", f"({last} // {self.lanes} + ({last} % {self.lanes}).bit_count())"
         return f"{self.least} <= {rows} * {vectors} and ({rows} + 1) * {vectors} < {self.registers}"
 
 
@@ -156,6 +156,11 @@ class SketchLimit:
 
 
 Limit: TypeAlias = TileLimit | BodyLimit
+
+
+def vectors_of(extent: int, lanes: int) -> int:
+    """The vectors that a loop is cut into: whole ones, and powers of two for the rest."""
+    return extent // lanes + (extent % lanes).bit_count()
 
 
 def written_out(unroll: int, tile: int, *loops: int) -> int:

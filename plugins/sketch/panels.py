@@ -10,20 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_array
-from pegbox.codegen.targets.target import Target
-from pegbox.compute.graph import post_order
-from pegbox.compute.ops import compute, placeholder
-from pegbox.compute.reducer import map_body
-from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
+from pegbox.codegen import Target
+from pegbox.compute import AHEAD, ComputeOp, PlaceholderOp, Tensor, map_body, post_order
 from pegbox.errors import TemplateError
-from pegbox.expr.build import floordiv, floormod
-from pegbox.expr.dtypes import BITS
-from pegbox.expr.nodes import Buffer, Expr, Load
-from pegbox.expr.printer import unused_name
-from pegbox.expr.visit import free_vars, rewrite
+from pegbox.expr import BITS, Buffer, Expr, Load, floordiv, floormod, free_vars, rewrite, unused_name
 from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.limit import vectors_of
 from pegbox.plugins.sketch.register_tile import fills_vectors
 from pegbox.plugins.sketch.state import has_few_divisors
+from pegbox.te import compute, placeholder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,7 +187,7 @@ def _width(extent: int, lanes: int) -> int:
     fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
     if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent) or not fills_vectors([1, *fitting], lanes):
         return min(extent, lanes)
-    return max(fitting, key=lambda d: d / (d // lanes + (d % lanes).bit_count()), default=lanes)
+    return max(fitting, key=lambda d: d / vectors_of(d, lanes), default=lanes)
 
 
 def _rewritten(

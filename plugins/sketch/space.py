@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.compute import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, ScheduleError
-from pegbox.expr.printer import unused_name
+from pegbox.expr import unused_name
 from pegbox.plugins.sketch.code import compute_lines, schedule_lines
 from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
 from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Run, Step
-from pegbox.schedule.te.schedule import TESchedule, create_schedule
+from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:
     import numpy as np

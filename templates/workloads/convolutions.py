@@ -8,7 +8,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.checks import check_int
 from pegbox.errors import ArgumentError
-from pegbox.expr.dtypes import is_float
+from pegbox.expr import is_float
 
 
 def _tensor(

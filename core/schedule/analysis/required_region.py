@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pegbox.expr.affine import Linear, constant
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
+from pegbox.expr.digits import digits_of
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import SymbolicInterval, hull, index_interval, relaxation
-from pegbox.loops.digits import digits_interval, digits_of
+from pegbox.loops.access.interval import SymbolicInterval, digits_interval, hull, index_interval, relaxation
 from pegbox.loops.nodes import Block, BlockRealize, Region
 from pegbox.schedule.tree import Tree
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt
 from pegbox.loops.passes.prefetch import NOTE, triples, without_note
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -232,10 +232,10 @@ def _of_kind(loop: For, kind: ForKind) -> For:
 
 def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
     """Raises ScheduleError: the loop is bound to a thread axis."""
-    if loop.kind is ForKind.THREAD:
+    if loop.kind.is_thread:
         raise refuse(
             tree,
-            f"{loop.var.name} cannot be {kind}: it is bound to {thread_tag(loop)}",
+            f"{loop.var.name} cannot be {kind}: it is {loop.kind.in_words}",
             "split the loop before you bind a part of it, and use the other part",
             loop.var,
         )

@@ -20,7 +20,7 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt
 from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
 from pegbox.schedule.analysis.recurrence import carried_variables
 from pegbox.schedule.errors import refuse
@@ -72,7 +72,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
         )
     inside = {x.var for x in loops}
     for x in loops:
-        if x.kind is ForKind.THREAD:
+        if x.kind.is_thread:
             raise refuse(
                 tree,
                 f"{x.var.name} is bound to a thread axis, and a block is what one thread does",

@@ -14,7 +14,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.block_region import contained, derived_regions
 from pegbox.loops.access.region import read, written
-from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.notes import with_writes
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import covers_reads
@@ -134,7 +134,7 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
             f"block {name} shares its buffers with what is outside of it, where they would change too",
             "do this before the blocks are made",
         )
-    if any(isinstance(s, For) and s.kind is ForKind.THREAD for s in walk(after.body)):
+    if any(isinstance(s, For) and s.kind.is_thread for s in walk(after.body)):
         raise ScheduleError(f"block {name} is what one thread does", "bind the loops around it to thread axes instead")
     realize = _find(func, name)
     block = realize.block

@@ -11,7 +11,6 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.origin import line_at
@@ -57,14 +56,12 @@ class Step:
     """For a program that is only shown; it gets what would be refused otherwise."""
     asked: Asked | None = None
 
-    def refuse(
-        self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None, thread: ThreadAxis | None = None
-    ) -> None:
+    def refuse(self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None) -> None:
         """Note the refusal in the draft, see `Draft.add`; raises it where there is none."""
         if self.draft is None:
             raise error
         self.locate(error)
-        self.draft.add(error, loop, kind, thread)
+        self.draft.add(error, loop, kind)
 
     def locate(self, error: ScheduleError) -> None:
         """Let the error name the line of the last call that asked for this step; that about the loop, if any is."""

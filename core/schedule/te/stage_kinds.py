@@ -73,9 +73,10 @@ def _annotate(stage: StageBase, loop: IterVar, kind: ForKind) -> None:
 
 
 def _check_free(stage: StageBase, loop: IterVar) -> None:
-    if loop in stage.threads:
+    kind = stage.kinds.get(loop)
+    if kind is not None and kind.is_thread:
         raise ScheduleError(
-            f"{loop.name} is {stage.how_it_runs(loop)} already",
+            f"{loop.name} is {kind.in_words} already",
             "split it before you bind a part of it, and use the other part",
         )
 

@@ -9,6 +9,7 @@ from pegbox import te
 from pegbox.compute.elementwise import elementwise
 from pegbox.expr import build
 from pegbox.expr.dtypes import is_float
+from pegbox.expr.nodes import CompareOp
 
 __all__ = [
     "add", "divide", "equal", "floor_divide", "floor_mod", "greater", "greater_equal", "less", "less_equal",
@@ -32,7 +33,7 @@ def _operator(name: str, function: Callable[..., object]) -> _Operator:
     return operator
 
 
-def _compared(sign: str) -> Callable[..., object]:
+def _compared(sign: CompareOp) -> Callable[..., object]:
     return lambda a, b: build.compare(sign, a, b)
 
 

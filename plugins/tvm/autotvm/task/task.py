@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pegbox.task.task as pegbox_task
 from pegbox.checks import check_list, near_names
 from pegbox.codegen.targets.target import Target as PegboxTarget
+from pegbox.compute.flop import count_flop
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, PluginError, TemplateError, UnknownName
@@ -21,7 +22,6 @@ from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyConfig, DispatchCont
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.space import Config
 from pegbox.task.config_view import DeclaringConfig, TemplateConfig
-from pegbox.task.flop import count_flop
 from pegbox.task.function import NamedFunction
 from pegbox.task.template import Template
 

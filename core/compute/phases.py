@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pegbox.compute.axis import IterVar, Range
+from pegbox.compute.flop import elements, operations
 from pegbox.compute.graph import post_order
 from pegbox.compute.ops import FLOP
 from pegbox.compute.reducer import SUM, Reduce, map_body
@@ -25,7 +26,6 @@ from pegbox.expr.nodes import Binary, Buffer, Cast, Compare, Const, Expr, Load, 
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite, substitute, walk
-from pegbox.task.flop import elements, operations
 
 Element: TypeAlias = Callable[..., Expr]
 """The element of a tensor at some indices."""

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import pegbox as pb
 from pegbox import te
+from pegbox.compute.flop import count_flop
 from pegbox.compute.graph import post_order
+from pegbox.compute.phases import without_zeros
 from pegbox.compute.reference import evaluate
 from pegbox.compute.subscripts import check_subscripts
-from pegbox.plugins.sketch.phases import without_zeros
 from pegbox.task.dag import ComputeDAG
-from pegbox.task.flop import count_flop
 from pegbox.templates import pack_weights
 
 ZERO = te.const(0, "float32")

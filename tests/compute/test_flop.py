@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pegbox import te
+from pegbox.compute.flop import count_flop, slow_operations
 from pegbox.compute.tensor import Tensor
-from pegbox.task.flop import count_flop, slow_operations
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Mapping
 from typing import ClassVar, NoReturn
 
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ExprError
 from pegbox.expr import build
 from pegbox.expr.nodes import Call, Expr, Load
 from pegbox.expr.printer import show
 from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
 from pegbox.expr.visit import free_vars, substitute, walk
+from pegbox.loops.threads.axis import ThreadAxis
 
 
 def read_condition(text: str, axes: Mapping[str, Expr]) -> Expr:

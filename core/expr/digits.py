@@ -1,15 +1,14 @@
-"""Digits of a variable, such as `v // 16` and `v % 16` in packed layouts, and the values that they determine."""
+"""Digits of a variable, such as `v // 16` and `v % 16` in packed layouts: reading, splitting and joining them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pegbox.expr.affine import constant, linear
+from pegbox.expr.affine import Linear
 from pegbox.expr.nodes import Binary, Const, Expr, Var
-from pegbox.loops.access.interval import SymbolicInterval
-from pegbox.loops.nodes import Block, BlockIter, Region
+from pegbox.expr.visit import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +52,28 @@ def _complete(digits: Sequence[Digit]) -> bool:
     return all(low.base is not None and low.base * low.step == high.step for high, low in pairwise(digits))
 
 
-def digits_interval(
-    digits: Sequence[tuple[int, Digit]], needed: Mapping[int, SymbolicInterval | None]
-) -> SymbolicInterval | None:
-    """The values of a variable while each digit (by position) takes the values that are needed.
-
-    Below a digit that takes several values, all lower ones count as needed: a variable's values are one interval.
-    """
-    lo = constant(0)
-    for position, digit in digits:
-        found = needed[position]
-        if found is None:
-            return None
-        lo = lo.add(found.lo, digit.step)
-        if found.width > 0 or digit.step == 1:
-            return SymbolicInterval(lo, (found.width + 1) * digit.step - 1, False, found.moved_by)
-    return None
+def split(var: Var, extent: int, exprs: Iterable[Expr]) -> list[tuple[Var, int]]:
+    """A variable for each digit, the highest first, with the number of its values; empty where they do not divide."""
+    steps = sorted({1, extent, *(s for expr in exprs for s in _steps(var, expr) if s < extent)})
+    if len(steps) < 3 or any(high % low for low, high in pairwise(steps)):
+        return []
+    return [(Var(f"{var.name}_{low}"), high // low) for low, high in reversed(list(pairwise(steps)))]
 
 
-def overrun_is_disjoint(block: Block, it: BlockIter) -> bool:
-    """Does the block write elsewhere than for all values of the variable's domain, when the variable leaves that?"""
-    return all(_apart(region, it.var) for region in block.writes)
+def _steps(var: Var, expr: Expr) -> Iterator[int]:
+    """Where the digits of a variable begin and end in an expression."""
+    for found in filter(None, map(digit_of, walk(expr))):
+        if found.var is var:
+            yield found.step
+            if found.base is not None:
+                yield found.step * found.base
 
 
-def _apart(region: Region, var: Var) -> bool:
-    for lo, count in region.box:
-        if lo is var and count == 1:
-            return True
-        form = linear(lo)
-        if set(form.terms) == {var} and abs(form.coefficient(var)) >= count:
-            return True
-    return var in digits_of([lo for lo, _ in region.box]) and all(count == 1 for _, count in region.box)
+def join(digits: Sequence[tuple[Var, int]]) -> Expr:
+    """The number that digits make up, the highest first, each with the number of its values."""
+    terms: dict[Expr, int] = {}
+    step = 1
+    for digit, count in reversed(digits):
+        terms[digit] = step
+        step *= count
+    return Linear(terms, 0).to_expr()

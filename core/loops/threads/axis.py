@@ -6,11 +6,9 @@ from pegbox.checks import check_text
 from pegbox.compute.axis import IterVar, Range
 from pegbox.errors import ComputeError
 from pegbox.expr.dtypes import integer
+from pegbox.loops.kind import ForKind
 
-BLOCK_TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
-THREAD_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
-VIRTUAL_TAGS = ("vthread", "vthread.x", "vthread.y", "vthread.z")
-TAGS = (*BLOCK_TAGS, *THREAD_TAGS, *VIRTUAL_TAGS)
+TAGS = tuple(kind.value for kind in ForKind if kind.is_thread)
 
 
 class ThreadAxis(IterVar):
