@@ -1,6 +1,8 @@
 """The graph of a computation: tensors, operations, reductions, their order, work and text as te code."""
 
 from pegbox.compute.axis import IterVar
+from pegbox.compute.convolution import convolve, convolve_nhwc, padded
+from pegbox.compute.elementwise import elementwise
 from pegbox.compute.flop import count_flop, elements, operations
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.numpy_program import NumpyProgram
@@ -13,6 +15,7 @@ from pegbox.compute.tensor import AHEAD, ComputeOp, ExternOp, Operation, Placeho
 
 __all__ = [
     "AHEAD", "RESERVED", "ComputeOp", "ExternOp", "IterVar", "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp",
-    "Tensor", "check_static", "count_flop", "elements", "identifier", "map_body", "operations", "parts_of",
-    "placeholders", "post_order", "read_buffers", "te_lines", "tensor_names", "without_zeros",
+    "Tensor", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "identifier",
+    "map_body", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "te_lines",
+    "tensor_names", "without_zeros",
 ]  # fmt: skip

@@ -304,7 +304,7 @@ class _Writer:
                 raise _Unspoken
 
     def _access(self, load: Load, grid: Grid) -> _Storage:
-        """Where the elements are, with a step for each variable of the grid."""
+        """Locate the elements, with a step for each variable of the grid."""
         held = self.storages.get(load.buffer)
         if held is None:
             raise _Unspoken
@@ -381,5 +381,5 @@ def _number(value: float) -> str:
 
 
 def _scalar(const: Const) -> str:
-    """With its type, where nothing else has one."""
+    """Write a constant with its type, where nothing else has one."""
     return f"np.dtype('{const.dtype}').type({_constant(const)})"

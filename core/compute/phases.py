@@ -145,7 +145,7 @@ class _Phased:
         self.all_padded = True
 
     def element(self) -> Element | None:
-        """How an element of the operation is read from the phases that take its place; None where there are none."""
+        """Give the reader of an element from the phases that replace the operation; None where there are none."""
         reduce = self.op.reduce
         if not self.phases or reduce is None:
             return None
@@ -344,7 +344,7 @@ def _needed(expr: Expr) -> Iterator[Expr]:
 
 
 def _inlined(expr: Expr) -> Expr | None:
-    """What the stage that a load reads computes there; None for inputs, reductions and what is no load."""
+    """Give the computation of the stage that a load reads; None for inputs, reductions and other expressions."""
     if not isinstance(expr, Load):
         return None
     op = owner(expr.buffer).op

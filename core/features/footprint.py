@@ -37,7 +37,7 @@ class Touched:
         return Touched(self.bytes + other.bytes, self.lines + other.lines, self.pages + other.pages)
 
     def joined(self, other: Touched) -> Touched:
-        """What two accesses of one buffer touch, taken to overlap."""
+        """Join what two accesses of one buffer touch, taken to overlap."""
         return Touched(most(self.bytes, other.bytes), most(self.lines, other.lines), most(self.pages, other.pages))
 
 
@@ -58,7 +58,7 @@ class Memory:
         self._known = known
 
     def of(self, accesses: Iterable[Reference], running: Set[Loop]) -> Touched:
-        """What accesses of one buffer touch while some loops run."""
+        """Compute the elements that accesses of one buffer touch while some loops run."""
         total: Touched | None = None
         for access in accesses:
             shape, size = self.shapes[access.buffer], nbytes(access.buffer.dtype)
@@ -75,7 +75,7 @@ class Memory:
         return any(not loops.isdisjoint(self._loops_of(index)) for access in accesses for index in access.indices)
 
     def elements(self, accesses: Iterable[Reference], running: Set[Loop]) -> Quantity:
-        """How many different elements they touch."""
+        """Count the different elements that they touch."""
         return largest(product(points for points, _ in self._counts(access, running)) for access in accesses)
 
     def _counts(self, access: Reference, running: Set[Loop]) -> Counts:
@@ -83,7 +83,7 @@ class Memory:
         return tuple([self._count(*dim, running) for dim in zip(access.indices, extents, strict=True)])
 
     def _count(self, index: Sum, extent: Quantity, running: Set[Loop]) -> Count:
-        """Of one dimension."""
+        """Count the elements along one dimension."""
         moving = tuple([loop for loop in self._loops_of(index) if loop is None or loop in running])
         found = self._counted.get((index, extent, moving))
         if found is None:

@@ -135,7 +135,7 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
 
 
 def _reach_within(value: Sum, divisor: Quantity, running: Set[Loop], limit: Quantity) -> Quantity:
-    """As `reach`, without the terms that move by multiples of the divisor."""
+    """Compute `reach` without the terms that move by multiples of the divisor."""
     return sum(
         [least(factor % divisor, 1) * _size(factor) * _reach_of(atom, running, limit) for atom, factor in value.terms]
     )
@@ -158,7 +158,7 @@ def loops_in(value: Sum) -> list[Loop | None]:
 
 
 def step(value: Sum, loop: Loop) -> Quantity:
-    """By how much the value moves from one iteration of a loop to the next, in general."""
+    """Compute the general difference between the values of two neighbouring iterations of a loop."""
     return sum([coefficient * _step_of(atom, loop) for atom, coefficient in value.terms])
 
 

@@ -249,7 +249,7 @@ def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> St
 
 
 def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
-    """What all the paths from one root begin with: the statements around all places to which they lead."""
+    """Find the common beginning of all paths from one root: the statements around all places to which they lead."""
     common = list(paths[0]) if paths else []
     for path in paths[1:]:
         depth = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a is not b), len(path))

@@ -126,7 +126,7 @@ def _read_inputs(path: Path) -> dict[str, Any]:
 
 
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:
-    """What `recorded_task` reads; the task's own arguments may be left out then. `several`: it may be given again."""
+    """Add the arguments that `recorded_task` reads; they replace the task's own. `several`: they may be repeated."""
     parser.add_argument(
         "--simulate",
         action="append" if several else "store",
@@ -185,7 +185,7 @@ def write_outputs(namespace: argparse.Namespace, **writers: Callable[[Path], Non
 
 
 def recorded_task(namespace: argparse.Namespace) -> RecordedSpace:
-    """What is recorded of the task that was named, or whatever the records are of."""
+    """Find the recorded space of the task that was named, or of whatever the records are of."""
     task = None if namespace.template is None else make_task(namespace)
     options: dict[str, Any] = {"task": task, "host": namespace.host, "objective": namespace.objective}
     if namespace.target != "llvm":
@@ -239,7 +239,7 @@ def natural(text: str) -> int:
 
 
 def default_records(namespace: argparse.Namespace) -> Path:
-    """Where `tune` keeps records unless told: one file per task in the current folder, `matmul-64x64x64.jsonl`."""
+    """Name the default file of records: one per task in the current folder, `matmul-64x64x64.jsonl`."""
     _, attribute_colon, attribute = namespace.template.rpartition(".py:")
     stem = attribute if attribute_colon else namespace.template
     parts = [stem, "x".join(word for word in namespace.args if "=" not in word)]

@@ -141,7 +141,7 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 
 def _check(namespace: argparse.Namespace) -> None:
-    """What would be regretted after an hour."""
+    """Refuse early what would fail after an hour."""
     from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.report import check_output
 

@@ -133,7 +133,7 @@ def _speed(summary: Summary, best: Record) -> str:
 
 
 def _quality(summary: Summary, best: Record) -> list[str]:
-    """How good the best is, as far as the records know."""
+    """Rate the best, as far as the records allow."""
     result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
     known = summary.yardstick
     beside = "" if known is None else known.text(best.cost, result.costs, result.waited)

@@ -142,7 +142,7 @@ def needs_multi_level_tiling(op: ComputeOp, *, by_access: bool = False) -> bool:
 
 
 def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
-    """Of each input, the long axes that no index has; of each access with other axes where asked so."""
+    """Collect, for each input, the long axes that no index has; on request, for each access with other axes."""
     used: dict[Buffer, set[frozenset[Var]]] = {}
     for load in loads_of(op):
         found = frozenset(v for index in load.indices for v in free_vars(index))

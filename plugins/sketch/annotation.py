@@ -62,7 +62,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
 
 
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
-    """What is written out of a stage's loops, from the inside out, is no body of thousands of instructions.
+    """Keep the body that is written out of a stage's inner loops below thousands of instructions.
 
     An estimate: what else is computed inside of the loops is not counted. Where that keeps them from being written out,
     a smaller value of the knob makes the same program.

@@ -45,7 +45,7 @@ class TileLimit:
         return bool(self.least <= rows * vectors and (rows + 1) * vectors < self.registers)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
-        """What a configuration `c` has to be, as Python."""
+        """Write the condition on a configuration `c` as Python."""
         *others, last = (f"c[{quoted(knob)}].size[-1]" for knob in self.knobs)
         rows, vectors = " * ".join(others) or "1", f"({last} // {self.lanes} + ({last} % {self.lanes}).bit_count())"
         return f"{self.least} <= {rows} * {vectors} and ({rows} + 1) * {vectors} < {self.registers}"
@@ -123,7 +123,7 @@ class BodyLimit:
         return steps * self.cost <= self.most
 
     def text(self, function: str = WRITTEN_OUT) -> str:
-        """What a configuration `c` has to be, as Python; the function is `written_out`."""
+        """Write the condition on a configuration `c` as Python; the function is `written_out`."""
         tile = " * ".join(map(_text, self.tile)) or "1"
         loops = "".join(f", {_text(loop)}" for loop in self.loops)
         return f"{function}(c[{quoted(self.unroll)}].val, {tile}{loops}) * {self.cost} <= {self.most}"
@@ -150,7 +150,7 @@ class SketchLimit:
         return config[self.choice].val not in self.sketches or self.limit.holds(config)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
-        """What a configuration `c` has to be, as Python."""
+        """Write the condition on a configuration `c` as Python."""
         others = f"c[{quoted(self.choice)}].val not in {literal(self.sketches)}"
         return f"{others} or {self.limit.text(function)}"
 

@@ -74,7 +74,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
 
 
 def template_name(name: str) -> str:
-    """What the template of a workload is called in its module."""
+    """Name the template of a workload in its module."""
     return unused_name(identifier(name), (*RESERVED_TE, *RESERVED, "isinstance", "tuple", "object", "int"))
 
 

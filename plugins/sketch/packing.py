@@ -18,7 +18,7 @@ AS_IT_LIES = "no"
 
 
 def pack_operands(state: State, name: str, lanes: int) -> None:
-    """For each input that several tiles of a stage share: a knob says in which of its loops it is copied, if at all.
+    """Add a knob for each input that several tiles of a stage share: the loop in which it is copied, if any.
 
     A copy has the axis that runs along the vectors last: a matrix that is read by columns is transposed by blocks of as
     many rows and columns as there are lanes. Such a matrix is always copied: otherwise each of its elements would be

@@ -59,7 +59,7 @@ class Panels:
         return (*(self.count if n == self.axis else self.shape[n] for n in self.order), self.width)
 
     def indices(self, plain: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Where the element lies that has these indices in the operand as it was."""
+        """Map the indices of an element in the original operand to those in the packed one."""
         index = plain[self.axis]
         outer = (floordiv(index, self.width) if n == self.axis else plain[n] for n in self.order)
         return (*outer, floormod(index, self.width))
@@ -177,7 +177,7 @@ def _position(op: ComputeOp, index: Expr) -> int:
 
 
 def _depth(op: ComputeOp, index: Expr) -> tuple[int, ...]:
-    """How far inside the loops are that an index changes with: the spatial ones first, in their order."""
+    """Find how deep the loops are that an index depends on: the spatial ones first, in their order."""
     used = free_vars(index)
     return next(((1, n) for n, axis in enumerate(op.reduce_axis) if axis in used), (0, _position(op, index)))
 

@@ -44,7 +44,7 @@ def fills_vectors(extents: list[int], lanes: int) -> bool:
 
 
 def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:
-    """Those that fill their vectors almost as well as the best of them."""
+    """Select the extents that fill their vectors almost as well as the best of them."""
     full = {extent: _filled(extent, lanes) for extent in extents}
     return tuple(extent for extent in extents if full[extent] >= _FULL * max(full.values()))
 

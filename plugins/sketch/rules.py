@@ -259,7 +259,7 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
 
 
 def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
-    """What a rule says. Raises TemplateError that names it where it does what is not legal."""
+    """Apply a rule. Raises TemplateError that names it where it does something illegal."""
     where = f"rule {getattr(rule, 'name', type(rule).__name__)} at stage {state.stages[stage]}"
     before = _content(state)
     try:
@@ -282,7 +282,7 @@ def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
 
 
 def _content(state: State) -> tuple[int, int]:
-    """What tells whether a sketch was changed. Names for axes are given whenever somebody asks."""
+    """Give the content by which a changed sketch is recognised. Names for axes are made on demand."""
     return sum(not isinstance(step, Axes) for step in state.steps), len(state.knobs)
 
 

@@ -105,7 +105,7 @@ class SketchSpace:
 
     @property
     def source(self) -> str:
-        """What is computed, and what each sketch does with its knobs, as te code; see `pegbox.task.workload.Space`."""
+        """The computation, and each sketch's use of its knobs, as te code; see `pegbox.task.workload.Space`."""
         first = next(iter(self.sketches.values()))
         lines = list(compute_lines(first.arguments, first.tensors))
         for name, sketch in self.sketches.items():
@@ -161,7 +161,7 @@ class SketchSpace:
         return self._names[sketch.name]
 
     def condition(self, name: str) -> dict[str, Any]:
-        """When a knob exists."""
+        """Give the condition under which a knob exists."""
         knob, users = self.declared[name]
         found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}
         if knob.when is not None:

@@ -105,7 +105,7 @@ class State:
 
     @property
     def graph(self) -> Graph:
-        """Who reads whom now."""
+        """The present graph of readers."""
         ops = [stage.op for stage in self._run.s.stages]
         if ops != self._graph.ops:
             self._graph = Graph(ops, [t.op for t in self.outputs])
@@ -188,7 +188,7 @@ class State:
         return self._longest.get(loop) or self.extent(loop)
 
     def iterations(self, stage: str, loop: str) -> Extent | int | None:
-        """How many iterations a loop has: a number, or a part of a split; None where it is what other parts leave."""
+        """Count a loop's iterations: a number, or a part of a split; None where other parts decide it."""
         loop = self._factored.get(stage, {}).get(self._axis_number(stage, loop), loop)
         if loop in self._levels:
             return self._levels[loop]

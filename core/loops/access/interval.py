@@ -47,7 +47,7 @@ class SymbolicInterval:
         return SymbolicInterval(lo, width, exact, self.moved_by, self.capped)
 
     def widened(self, by: int) -> SymbolicInterval:
-        """So many values more behind the last one."""
+        """Add that many values behind the last one."""
         return self.of(self.lo, self.width + by)
 
     def covers(self, extent: int) -> bool:

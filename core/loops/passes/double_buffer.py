@@ -62,7 +62,7 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
 
 
 def _site(path: Sequence[Stmt], alloc: Alloc) -> _Site:
-    """What stands around the allocation, to which the path leads from the root."""
+    """Describe the surroundings of the allocation to which the path leads from the root."""
     buffer, inner = alloc.buffer, alloc.body
     place = len(path) - 1
     while place > 0 and isinstance(path[place - 1], Alloc | Seq):
@@ -134,7 +134,7 @@ def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
 
 
 def _moved(site: _Site, new: Buffer, iteration: Expr) -> Stmt | None:
-    """What fills the buffer, for another iteration of the loop, with loops and allocations of its own."""
+    """Copy the statements that fill the buffer, for another iteration, with loops and allocations of their own."""
     var = site.loop.var
     copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
     half = floormod(iteration, index(2))

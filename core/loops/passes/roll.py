@@ -79,7 +79,7 @@ class _Site:
 
 
 def roll_of(func: Function, buffer: Buffer) -> Roll | Obstacle:
-    """How an intermediate of a scheduled program rolls, or why it cannot."""
+    """Decide how an intermediate of a scheduled program rolls, or why it cannot."""
     site = _site(func, buffer)
     wrong = _placed(func, site) or next((w for path in site.writers if (w := _computed_once(site, path))), None)
     if wrong is not None:
@@ -221,7 +221,7 @@ def _region(path: tuple[Stmt, ...], buffer: Buffer) -> Region:
 
 
 def _box(site: _Site, path: tuple[Stmt, ...]) -> Box | None:
-    """What the block writes in one iteration of the loops around all uses."""
+    """Compute the box that the block writes in one iteration of the loops around all uses."""
     running = {s.var for s in path if isinstance(s, For)} - {x.var for x in site.around}
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
@@ -257,7 +257,9 @@ def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
 
 
 def _kept(loop: For, inside: Sequence[For], box: Box) -> Kept | None:
-    """What an iteration of a loop finds made: the loop moves along one dimension, along which no loop inside does."""
+    """Find the region that an earlier iteration has made: the loop moves along one dimension that no inner loop moves
+    along.
+    """
     moved = [dim for dim, i in enumerate(box.intervals) if any(loop.var in free_vars(t) for t in i.lo.terms)]
     if len(moved) != 1 or loop.extent < 2:
         return None

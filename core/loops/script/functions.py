@@ -51,7 +51,7 @@ def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = N
 
 
 def read_text(text: str, file: str = "<script>") -> IRModule | Function:
-    """What a script says: a module for a class, a function for a single one, a module of several functions.
+    """Read a script: a module for a class, a function for a single one, a module of several functions.
 
     Raises:
         ScriptError: it is not in the dialect; the error points at line and column of the text.
@@ -86,7 +86,7 @@ class _Text:
             self.member(node)
 
     def member(self, node: ast.stmt) -> None:
-        """What stands in the text or in a module's class."""
+        """Read a member of the text or of a module's class."""
         match node:
             case ast.Import() | ast.ImportFrom():
                 for alias in node.names:

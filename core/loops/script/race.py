@@ -103,7 +103,9 @@ class _Loop:
         return self.loop.var in determined(places, self.outside, ranges)
 
     def _spans(self, found: Sequence[Access], dim: int) -> Iterator[SymbolicInterval | None]:
-        """What an iteration touches of a dimension; of an iteration that stands apart, as the others would say it."""
+        """Yield what an iteration touches of a dimension, in the terms of the other iterations where it is a separate
+        one.
+        """
         var = self.loop.var
         forms = [linear(access.region.box[dim][0]) for access in found]
         step = next((form.coefficient(var) for form in forms if form.coefficient(var)), 0)

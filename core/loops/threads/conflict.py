@@ -80,7 +80,7 @@ def _of_threads(func: Function) -> list[Buffer]:
 
 
 def nests(func: Function) -> list[Nest]:
-    """What stands below each outermost loop over the threads of a block."""
+    """List the statements below each outermost loop over the threads of a block."""
     ranges = loop_ranges(func.body)
     return [Nest(top, outside, ranges) for top, outside in _tops(func.body, ())]
 
@@ -145,7 +145,7 @@ class Nest:
         return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
 
     def _near(self, buffer: Buffer) -> list[Access]:
-        """What is written, and is read where it may be written; empty where nothing is."""
+        """List the writes, and the reads of elements that may be written; empty where nothing is written."""
         users = self.users(buffer)
         stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
         return [
@@ -156,7 +156,7 @@ class Nest:
         ]
 
     def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
-        """What it comes to while everything in the nest runs."""
+        """Compute the box of a region while everything in the nest runs."""
         running = set(self.ranges) - self.outside
         tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
         relax = relaxation(running, self.ranges, *tests)

@@ -137,7 +137,7 @@ class Kernel:
         return bool((piece.reads() | piece.writes()) & other.writes())
 
     def _settle(self) -> None:
-        """What a piece shares must not depend on what one thread has made."""
+        """Check that a shared piece does not depend on a value that one thread has made."""
         changed = True
         while changed:
             changed = False

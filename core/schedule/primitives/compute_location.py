@@ -150,7 +150,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
 
 
 def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
-    """Of a parameter all elements are needed: those that no consumer asks for would stay as they were.
+    """Check that all elements of a parameter are still computed: those that no consumer asks for would keep old values.
 
     Raises:
         ScheduleError: some are not computed at the new place, as far as can be shown.

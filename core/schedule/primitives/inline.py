@@ -180,7 +180,7 @@ def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, 
 
 
 def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store]:
-    """What the block stores, its producer, and what that stores."""
+    """Find the block's store, its producer, and the producer's store."""
     name = realize.block.name
 
     def no(problem: str, remedy: str, *others: str) -> NoReturn:

@@ -165,7 +165,7 @@ def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True
 
 @primitive(any_block=True)
 def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop: LoopRef, offset: int = 1) -> None:
-    """In each iteration of a loop, ask for what the block will read of a buffer `offset` iterations further on.
+    """Prefetch, in each iteration of a loop, what the block will read of a buffer `offset` iterations later.
 
     Lowering places one prefetch for each cache line of 64 bytes; values stay what they are.
 

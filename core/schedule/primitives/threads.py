@@ -193,7 +193,7 @@ class _Predicate:
             ) from error
 
     def _check_alone(self) -> None:
-        """What another block writes as well, all threads would go on writing: an init over what was added up."""
+        """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
         buffers = {region.buffer for region in self.realize.block.writes}
         others = [r.block.name for b in buffers for r in self.tree.writers(b) if r is not self.realize]
         if others:
@@ -204,7 +204,7 @@ class _Predicate:
             )
 
     def _guards(self, loops: Sequence[For]) -> list[Expr]:
-        """What the block's predicate says of the axes already."""
+        """List the conditions on the axes that the block's predicate already has."""
         axes = {loop.var for loop in loops}
         guards = [part for part in conjuncts(self.realize.predicate) if free_vars(part) & axes]
         for part in guards:

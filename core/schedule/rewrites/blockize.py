@@ -133,7 +133,7 @@ def _indivisible(tree: Tree, realize: BlockRealize, why: str) -> ScheduleError:
 
 
 def _value(division: _Division, outer: Var) -> Expr:
-    """What binds the variable of the block inside."""
+    """Compute the binding of the inner block's variable."""
     return Linear({outer: division.tile, **division.inner.terms}, 0).to_expr()
 
 
@@ -152,7 +152,7 @@ def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Exp
 
 
 def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region:
-    """What the loops inside touch together; a whole dimension where that is not an interval."""
+    """Compute the region that the inner loops touch together; a whole dimension where that is not an interval."""
     box: list[tuple[Expr, int]] = []
     for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True):
         reached = interval(substitute(lo, bound), relax)

@@ -49,7 +49,8 @@ class BlockScope:
 
 
 def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Path:
-    """Where the blocks and loops that a primitive is called on stand; those that are nowhere are left to it.
+    """Find the path to the blocks and loops that a primitive is called on; the primitive handles those that do not
+    exist.
 
     Raises:
         ScheduleError: they stand inside of different blocks.
@@ -84,7 +85,7 @@ def _inside(path: Path) -> str:
 
 
 def nested_paths(func: Function) -> dict[str | Var, Path]:
-    """Where blocks (by name) and loops (by variable) stand that are inside of blocks."""
+    """Find the paths to blocks (by name) and loops (by variable) that are inside blocks."""
     found: dict[str | Var, Path] = {}
     for realize in blocks_below(func.body):
         _collect(realize.block, (realize.block.name,), found)
@@ -158,7 +159,7 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
 
 
 def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) -> None:
-    """For what is outside, the block does what it did: it writes no more, and goes on with what it finds.
+    """Check that the block is the same to the outside: it writes no more, and reads no more initial values.
 
     What it reads more than it did must be there: its producers may be inside of the same loops.
     """

@@ -181,7 +181,7 @@ class _Layout:
         return _Layout(loops, axes, tuple(there[iv] for iv in loops), values, conditions, relaid=True)
 
     def body(self, expr: Expr) -> Expr:
-        """What the new operation computes in place of `expr`."""
+        """Rewrite `expr` for the new operation."""
         inside = all_of(self.conditions)
         new = map_body(expr, lambda x: substitute(x, self.values))
         if isinstance(new, Reduce):

@@ -35,7 +35,7 @@ def _line(code: CodeType | str | None, running: int) -> str:
 
 
 def moved_calls(calls: list[Call], loops: Mapping[IterVar, IterVar]) -> list[Call]:
-    """Those calls that mention one of the loops, with the loops that these have become."""
+    """Select the calls that mention one of the loops, and replace it by the loop that it has become."""
     moved = [call for call in calls if any(_mentions(call, loop) for loop in loops)]
     return [tuple(loops.get(each, each) if isinstance(each, IterVar) else each for each in call) for call in moved]
 
@@ -75,7 +75,7 @@ class Step:
 
 
 def _calls(stage: StageBase) -> Iterator[Call]:
-    """Those of the groups around come first: what a stage says itself goes before."""
+    """Yield the calls of a stage: first those of the groups around it, then its own."""
     around: list[StageBase | GroupBase] = []
     each: StageBase | GroupBase | None = stage
     while each is not None:

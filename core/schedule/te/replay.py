@@ -112,7 +112,7 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
 
 
 def _roll(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, step: Step) -> None:
-    """When all loops are what they will be. Where nothing is needed twice, nothing is kept, as in TVM."""
+    """Roll the buffer once all loops are final. Where nothing is needed twice, nothing is kept, as in TVM."""
     step.asked = stage, ("rolling_buffer",), None
     if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
         return

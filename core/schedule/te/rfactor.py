@@ -79,7 +79,7 @@ class RfactorRewrites(TEScheduleBase):
         return partial.outputs if len(partial.outputs) > 1 else partial.outputs[0]
 
     def _hand_over(self, old: Stage, new: Stage, moved: Mapping[IterVar, IterVar]) -> None:
-        """What was said of the reduce loops is now said of the new stage's."""
+        """Hand the calls on the reduce loops over to the new stage."""
         old.leaf_iter_vars = [iv for iv in old.leaf_iter_vars if iv not in moved]
         old.relations = [r for r in old.relations if _kind(r) != "reduce"]
         for loop, new_loop in moved.items():

@@ -87,7 +87,7 @@ class Prefetch:
 
 
 def te_method(method: _Method) -> _Method:
-    """For a method of a TE schedule: its refusals say which call they are of."""
+    """Decorate a method of a TE schedule: its refusals name the call."""
 
     @wraps(method)
     def called(self: Any, *args: Any, **options: Any) -> Any:
@@ -101,7 +101,7 @@ def te_method(method: _Method) -> _Method:
 
 
 def recorded(method: _Method) -> _Method:
-    """For a method of a stage or a group: as `te_method`, and a refusal of the replay can name the line of the call."""
+    """Decorate a method of a stage or a group as `te_method` does; a refusal of the replay can name the call's line."""
 
     @wraps(method)
     def called(self: Any, *args: Any, **options: Any) -> Any:
@@ -180,7 +180,7 @@ class StageBase:
 
     @property
     def place(self) -> Root | Inline | At:
-        """Where the stage is computed: where it is attached itself, or else where its group is.
+        """The place where the stage is computed: its own attachment, or else its group's.
 
         A loop that was split after that stands for its inner part.
         """
@@ -227,7 +227,7 @@ class StageBase:
 
     @property
     def iter_var_attrs(self) -> dict[IterVar, dict[str, Any]]:
-        """What was said of single loops: {loop: {"kind": how it runs, pragma: value}}."""
+        """The attributes of single loops: {loop: {"kind": how it runs, pragma: value}}."""
         said: dict[IterVar, dict[str, Any]] = {}
         for loop in self.leaf_iter_vars:
             notes = {**({"kind": str(self.kinds[loop])} if loop in self.kinds else {}), **self.pragmas.get(loop, {})}

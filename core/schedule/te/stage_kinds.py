@@ -123,7 +123,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
 
 @recorded
 def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
-    """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
+    """Prefetch, in each iteration of a loop, what the stage will read of a tensor `offset` iterations later.
 
     Before `prefetch(A, i, 2)`::
 

@@ -1,4 +1,4 @@
-"""`te.sum` and its like, which in TVM take a start of the reduction too: `init=`."""
+"""`tvm.te`: pegbox's compute language, and the reductions that start with a value, `init=`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from functools import wraps
 from typing import Any
 
 from pegbox import te
+from pegbox.compute import ComputeOp as ComputeOp
+from pegbox.compute import ExternOp as ExternOp
+from pegbox.compute import PlaceholderOp as PlaceholderOp
+from pegbox.compute import ScanOp as ScanOp
+from pegbox.plugins.tvm.absence import names
+from pegbox.te import *  # noqa: F403
+from pegbox.te import TESchedule as Schedule  # noqa: F401
+
+__getattr__ = names(__name__)
 
 Values = tuple[Any, ...]
 
 
+def __dir__() -> list[str]:
+    return [*te.__all__, "ComputeOp", "ExternOp", "PlaceholderOp", "ScanOp", "Schedule"]
+
+
 def _with_init(reduce: Callable[..., Any], combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The reduction that also takes `init`, a number or an expression of the outer axes.
+    """Make a reduction take `init`, a number or an expression of the outer axes.
 
     The first step combines it with the first value: so it counts once, however a schedule splits the reduction.
     """
@@ -44,8 +57,8 @@ max = _with_init(te.max, te.maximum)
 min = _with_init(te.min, te.minimum)
 
 
-def comm_reducer(
+def comm_reducer(  # type: ignore[no-redef]
     fcombine: Callable[..., object], fidentity: Callable[..., object], name: str = "reduce"
 ) -> Callable[..., Any]:
-    """A user's reducer; see `pegbox.te.comm_reducer`."""
+    """Make a reducer; see `pegbox.te.comm_reducer`."""
     return _with_init(te.comm_reducer(fcombine, fidentity, name=name), fcombine)
