@@ -66,8 +66,8 @@ class SimulatedMeasurer(Measurer):
             return found
         return Failed(
             FailureKind.NOT_RECORDED,
-            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: what it "
-            "costs is not known; propose configurations of the space that the tuner is given",
+            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: its "
+            "cost is unknown; propose configurations of the tuner's space",
         )
 
 
@@ -83,7 +83,7 @@ class SimulatedRunner:
         self, source: str | os.PathLike[str] | RecordedSpace, *, host: str | None = None, target: str | None = None
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
-            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} is chosen already; leave them out")
+            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} already fixes them; leave them out")
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
@@ -119,5 +119,5 @@ def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     if isinstance(task, RecordedSpace):
         if isinstance(runner, str) and runner == "local":
             return task
-        raise ArgumentError(f"runner={runner!r}: {task!r} is answered from records; leave the runner out")
+        raise ArgumentError(f"runner={runner!r}: {task!r} takes its costs from records; leave the runner out")
     return runner.recorded(task) if isinstance(runner, SimulatedRunner) else None

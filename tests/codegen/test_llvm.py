@@ -128,7 +128,7 @@ def test_what_the_other_process_rejects_is_an_error_here(program: Program, monke
 def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(text: str, machine: llvm.Machine, form: llvm.Form, passes: llvm.Passes, *, timeout: float) -> bytes:
         if passes == "all":
-            raise isolation.ProcessDied("Assertion failed")
+            raise llvm.ProcessDied("Assertion failed")
         return llvm.translate(text, machine, form, passes)
 
     monkeypatch.setattr(isolation, "translate_apart", dies)

@@ -55,7 +55,7 @@ def test_importing_pegbox_loads_no_plugin(tmp_path: Path) -> None:
 
 
 def test_a_process_that_compiles_loads_no_numpy_and_no_plugins(tmp_path: Path) -> None:
-    names = ("llvmlite", "numpy", "pluggy", "pegbox.schedule", "pegbox.codegen.emitter.emit")
+    names = ("llvmlite", "numpy", "pluggy", "pegbox.workers.process", "pegbox.schedule", "pegbox.codegen.emitter.emit")
     program = f"""
 import sys
 from pegbox.measure.jobs import build_job

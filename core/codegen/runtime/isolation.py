@@ -7,24 +7,12 @@ import os
 import signal
 import sys
 
-from pegbox.codegen.runtime.llvm import Form, Machine, Passes
+from pegbox.codegen.runtime.llvm import Form, Machine, OutOfTime, Passes, ProcessDied
 from pegbox.workers.pool import Pool
 from pegbox.workers.process import Worker, WorkerDied, WorkerTimeout
 
 _IDLE = 60.0  # seconds without work after which the process ends
 _MOST_CODE = 1 << 30
-
-
-class ProcessDied(RuntimeError):
-    """LLVM has ended its process; the text is the end of what it said."""
-
-
-class OutOfTime(Exception):
-    """LLVM was stopped after these seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        super().__init__(f"longer than {seconds:g} s")
 
 
 def translate_apart(text: str, machine: Machine, form: Form, passes: Passes, *, timeout: float) -> bytes:

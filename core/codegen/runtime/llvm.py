@@ -124,6 +124,18 @@ def _limited_time(seconds: float) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
+class ProcessDied(RuntimeError):
+    """LLVM has ended its process; the text is the end of what it said."""
+
+
+class OutOfTime(Exception):
+    """LLVM was stopped after these seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"longer than {seconds:g} s")
+
+
 def answer(text: str, machine: tuple[str, str, str], form: Form, passes: Passes) -> bytes | str:
     """Do the job of `isolation.translate_apart`: return the translated program, or the reason why LLVM rejects it."""
     try:

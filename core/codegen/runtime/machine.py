@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
-from pegbox.codegen.runtime import isolation, llvm
+from pegbox.codegen.runtime import llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, MeasureError, TargetError
@@ -82,10 +82,12 @@ def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeou
     with _rejections(program):
         if not apart:
             return llvm.translate_or_end(*arguments, "all" if program.scalar_loops else "simplification")
+        from pegbox.codegen.runtime import isolation  # slow to import; builders do without it
+
         if program.scalar_loops:
             try:
                 return isolation.translate_apart(*arguments, "all", timeout=timeout)
-            except isolation.ProcessDied as death:
+            except llvm.ProcessDied as death:
                 warnings.warn(
                     f"{program.name}: LLVM fails to vectorize its scalar loops, which stay scalar ({death})",
                     RuntimeWarning,
@@ -98,7 +100,7 @@ def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeou
 def _rejections(program: Program) -> Iterator[None]:
     try:
         yield
-    except isolation.OutOfTime as error:
+    except llvm.OutOfTime as error:
         where = f" (written out: the loops {', '.join(program.written_out)})" if program.written_out else ""
         raise CompileError(
             f"{program.name}: LLVM takes longer than {error.seconds:g} s for {program.instructions:,} instructions, up "
