@@ -57,9 +57,10 @@ def cost(config: Config) -> float:
 
 def tuned(task: pb.Task, trials: int = 30, **options: Any) -> TuneResult:
     tuner = make_tuner("random", task.space, seed=3)
-    given: dict[str, Any] = {"yardstick": True, "name": "random", **options}
-    subject = Subject(task=task, flop=task.flop)
-    return run(tuner, Measuring(cost), SearchOptions(trials=trials, **given), subject=subject, space=task.space)
+    prior = PriorTrials(options.pop("history", ()), yardstick=options.pop("recorded_yardstick", None))
+    subject = Subject(options.pop("subject", ""), task, task.flop)
+    settings = SearchOptions(trials=trials, **{"yardstick": True, "name": "random", **options})
+    return run(tuner, Measuring(cost), settings, subject=subject, space=task.space, prior=prior)
 
 
 def test_repr_has_three_lines_with_cost_quality_and_configuration(task: pb.Task) -> None:
@@ -437,7 +438,7 @@ def test_a_long_title_has_several_lines_and_each_fits(letter: str, count: int) -
 def test_the_title_names_shape_and_target_and_the_page_the_first_failure(tmp_path: Path) -> None:
     task = pb.create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     history = [(task.space.get(0), Failed(FailureKind.CRASH, "signal 11"))]
-    result = dataclasses.replace(tuned(task, 2, history=history), task=task)
+    result = tuned(task, 2, history=history)
     result.plot(tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
     assert "matmul(8, 8, 8), " in drawn
