@@ -32,7 +32,10 @@ class RunPool(Protocol):
 
     @property
     def jobs(self) -> int:
-        """How many runs are made at the same time now, at least 1. Raises `MeasureError` where the cluster is gone."""
+        """The number of runs that are made at the same time now, at least 1.
+
+        Raises `MeasureError` where the cluster is gone.
+        """
         ...
 
     def submit(self, entry: Entry) -> Future[bytes]:
@@ -87,7 +90,7 @@ class LocalPool:
 
 
 def read_jobs(jobs: Any, contest: Contest) -> Any:
-    """How many runs are made at the same time, no more than there are; or the cluster that makes them.
+    """Read the number of simultaneous runs, no more than there are; or the cluster that makes them.
 
     Raises `ArgumentError` for something else, and where runs cannot be made side by side.
     """

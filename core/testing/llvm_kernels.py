@@ -157,7 +157,7 @@ def right_at_first() -> Program:
 
 
 def right_on_known_inputs() -> Program:
-    """With inputs other than the first ones of `bench` it spoils an element."""
+    """Make a program that spoils an element for inputs other than the first ones of `bench`."""
     first = constant(float(_values(0).inputs[0][0]), "float32")
     return program(after=f"%seen = load float, ptr %a\n  %bad = fcmp une float %seen, {first}\n  {_SPOIL}")
 

@@ -136,7 +136,7 @@ def _read_exactly(fd: int, count: int, deadline: float | None, ended: int | None
 
 
 def _waiting(fd: int, deadline: float | None, ended: int | None) -> Callable[[], None]:
-    """What to do before each read, so that it does not block."""
+    """Make the function that waits before each read, so that the read does not block."""
     if deadline is None and ended is None:
         return lambda: None
     poller = _poller(fd, select.POLLIN)

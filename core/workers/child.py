@@ -87,7 +87,7 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended, or was given up, or has lost its supervisor."""
+        """True if it has ended, or was given up, or has lost its supervisor."""
         return self._given_up or (bool(self._pid) and is_ready(self._link, select.POLLIN, 0.0))
 
     def end(self) -> None:
@@ -126,7 +126,7 @@ class Child:
                 os.kill(self._supervisor, signal.SIGCONT)
 
     def _is_lost(self) -> bool:
-        """Whether the supervisor has ended, so that its numbers may belong to others."""
+        """Decide whether the supervisor has ended, so that its numbers may belong to others."""
         return self._link.fileno() < 0 or is_ready(self._link, 0, 0.0)
 
     def _receive(self, size: int, flags: int = 0) -> bytes:

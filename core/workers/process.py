@@ -109,7 +109,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs or is about to."""
+        """True while the process runs, or is about to."""
         return not self._killed and not self._collected and not self._child.has_ended
 
     def wait_ready(self) -> None:

@@ -97,7 +97,7 @@ class DaskRunner(Runner):
 
     @property
     def machines(self) -> int:
-        """How many workers measure now. See `Runner`."""
+        """The number of workers that measure now. See `Runner`."""
         return max(1, len(self._tasks.workers))
 
     @property
@@ -107,17 +107,17 @@ class DaskRunner(Runner):
 
     @property
     def compares(self) -> bool:
-        """Whether times there mean something. See `Runner`."""
+        """True if times there mean something. See `Runner`."""
         return not self._kind.emulated
 
     @property
     def cores(self) -> int:
-        """Those that a worker may use."""
+        """The number of cores that a worker may use."""
         return self._kind.cores
 
     @property
     def builders(self) -> int:
-        """How many programs the cluster compiles beside what it times. See `Runner`."""
+        """The number of programs that the cluster compiles besides those that it times. See `Runner`."""
         if self._builds is None:
             return 0
         return self._builds.places(RESOURCE, len(self._tasks.workers) - self._tasks.pending)

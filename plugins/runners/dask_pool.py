@@ -144,7 +144,7 @@ class DaskPool:
 
 
 def versions() -> dict[str, str]:
-    """What has to be equal here and there."""
+    """List the versions that must be equal here and there."""
     return {"Python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
 
 

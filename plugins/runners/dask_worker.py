@@ -52,7 +52,7 @@ def describe(dask_worker: Worker) -> Machine:
 
 
 def measured(dask_worker: Worker) -> Mapping[str, int]:
-    """How many candidates each search has measured on a worker since it started."""
+    """Count the candidates that each search has measured on a worker since it started."""
     return _TALLIES[dask_worker.address].counts
 
 
@@ -86,7 +86,10 @@ class Station(LeasedPlugin):
         await asyncio.to_thread(self.close)
 
     def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
-        """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
+        """Run `action` alone on this machine and return its result;
+
+        None where the requests before turn `number` were given up.
+        """
         try:
             with alone(lambda: self._is_over(number), timeout=self.timing.timeout), self._turn:
                 if self._is_over(number):

@@ -126,7 +126,10 @@ class LocalRunner(Runner):
             self._folder.close()
 
     def _ask(self, job: str, *arguments: object) -> Any:
-        """What a job in the worker gives; None where it takes too long or breaks, as nothing depends on it."""
+        """Run a job in the worker and return its result;
+
+        None where it takes too long or breaks, as nothing depends on it.
+        """
         turn = self._turn
         with self._busy:
             try:

@@ -55,7 +55,7 @@ class Kind:
 
     @classmethod
     def own(cls) -> Kind:
-        """That of this machine and this process."""
+        """Describe this machine and this process."""
         name, features = "", cpu_flags()
         if has_llvm():
             name, features = cpu_name(), tuple(name for name in cpu_features() if name.startswith("+"))
@@ -64,12 +64,12 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """For records: the processor and the cores."""
+        """The processor and the cores, for records."""
         return f"{self.cpu}, {self.cores} core{'s' if self.cores != 1 else ''}"
 
     @property
     def emulated(self) -> bool:
-        """Whether times there are an emulator's, which say nothing."""
+        """True if times there are an emulator's, which mean nothing."""
         return self.cpu.startswith(EMULATED)
 
     @property
@@ -83,7 +83,7 @@ class Kind:
         return f"{self.name} ({self.llvm_cpu or self.architecture}), pegbox {self.pegbox}, {llvm}{openmp}"
 
     def lacks(self, target: Target) -> list[str]:
-        """What code for the target may use and the processor does not have, as far as that is known here."""
+        """List the features that code for the target may use and the processor lacks, as far as they are known here."""
         if target.architecture != self.architecture:
             return [target.architecture]
         if self.llvm:
@@ -134,7 +134,7 @@ class Machine:
         return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
-        """Whether the machine's name or its processor's has that part; every one has none."""
+        """Decide whether the machine's name or its processor's has that part; all names have None."""
         names = (self.node, self.kind.cpu, self.kind.llvm_cpu, self.kind.architecture)
         return not part or part.lower() in " ".join(names).lower()
 

@@ -42,7 +42,7 @@ def call_overhead() -> float:
 
 
 def _seconds(run: Callable[[], object], number: int) -> float:
-    """Of one call, on the core, as kernels are timed."""
+    """Time one call, on the core, as kernels are timed."""
 
     def spent() -> int:
         began = time.perf_counter_ns()

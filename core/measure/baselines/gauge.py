@@ -26,7 +26,7 @@ class Gauge:
         self._roofline: Roofline | None = None
 
     def measure(self, runner: Runner, cost: float, *, cores: int, host: str) -> Yardstick:
-        """What the cost, in seconds, is compared with. The limits are measured again where it comes near them.
+        """Measure the yardstick of a cost in seconds. The limits are measured again where the cost comes near them.
 
         Args:
             cores: how many of them candidates are timed on.

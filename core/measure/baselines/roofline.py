@@ -140,8 +140,8 @@ def kept_roofline(
     anew: bool = False,
     host: str = "",
 ) -> Roofline | None:
-    """What was measured for this machine (or the one that `host` names), target, type and number of cores, at the size
-    of so many bytes.
+    """Find the roofline measured for this machine (or the one that `host` names), target, type and number of cores, at
+    that size in bytes; measure it where there is none.
 
     Where that was fewer than `TIMES` times, `measure` does so again for the size class, and the fastest is kept, in the
     user's cache folder. `anew` measures in any case.
@@ -165,13 +165,13 @@ def _faster(one: Roofline, other: Roofline) -> Roofline:
 
 
 def cache_file() -> Path:
-    """Where rooflines are kept."""
+    """Name the file that keeps rooflines."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "pegbox" / "roofline.json"
 
 
 def _read() -> dict[str, tuple[Roofline, int]]:
-    """What is kept, and how often it was measured; nothing where the file is missing or damaged."""
+    """Read the rooflines and the number of their measurements; nothing where the file is missing or damaged."""
     try:
         form: Any = json.loads(cache_file().read_text(encoding="utf-8"))
         if form["version"] != _VERSION:

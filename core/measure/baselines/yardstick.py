@@ -50,22 +50,24 @@ class Yardstick:
     numpy_call: float = 0.0
 
     def speedup(self, seconds: float) -> float | None:
-        """How many times as fast as NumPy a call of so many seconds is."""
+        """Compute NumPy's time divided by that of a call."""
         return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
 
     def is_comparable(self, costs: Sequence[float] = (), waited: float = 0.0) -> bool:
-        """Whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times. If several threads
-        `waited` for cores (`Ok.waited`) for more than `WAITED`, they don't compare."""
+        """Decide whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times.
+
+        They do not compare if several threads `waited` for cores (`Ok.waited`) for more than `WAITED`.
+        """
         return not self._waits(waited) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
 
     @property
     def is_call(self) -> bool:
-        """Whether NumPy's time is mostly what its call from Python takes."""
+        """True if NumPy's time is mostly that of its call from Python."""
         return self.numpy is not None and self.numpy < CALLS * self.numpy_call
 
     @property
     def bound(self) -> str | None:
-        """What limits the computation on this machine: "multiply-add" or "memory"; None where that is not known."""
+        """The limit of the computation on this machine: "multiply-add" or "memory"; None where it is not known."""
         limits = self._limits()
         return max(limits, key=lambda name: limits[name]) if limits else None
 
@@ -76,12 +78,12 @@ class Yardstick:
         return None if found is None or found > MOST else min(found, 1.0)
 
     def measured_share(self, seconds: float) -> float | None:
-        """As `share`, also where it cannot be right."""
+        """Compute `share`, even where it cannot be right."""
         limits = self._limits()
         return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
 
     def text(self, seconds: float, costs: Sequence[float] = (), waited: float = 0.0) -> str:
-        """What is known of a call of so many seconds, for people; empty where nothing is.
+        """Describe a call that takes `seconds`, for people; empty where nothing is known.
 
         `costs` are the timings of which that is the median, `waited` is `Ok.waited`. Where they don't compare with
         NumPy's (`is_comparable`), there is no ratio but a remark.
@@ -97,7 +99,7 @@ class Yardstick:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Yardstick:
-        """What `to_json` wrote. Raises `ValueError` for anything else."""
+        """Read the form that `to_json` wrote. Raises `ValueError` for anything else."""
         try:
             slow = form.get("slow", ())
             form = {**form, "slow": tuple(slow)}

@@ -39,7 +39,7 @@ def busiest_process(sleep: Callable[[float], None] = time.sleep) -> str:
 
 
 def _ours(pid: int, known: dict[int, _Process]) -> bool:
-    """Whether it is this process, or one that this has started."""
+    """Decide whether it is this process, or one that this one has started."""
     for _ in range(len(known)):
         if pid == os.getpid():
             return True
@@ -50,7 +50,7 @@ def _ours(pid: int, known: dict[int, _Process]) -> bool:
 
 
 def _processes() -> dict[int, _Process]:
-    """Those that can be seen, by number; none where there is no /proc."""
+    """List the visible processes by number; none where there is no /proc."""
     found: dict[int, _Process] = {}
     with contextlib.suppress(OSError):
         for entry in os.listdir(PROC):

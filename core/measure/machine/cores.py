@@ -39,7 +39,7 @@ class CorePlan:
 
     @classmethod
     def for_timing(cls, threads: int) -> CorePlan:
-        """As `detect`; warns where these are fewer cores than threads."""
+        """Choose cores as `detect` does; warns where these are fewer cores than threads."""
         cores = len(usable_cores())
         warn_of_threads(threads, cores, f"this process may use {_counted(cores)}", "this machine")
         return cls.detect(threads=threads)
@@ -63,7 +63,7 @@ class CorePlan:
         return self.timing if threads <= 1 else apart_first(self.every)[:threads]
 
     def silent(self, threads: int) -> bool:
-        """Whether a candidate of `threads` threads must be timed while nothing else of ours runs."""
+        """Decide whether a candidate of `threads` threads must be timed while no other process of ours runs."""
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 

@@ -56,7 +56,7 @@ def _waited(spent: int, before: Reading, after: Reading) -> int:
 
 
 def reading() -> Reading | None:
-    """What is known of the calling thread; None where the system does not count it."""
+    """Read the counters of the calling thread; None where the system does not count."""
     waited = _delay(OWN)
     if waited is None:
         return None
@@ -123,7 +123,7 @@ def _idle(cores: Sequence[int]) -> int | None:
 
 
 def _all_delays() -> dict[str, int]:
-    """By the number of the thread."""
+    """Read the delays of all threads by their number."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for thread in os.listdir(ALL):

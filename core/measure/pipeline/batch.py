@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def window_of(builders: int, machines: int) -> int:
-    """How many trials are on their way: one in every builder, two for each machine, one measured there and one that
-    waits, and one being lowered."""
+    """Count the trials on their way: one in every builder, two for each machine, one measured there and one that waits,
+    and one being lowered.
+    """
     return builders + 2 * machines + 1
 
 
@@ -53,13 +54,13 @@ class Batch:
 
     @property
     def load(self) -> int:
-        """How many trials are being built, run, or waiting for it; those held for silence do not count."""
+        """The number of trials being built, run, or waiting for it; those held for silence do not count."""
         with self._lock:
             return self._unfinished - len(self._held)
 
     @property
     def cancelled(self) -> bool:
-        """Whether nothing more is to begin."""
+        """True if nothing more is to begin."""
         return self._cancelled
 
     def submit(self, trial: Trial) -> Future[Result]:

@@ -24,7 +24,7 @@ class Site(Protocol):
     """What compiles a program."""
 
     def build(self, program: Program) -> CompiledProgram | Failed:
-        """As `Builder.build`."""
+        """Build a program as `Builder.build` does."""
         ...
 
 
@@ -46,7 +46,7 @@ class BuildSites:
 
     @property
     def size(self) -> int:
-        """How many programs can be compiled at the same time now."""
+        """The number of programs that can be compiled at the same time now."""
         return self._here.size + self._room()
 
     @contextlib.contextmanager
@@ -76,8 +76,10 @@ class BuildSites:
         return quiet if here else _Remote(self.cluster, quiet, self._timeout)
 
     def _take(self) -> bool:
-        """Whether it is one of this machine. The cluster is asked for its room without the lock, as that may take long
-        where the scheduler hangs."""
+        """Decide whether this machine builds the next program.
+
+        The cluster is asked for its room without the lock, since a scheduler that hangs may take long.
+        """
         here = self._place(0, 0.0)
         while here is None:
             here = self._place(self._room(), _LOOK_SECONDS)

@@ -57,7 +57,7 @@ class Builder:
 
     @property
     def size(self) -> int:
-        """How many builders there are."""
+        """The number of builders."""
         return self._pool.size
 
     def build(self, program: Program, *, timeout: float | None = None) -> CompiledProgram | Failed:

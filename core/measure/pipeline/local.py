@@ -149,7 +149,7 @@ class LocalMeasurer(Measurer):
         return "" if self._runner is None else self._runner.where
 
     def _window(self) -> int:
-        """How many trials may be on their way. Raises `MeasureError` once the measurer is closed."""
+        """Count the trials that may be on their way. Raises `MeasureError` once the measurer is closed."""
         self._check_open()
         return window_of(self._sites.size, self.machines)
 
@@ -196,11 +196,11 @@ class LocalMeasurer(Measurer):
 
     @property
     def compares(self) -> bool:  # type: ignore[override]
-        """Whether the runner can say what costs are compared with."""
+        """True if the runner can measure a yardstick."""
         return self._runner is None or self._runner.compares
 
     def yardstick(self, cost: float) -> Yardstick | None:
-        """What costs are compared with: NumPy's time, and the machine's limits. It takes about a second.
+        """Measure the yardstick: NumPy's time, and the machine's limits. It takes about a second.
 
         `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
         again.
@@ -216,8 +216,9 @@ class LocalMeasurer(Measurer):
             return self._gauge.measure(runner, cost, cores=count, host=self.host)
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """For what the calling thread does between results of `measure`, and threads that it starts then: they keep off
-        the timing core. None where candidates are timed in silence, and nothing may be done."""
+        """Give the context for work of the calling thread between results of `measure`, and for threads that it starts
+        then: they keep off the timing core. None where candidates are timed in silence, and no work may be done.
+        """
         return confined(self._cores.building) if self._cores.overlap else None
 
     def wait_until_quiet(self) -> bool:

@@ -28,7 +28,7 @@ class Twins:
         return None if first is None or first[0] == config else first[1]
 
     def add(self, config: Config, program: Program, result: Future[Result]) -> None:
-        """From now on the result is that of all configurations with this program."""
+        """Note that the result is that of all configurations with this program."""
         self._first[_key(program)] = config, result
 
     def forget(self, results: Collection[Future[Result]]) -> None:

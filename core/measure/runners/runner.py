@@ -52,7 +52,7 @@ class Runner(ABC):
 
     @property
     def compares(self) -> bool:
-        """Whether `time_numpy` and `roofline` may give something."""
+        """True if `time_numpy` and `roofline` may return something."""
         return False
 
     @property
@@ -205,7 +205,7 @@ that a plugin has a runner for, such as the client of a Dask cluster."""
 
 
 def runner_name(runner: RunnerLike) -> str:
-    """What messages call the runner."""
+    """Name the runner for messages."""
     return _read(runner)[1]
 
 

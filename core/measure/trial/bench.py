@@ -132,7 +132,7 @@ def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array
 
 
 def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
-    """What is to be said of those inputs, by name, whose values are drawn by `make_inputs`; empty where none are."""
+    """Describe those inputs, by name, whose values are drawn by `make_inputs`; empty where there are none."""
     drawn = [name for name in names if name not in given]
     if not drawn:
         return ""

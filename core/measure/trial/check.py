@@ -86,7 +86,7 @@ def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> 
 
 
 def same_bytes(array: Array, pristine: Array) -> bool:
-    """Whether two contiguous arrays hold the same bytes (NaNs included)."""
+    """Decide whether two contiguous arrays hold the same bytes (NaNs included)."""
     a, b = _bytes(array), _bytes(pristine)
     words = a.size - a.size % 8
     if (a[words:] != b[words:]).any():
@@ -96,7 +96,7 @@ def same_bytes(array: Array, pristine: Array) -> bool:
 
 
 def _clearly_close(got: Array, expected: Array, tolerance: Tolerance) -> bool:
-    """Whether every element is strictly within the tolerance; infinities and NaNs are left to a closer look.
+    """Decide whether every element is strictly within the tolerance; infinities and NaNs are left to a closer look.
 
     This is on the path of every trial, so it works in pieces that stay in the cache.
     """

@@ -81,17 +81,17 @@ class TimingPolicy:
         return min(self.timeout, max(floor, bound))
 
     def far_behind(self, seconds: float, best: float, *, cold: bool = False) -> bool:
-        """Whether a call of this length rules the candidate out. A cold call is forgiven its page faults."""
+        """Decide whether a call of this length rules the candidate out. A cold call is forgiven its page faults."""
         return seconds - (self.cold_slack if cold else 0.0) > self.drop * best
 
     def calls(self, seconds: float) -> int:
-        """How many calls of `seconds` each make one timing."""
+        """Count the calls of `seconds` each that make one timing."""
         if self.flush_cache:
             return 1
         return max(1, min(1_000_000, math.ceil(self.min_repeat_ms * 1e-3 / max(seconds, 1e-9))))
 
     def wants_more(self, costs: Sequence[float], best: float, *, spent: float) -> bool:
-        """Whether another timing is worth its time, after `costs` that took `spent` seconds together."""
+        """Decide whether another timing is worth its time, after `costs` that took `spent` seconds together."""
         if not costs:
             return True
         if spent >= self.max_seconds or len(costs) >= self.max_repeats:
@@ -119,7 +119,7 @@ def half_width(costs: Sequence[float]) -> float:
 
 
 def spread(costs: Sequence[float]) -> float:
-    """How many times as long the slow ones of these costs are as the fast ones; 1 where there is none, or one.
+    """Divide the slow ones of these costs by the fast ones; 1 for one cost, or none.
 
     Of four or more, a quarter at each end is left out, so that a rare interruption does not count.
     """

@@ -212,7 +212,7 @@ def _timing(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, number: int
 
 
 def _seconds(kernel: TimedKernel, stage: Stage, number: int) -> float:
-    """Of `number` calls together, on the core."""
+    """Time `number` calls together, on the core."""
     return on_core(lambda: kernel.time_ns(stage.arrays, number)) * 1e-9
 
 
