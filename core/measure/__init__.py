@@ -21,17 +21,40 @@ if TYPE_CHECKING:
     from pegbox.measure.pipeline.local import LocalMeasurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
     from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerFactory, RunnerWrapper
-    from pegbox.measure.trial import Stage, run_interleaved, run_trial
+    from pegbox.measure.trial import CandidateArrays, run_interleaved, run_trial
     from pegbox.measure.trial.bench import Bench
     from pegbox.measure.trial.check import Tolerance
     from pegbox.measure.trial.timing import TimingPolicy
     from pegbox.private_folder import ProcessFolder
 
 __all__ = [
-    "GIVEN_UP", "RUN_GIVEN_UP", "WAITED", "WARM", "Asked", "Bench", "Builder", "CorePlan", "Failed", "FailureKind",
-    "LocalMeasurer", "Measurer", "Ok", "ProcessFolder", "Result", "Roofline", "Runner", "RunnerFactory",
-    "RunnerWrapper", "Stage", "TimingPolicy", "Tolerance", "Yardstick", "blas_threads", "memory_share",
-    "run_interleaved", "run_trial",
+    "GIVEN_UP",
+    "RUN_GIVEN_UP",
+    "WAITED",
+    "WARM",
+    "Asked",
+    "Bench",
+    "Builder",
+    "CandidateArrays",
+    "CorePlan",
+    "Failed",
+    "FailureKind",
+    "LocalMeasurer",
+    "Measurer",
+    "Ok",
+    "ProcessFolder",
+    "Result",
+    "Roofline",
+    "Runner",
+    "RunnerFactory",
+    "RunnerWrapper",
+    "TimingPolicy",
+    "Tolerance",
+    "Yardstick",
+    "blas_threads",
+    "memory_share",
+    "run_interleaved",
+    "run_trial",
 ]  # fmt: skip
 
 _NAMES = {
