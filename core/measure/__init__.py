@@ -71,7 +71,7 @@ _NAMES = {
     "pegbox.measure.baselines.roofline": "Roofline",
     "pegbox.measure.runners.runner": "RUN_GIVEN_UP Runner RunnerFactory RunnerWrapper",
     "pegbox.measure.trial.timing": "TimingPolicy",
-    "pegbox.measure.trial": "Stage run_interleaved run_trial",
+    "pegbox.measure.trial": "CandidateArrays run_interleaved run_trial",
     "pegbox.measure.baselines.yardstick": "WAITED Yardstick",
     "pegbox.private_folder": "ProcessFolder",
 }
