@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class EmulatedCode:
             pytest.skip("a C library of this machine's architecture")
         self._specs = compiled.args
         self._folder = tempfile.TemporaryDirectory()
-        self._emulation = Emulation(compiled, Path(self._folder.name))
+        self._emulation, self._lock = Emulation(compiled, Path(self._folder.name)), threading.Lock()
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
         self._functions = (
             ctypes.CFUNCTYPE(None, *pointers)(lambda *addresses: self._run(addresses, -1)),
@@ -57,7 +58,8 @@ class EmulatedCode:
     def _run(self, addresses: tuple[Any, ...], calls: int) -> int | None:
         arrays = list(zip(self._specs, addresses, strict=False))  # without the workspace
         data = [ctypes.string_at(address, spec.nbytes) for spec, address in arrays]
-        after, elapsed = self._emulation.call(data, [address % 64 for _, address in arrays], calls)
+        with self._lock:  # calls share their files
+            after, elapsed = self._emulation.call(data, [address % 64 for _, address in arrays], calls)
         for (spec, address), got in zip(arrays, after, strict=True):
             if spec.is_output:
                 ctypes.memmove(address, got, spec.nbytes)

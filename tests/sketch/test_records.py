@@ -127,5 +127,5 @@ def test_what_a_space_says_of_itself_has_to_be_text() -> None:
     def generator(tensors: Any, target: Any) -> Any:
         return Numbered(SketchGenerator().sketches(tensors, target))
 
-    with pytest.raises(TemplateError, match="source is 7; let it be text"):
+    with pytest.raises(TemplateError, match="source is 7; give text"):
         _ = pb.create_task(Workload("op", scaled(2.0)), space=generator, target=TARGET).fingerprint

@@ -26,7 +26,7 @@ def weights(m: int, k: int, name: str) -> te.Tensor:
     return te.placeholder((m, k), name=name)
 
 
-@pb.workload("gated_unit")
+@pb.workload("gated_unit_at_once")
 def gated(n: int, h: int, m: int) -> list[te.Tensor]:
     """The layer of language models: SwiGLU."""
     x = te.placeholder((n, h), name="X")

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pegbox.errors import ArgumentError
-from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options
 from pegbox.hooks.spec import parse_spec
 from pegbox.measure.machine.cores import CorePlan
@@ -216,6 +215,8 @@ def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerF
     Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have, and for what is no
     runner.
     """
+    from pegbox.hooks import registry  # the processes that run candidates need no plugins
+
     ref, name, own = _read(runner)
     factory: RunnerFactory = registry.resolve("runner", ref)
     bound: dict[str, Any] = bind_options(f"runner {name!r}", factory, {**own, **options}, but=GIVEN)
@@ -224,6 +225,8 @@ def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerF
 
 def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
     """Return a reference to a factory or the factory itself, the name that messages call it by, and its options."""
+    from pegbox.hooks import registry
+
     if isinstance(runner, str):
         spec = parse_spec(runner)
         return spec.name, spec.name, spec.options
