@@ -106,7 +106,10 @@ def check_list(
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise error(f"{name}={value!r} is not a list; give {wanted}")
-    members = list(value)
+    try:
+        members = list(value)
+    except TypeError:  # an array without axes has __iter__, and says only here that it has no members
+        raise error(f"{name}={value!r} is not a list; give {wanted}") from None
     for place, member in enumerate(members):
         if not isinstance(member, of):
             raise error(f"{name}: {member!r} stands at place {place} of the list; give {wanted}")

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
+from pegbox.checks import check_list
 from pegbox.errors import ExprError
 from pegbox.expr import build
 from pegbox.expr.bounds import Ranges
@@ -42,8 +43,10 @@ class IndexMap:
         Raises:
             ExprError: an expression is not affine, or there is none.
         """
-        self.initial_indices = tuple(initial_indices)
-        self.final_indices = tuple(final_indices)
+        self.initial_indices = tuple(
+            check_list("initial_indices", initial_indices, "variables", error=ExprError, of=Var)
+        )
+        self.final_indices = tuple(check_list("final_indices", final_indices, "expressions", error=ExprError))
         if not self.final_indices:
             raise ExprError("an index map gives at least one index")
         for expr in self.final_indices:

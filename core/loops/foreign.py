@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.loops.nodes import Function
 
@@ -48,7 +49,7 @@ def c_library(path: str | os.PathLike[str]) -> CLibrary:
     Raises:
         ArgumentError: there is no such file.
     """
-    found = os.path.abspath(os.fspath(path))
+    found = os.path.abspath(check_path("c_library: path", path))
     if not os.path.isfile(found):
         raise ArgumentError(f"c_library({os.fspath(path)!r}): there is no such file; compile it first, or use c_source")
     return CLibrary(found)

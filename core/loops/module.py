@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from pegbox.checks import check_mapping
 from pegbox.errors import LoweringError
 from pegbox.loops.nodes import Function
 from pegbox.loops.verify import verify
@@ -21,7 +22,11 @@ class IRModule:
         Raises:
             LoweringError: there is no function.
         """
-        given = {functions.name: functions} if isinstance(functions, Function) else dict(functions)
+        given = (
+            {functions.name: functions}
+            if isinstance(functions, Function)
+            else check_mapping("IRModule: functions", functions, "functions by name", error=LoweringError)
+        )
         if not given:
             raise LoweringError("IRModule: no function given; a module has at least one")
         self.functions: dict[str, Function] = {n: replace(f, name=n) if f.name != n else f for n, f in given.items()}

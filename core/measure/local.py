@@ -15,6 +15,7 @@ from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
 from pegbox.codegen.targets.host import EMULATED
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.bench import Bench, check_inputs
@@ -104,6 +105,8 @@ class LocalMeasurer:
         runner_options: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> None:
+        if not isinstance(getattr(task, "target", None), Target):
+            raise ArgumentError(f"task={task!r} is not a task; give what pegbox.create_task makes")
         _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
         self._max_block = check_int("max_block", max_block)
         given = check_inputs(task.arguments(), inputs)
@@ -392,7 +395,7 @@ def _check_numbers(
         check_int("builders", builders, maximum=1024)
     if max_memory is not None:
         check_int("max_memory", max_memory)
-    if not best > 0:
+    if not (isinstance(best, float) and best == math.inf) and not check_float("best", best) > 0:
         raise ArgumentError(f"best={best!r}: must be above 0 seconds")
     check_int("kept_builds", kept_builds)
     for name, tolerance in (("rtol", rtol), ("atol", atol)):

@@ -204,6 +204,9 @@ def to_config(record: Record, task: Task, *, source: str = "the records") -> Con
         raise RecordError(f"{source}: a config does not fit the space of {task.name}: {error}") from error
 
 
+_RECORDS = "records, as pegbox.records.Journal(file).read() gives them"
+
+
 def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     """The fastest record, or None when no trial succeeded.
 
@@ -217,7 +220,8 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
         task: take only records of this task; raises `RecordError` when they are from another space or target, or of
             other code of the template.
     """
-    kept = list(records) if task is None else of_code(matching(records, task), task)
+    records = check_list("records", records, _RECORDS, error=RecordError, of=Record)
+    kept = records if task is None else of_code(matching(records, task), task)
     kept = [record for record in kept if not record.emulated] or kept
     last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
@@ -249,7 +253,11 @@ def best_of_each(records: Iterable[Record]) -> list[Record]:
 
     Records of emulators don't count.
     """
-    real = [record for record in records if not record.emulated]
+    real = [
+        record
+        for record in check_list("records", records, _RECORDS, error=RecordError, of=Record)
+        if not record.emulated
+    ]
     return [found for group in by_task(real) if (found := best(group)) is not None]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
@@ -83,7 +84,11 @@ class Groups(TEScheduleBase):
 
 
 def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return (
+        [tensors]
+        if isinstance(tensors, Tensor)
+        else check_list("tensors", tensors, "a tensor or a list of tensors", error=ScheduleError)
+    )
 
 
 def _grouped(members: list[Stage]) -> Group:
