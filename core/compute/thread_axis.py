@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pegbox.checks import check_text
+from pegbox.checks import check_flag, check_text
 from pegbox.compute.axis import IterVar, Range
 from pegbox.errors import ComputeError
 from pegbox.expr.dtypes import integer
+from pegbox.shown import value_text
 
 BLOCK_TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREAD_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
@@ -37,8 +38,11 @@ def thread_axis(dom: int | tuple[int, int] | Range | str | None = None, tag: str
         ComputeError: an unknown tag, or a domain that does not start at zero.
     """
     if isinstance(dom, str):
-        if tag:
-            raise ComputeError(f"thread_axis({dom!r}, {tag!r}): two tags; write thread_axis((0, extent), {tag!r})")
+        if check_flag("thread_axis: tag", tag, error=ComputeError):
+            raise ComputeError(
+                f"thread_axis({value_text(dom)}, {value_text(tag)}): two tags; write thread_axis((0, extent), "
+                f"{value_text(tag)})"
+            )
         tag, dom = dom, None
     check_text("thread_axis: name", name, error=ComputeError)
     if not isinstance(tag, str) or tag not in TAGS:

@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_float, check_int
+from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
 from pegbox.codegen.targets.host import EMULATED
@@ -37,6 +37,7 @@ from pegbox.measure.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins, follow
 from pegbox.measure.yardstick import Yardstick
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -106,7 +107,7 @@ class LocalMeasurer:
         inputs: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(getattr(task, "target", None), Target):
-            raise ArgumentError(f"task={task!r} is not a task; give what pegbox.create_task makes")
+            raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
         _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
         self._max_block = check_int("max_block", max_block)
         given = check_inputs(task.arguments(), inputs)
@@ -395,7 +396,7 @@ def _check_numbers(
         check_int("builders", builders, maximum=1024)
     if max_memory is not None:
         check_int("max_memory", max_memory)
-    if not (isinstance(best, float) and best == math.inf) and not check_float("best", best) > 0:
+    if not check_cost("best", best) > 0:
         raise ArgumentError(f"best={best!r}: must be above 0 seconds")
     check_int("kept_builds", kept_builds)
     for name, tolerance in (("rtol", rtol), ("atol", atol)):

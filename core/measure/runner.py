@@ -16,6 +16,7 @@ from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.result import Failed, Result
 from pegbox.measure.timing import TimingPolicy
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -215,5 +216,7 @@ def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
     if not callable(runner):
         made = isinstance(runner, Runner)
         remedy = "it is made already: give its class" if made else "give a runner's name, its class, or a Dask client"
-        raise ArgumentError(f"runner={runner!r} makes no runner, it is of type {type(runner).__name__}; {remedy}")
+        raise ArgumentError(
+            f"runner={value_text(runner)} makes no runner, it is of type {type(runner).__name__}; {remedy}"
+        )
     return runner, str(getattr(runner, "__name__", runner)), {}

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegbox.checks import check_list
+from pegbox.checks import check_flag, check_instance, check_list
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.autotvm import is_for_cpu
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.record import Record, call
+from pegbox.records.record import Record, call, workload_of
+from pegbox.shown import value_text
 from pegbox.task.code import differ
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def load_history(
 
     Raises `RecordError` as `own_records` and `to_config` do.
     """
+    check_instance("journal", journal, Journal, "a pegbox.Journal of a file", error=RecordError)
+    edited = check_flag("edited", edited, error=RecordError)
     own = own_records(journal, task, edited=edited, remedy=remedy)
     found = latest_by_config(own, task, source=str(journal.path))
     return list(found), list(found.values())
@@ -121,6 +124,8 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     workload is there but only for other targets, or comes from a space that is not the task's: applying such a record
     would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses those that don't fit.
     """
+    workload_of(task)
+    records = check_list("records", records, _RECORDS, error=RecordError, of=Record)
     own = [record for record in records if record.is_of(task)]
     target, space = str(task.target), task.fingerprint
     here = [record for record in own if record.target == target or (record.tool and is_for_cpu(record.target))]
@@ -265,7 +270,7 @@ class History:
     """Records to choose from; `source` is where they are from, for messages."""
 
     def __init__(self, records: Iterable[Record], *, source: str = "the records") -> None:
-        self.records = tuple(records)
+        self.records = tuple(check_list("records", records, _RECORDS, error=RecordError, of=Record))
         self.source = source
 
     def best_config(self, task: Task) -> Config | None:
@@ -294,7 +299,7 @@ class History:
 
     def absence(self, task: Task) -> str:
         """Why `best_config` has none of this task, and what to do, as text."""
-        told = f"no valid record of {task!r} in {self}"
+        told = f"no valid record of {value_text(task)} in {self}"
         own = matching(self.records, task, source=self.source)
         hosts = dict.fromkeys(record.host for record in own if record.emulated and record.result.ok)
         if not hosts:

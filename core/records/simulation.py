@@ -17,6 +17,7 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -116,5 +117,5 @@ def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     if isinstance(task, RecordedSpace):
         if isinstance(runner, str) and runner == "local":
             return task
-        raise ArgumentError(f"runner={runner!r}: {task!r} is answered from records; leave the runner out")
+        raise ArgumentError(f"runner={value_text(runner)}: {task!r} is answered from records; leave the runner out")
     return runner.recorded(task) if isinstance(runner, SimulatedRunner) else None

@@ -11,6 +11,7 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Seq, Stmt
 from pegbox.loops.printer import PlainPrinter, show_kind
 from pegbox.schedule.tree import Tree
+from pegbox.shown import value_text
 
 _MARK = "\0"  # in no name
 _LONGEST = 60  # characters of an argument in a message
@@ -43,7 +44,7 @@ def _argument(value: Any, depth: int = 0) -> str:
             return "[...]"
         return f"[{', '.join(_argument(each, depth + 1) for each in value)}]"
     name = getattr(value, "__name__", None) or getattr(value, "name", None)  # a function's repr has its address
-    text = next((each for each in (value, name) if isinstance(each, str)), None) or repr(value)
+    text = next((each for each in (value, name) if isinstance(each, str)), None) or value_text(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 

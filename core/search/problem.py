@@ -17,6 +17,7 @@ from pegbox.measure.local import LocalMeasurer
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import Measurer, SearchTask
+from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.task.advice import advice
 from pegbox.task.function import NamedFunction
@@ -120,7 +121,7 @@ def check_task(task: object) -> None:
     if is_task(task):
         return
     shown = task.name if isinstance(task, NamedFunction) else task
-    raise ArgumentError(f"{shown!r} is not a task; {_remedy(task)}")
+    raise ArgumentError(f"{value_text(shown)} is not a task; {_remedy(task)}")
 
 
 def _remedy(task: object) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import near_names
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.digits import index_of
 from pegbox.space.entities import Entity
 
@@ -22,7 +23,7 @@ def not_a_config(value: object, wanted: str) -> SpaceError:
         return SpaceError(f"{value!r} is not a configuration, but has one; give its {held}")
     written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
     remedy = written if isinstance(value, Mapping) else ""
-    return SpaceError(f"{value!r} is not a configuration; give {wanted}{remedy}")
+    return SpaceError(f"{value_text(value)} is not a configuration; give {wanted}{remedy}")
 
 
 class Config:

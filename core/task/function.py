@@ -17,6 +17,7 @@ from pegbox.errors import TemplateError
 from pegbox.hooks import registry
 from pegbox.hooks.refs import import_file, is_file_module
 from pegbox.origin import Definition
+from pegbox.shown import value_text
 
 _Named = TypeVar("_Named", bound="NamedFunction")
 
@@ -110,6 +111,18 @@ class NamedFunction:
         raise TemplateError(
             f"{ref!r} is {found!r}, not a {cls.kind} function; decorate one with @pegbox.{cls.kind}('name')"
         )
+
+
+def name_of(function: object) -> str:
+    """The name that a function has in Python.
+
+    Raises:
+        TemplateError: it has none.
+    """
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise TemplateError(f"{value_text(function)} has no name; write one in the decorator, as in ('my_op')")
+    return name
 
 
 def _unpickled(kind: type[NamedFunction], name: str, module: str, path: str, attribute: str) -> NamedFunction:

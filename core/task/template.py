@@ -12,7 +12,7 @@ from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.origin import definition_of
 from pegbox.task.code import code_fingerprint
-from pegbox.task.function import NamedFunction
+from pegbox.task.function import NamedFunction, name_of
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
 WITHOUT_SCHEDULE = f"is a workload, which says nothing of a schedule; {ADD_SPACE}"
@@ -99,7 +99,7 @@ def template(name: str | Callable[..., Any]) -> Any:
         PluginError: another definition has the name already.
     """
     if callable(name):
-        return template(name.__name__)(name)
+        return template(name_of(name))(name)
     return lambda function: Template.registered(name, function)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
+from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program, check_program
 from pegbox.codegen.runtime import llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
@@ -77,7 +77,7 @@ def parsed(program: Program) -> Iterator[Any]:
 
 def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> bytes:
     """The program after the passes that it needs, or after those that LLVM survives."""
-    target_machine(program.target)
+    target_machine(check_program(program).target)
     arguments = program.ll, _machine(program.target), form
     with _rejections(program):
         if not apart:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar
 from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
@@ -11,6 +12,7 @@ from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.stage_base import StageBase, recorded
+from pegbox.shown import value_text
 
 
 @recorded
@@ -53,7 +55,8 @@ def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) ->
     Raises:
         ScheduleError: not thread axes, or one that has no extent.
     """
-    given = [threads] if isinstance(threads, IterVar) else list(threads)
+    wanted = "thread axes, made with te.thread_axis"
+    given = [threads] if isinstance(threads, IterVar) else check_list("threads", threads, wanted, error=ScheduleError)
     for axis in given:
         _check_axis(axis)
     stage.env = given
@@ -72,7 +75,7 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
     """
     if not isinstance(predicate, Expr) or predicate.dtype != "bool":
         raise ScheduleError(
-            f"{predicate!r} is not a condition",
+            f"{value_text(predicate)} is not a condition",
             "give one such as tx.var.equal(0)",
         )
     for var in free_vars(predicate):
@@ -86,5 +89,5 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
 
 def _check_axis(axis: object) -> None:
     if not isinstance(axis, ThreadAxis):
-        name = getattr(axis, "name", repr(axis))
+        name = getattr(axis, "name", None) or value_text(axis)
         raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pegbox.checks import check_int
+from pegbox.checks import check_instance, check_int, check_list, check_text
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
@@ -28,9 +28,10 @@ from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneR
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
+from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
-    from pegbox.space import Config, ConfigSpace
+    from pegbox.space import Config
     from pegbox.task.task import Task
 
 DEFAULT_BATCH = 16
@@ -80,7 +81,13 @@ def run(
     when the tuner, an essential callback or the measurer breaks. Raises `KeyboardInterrupt` at a second Ctrl-C that
     follows the one that ended the search before, so that a loop of searches ends.
     """
-    name = name or type(tuner).__name__
+    for place, given in (("space", space), ("searched", searched)):
+        if given is not None:
+            check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
+    wanted = "(config, result) of each trial"
+    listed = check_list("history", history, wanted, of=tuple)
+    name = type(tuner).__name__ if name is None else check_text("name", name)
+    check_text("unit", unit)
     clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     phases = PhaseClock(clock)
@@ -88,7 +95,12 @@ def run(
         Proposer(tuner, name, space=space, searched=searched),
         CheckedMeasurer(measurer, phases),
         SearchState(
-            name, Limits(trials, budget_seconds, early_stopping), flop, clock, bytes_moved=bytes_moved, unit=unit
+            name,
+            Limits(trials, budget_seconds, early_stopping),
+            flop,
+            clock,
+            bytes_moved=bytes_moved,
+            unit=unit,
         ),
         CallbackList(callbacks),
         phases,
@@ -99,9 +111,9 @@ def run(
         recorded_yardstick=recorded_yardstick,
         task=task,
         subject=subject,
-        history_trials=history_trials or {},
+        history_trials={} if history_trials is None else history_trials,
     )
-    return loop.run(list(history))
+    return loop.run(listed)
 
 
 @dataclass
