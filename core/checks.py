@@ -38,7 +38,7 @@ def check_int(
     error: type[PegboxError] = ArgumentError,
 ) -> int:
     """`value` as an int within the bounds, both included; `error` otherwise."""
-    wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
+    wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {value_text(maximum)}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise error(f"{name}={value_text(value)} is not an integer; give {wanted}")
     try:

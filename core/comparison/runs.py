@@ -12,8 +12,10 @@ from pegbox.checks import check_cost, check_int
 from pegbox.errors import ArgumentError
 from pegbox.search.loop.outcome import TuneResult, failure_counts, format_cost, format_counts
 from pegbox.search.models.report import ModelReport
+from pegbox.shown import value_text
 from pegbox.task.work import format_speed
 
+_MOST_TRIALS = 2**53  # what a float counts
 NOT_RECORDED = "not recorded"
 
 
@@ -93,7 +95,8 @@ class Run:
 
         A run that ended early keeps its best for the trials that it left.
         """
-        trials, best_known = check_int("trials", trials), check_cost("best_known", best_known)
+        trials = check_int("trials", trials, maximum=_MOST_TRIALS)
+        best_known = check_cost("best_known", best_known)
         if not 0 < best_known < math.inf or not self.curve:
             return 0.0
         left = max(trials - len(self.curve), 0)
@@ -160,7 +163,7 @@ class Setup:
             if isinstance(name, str) and task.name == name:
                 return task
         known = ", ".join(repr(task.name) for task in self.tasks)
-        raise ArgumentError(f"no task is called {name!r} in this comparison; its tasks are {known}")
+        raise ArgumentError(f"no task is called {value_text(name)} in this comparison; its tasks are {known}")
 
 
 def print_run(run: Run, task: TaskInfo, number: int, planned: int) -> None:

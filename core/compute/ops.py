@@ -93,7 +93,7 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
             return IterVar(name, Range(first, end - first), "reduce")
     raise ComputeError(
         f"reduce_axis {value_text(name)}: domain {value_text(tuple(given_bounds))}; give (first, one past the "
-        f"last), not empty"
+        "last), not empty"
     )
 
 

@@ -72,7 +72,12 @@ class TimingPolicy:
             check_float(name, getattr(self, name), minimum=1)
         for name in ("repeats", "max_repeats", "rounds"):
             check_int(name, getattr(self, name))
-        _require("max_repeats", self.max_repeats, self.max_repeats >= self.repeats, f"at least repeats={self.repeats}")
+        _require(
+            "max_repeats",
+            self.max_repeats,
+            self.max_repeats >= self.repeats,
+            f"at least repeats={value_text(self.repeats)}",
+        )
 
     def first_call_limit(self, best: float, *, flop: float) -> float:
         """Seconds after which the first call is cut off: enough for anything that could still be of interest.

@@ -271,8 +271,10 @@ def plain(value: Any) -> Any:
     """What comes back when `value` is written and read: nested tuples, plain numbers."""
     try:
         return _frozen(json.loads(json.dumps(value, default=_number)))
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"the template's arguments {value!r} cannot be recorded as JSON: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(
+            f"the template's arguments {value_text(value)} cannot be recorded as JSON: {error}"
+        ) from error
 
 
 def _frozen(value: Any) -> Any:

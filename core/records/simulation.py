@@ -81,7 +81,10 @@ class SimulatedRunner:
         self, source: str | os.PathLike[str] | RecordedSpace, *, host: str | None = None, target: str | None = None
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
-            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} is chosen already; leave them out")
+            raise ArgumentError(
+                f"host={value_text(host)}, target={value_text(target)}: {value_text(source)} is chosen already; "
+                "leave them out"
+            )
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}

@@ -22,6 +22,7 @@ from pegbox.search.models.report import ModelReport
 from pegbox.search.objective import number_of
 from pegbox.search.problem import is_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
+from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed
 
@@ -47,7 +48,7 @@ def create_tuner(
     """
     if not isinstance(over, ConfigSpace) and not is_task(over):
         raise ArgumentError(
-            f"create_tuner(..., {over!r}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
+            f"create_tuner(..., {value_text(over)}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
     space = over if isinstance(over, ConfigSpace) else over.space

@@ -63,10 +63,10 @@ class Problem:
 
         Nothing simulated may pass for a measurement.
         """
-        if self.simulated and (records is not None or resume):
+        if self.simulated and (records is not None or resume is not False):
             raise ArgumentError(
-                f"records={str(records)!r}: a simulated search measures nothing, so that there is nothing to record or "
-                "to resume; leave records and resume out"
+                f"records={value_text(records)}: a simulated search measures nothing, so that there is "
+                "nothing to record or to resume; leave records and resume out"
             )
         if self.simulated and measure_options:
             raise ArgumentError(

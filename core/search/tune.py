@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_int, check_seconds, with_checked_keywords
+from pegbox.checks import check_flag, check_int, check_seconds, with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
@@ -142,7 +142,7 @@ def search_problem(
     made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
     name = tuner_label(tuner)
     recording = open_recording(records, measured, resume=resume, tuner=name, seed=seed)
-    if progress and (finished := recording.finished(trials)):
+    if check_flag("progress", progress) and (finished := recording.finished(trials)):
         print(finished, file=sys.stderr)
     watches = [NoiseWatch(measured.target.num_cores)] if isinstance(measured, Task) and not problem.simulated else []
     with problem.open(best=recording.best_cost) as opened:

@@ -55,16 +55,16 @@ class Config:
         """
         position = self.space.positions.get(name) if isinstance(name, str) else None
         if position is None or position >= len(self.digits):
-            raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
+            raise SpaceError(f"no knob {value_text(name)} in this config{near_names(name, self.space.knobs)}")
         return self.space.knobs[name].entities[self.digits[position]]
 
     def __contains__(self, name: object) -> bool:
-        return self.space.positions.get(str(name), len(self.digits)) < len(self.digits)
+        return isinstance(name, str) and self.space.positions.get(name, len(self.digits)) < len(self.digits)
 
     def exists(self, name: str) -> bool:
         """Whether the knob's condition holds here; knobs without a condition always exist."""
         if name not in self:
-            raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
+            raise SpaceError(f"no knob {value_text(name)} in this config{near_names(name, self.space.knobs)}")
         return self.space.exists(self, name)
 
     def items(self) -> Iterator[tuple[str, Entity]]:

@@ -67,7 +67,7 @@ def _digits_of_values(name: str, parent: Knob, wanted: Any) -> list[int]:
         digit = parent.find(value)
         if digit is None:
             raise SpaceError(
-                f"knob {name!r} depends on {parent.name!r} being {value!r}, which is not a value of {parent}"
+                f"knob {name!r} depends on {parent.name!r} being {value_text(value)}, which is not a value of {parent}"
             )
         digits.append(digit)
     return list(dict.fromkeys(digits))

@@ -153,7 +153,7 @@ def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str | int]) -> Or
 
 def _interval_orders(name: str, count: int, interval: object) -> Iterator[Order]:
     """All orders of the axes begin..end-1, the others staying where they are."""
-    what = f"reorder knob {name!r}: interval"
+    what = f"reorder knob {value_text(name)}: interval"
     bounds = check_list(what, interval, "(begin, end), places among the axes", error=SpaceError)
     if len(bounds) != 2:
         raise SpaceError(f"{what}={interval!r}: give (begin, end), places among the axes")

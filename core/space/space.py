@@ -182,7 +182,7 @@ class ConfigSpace:
     def _add(self, knob: Knob) -> tuple[str, ...]:
         """Declare a knob; gives the names of its outputs."""
         if not isinstance(knob.name, str) or not knob.name:
-            raise SpaceError(f"a knob's name is a text that is not empty, got {knob.name!r}")
+            raise SpaceError(f"a knob's name is a text that is not empty, got {value_text(knob.name)}")
         known = self.knobs.get(knob.name)
         if known is None:
             self.positions[knob.name] = len(self.knobs)

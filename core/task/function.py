@@ -54,7 +54,10 @@ class NamedFunction:
     @property
     def signature(self) -> inspect.Signature:
         """The parameters that a user gives."""
-        full = inspect.signature(self.function)
+        try:
+            full = inspect.signature(self.function)
+        except ValueError as error:  # of a built-in type
+            raise TemplateError(f"{self.kind} {self.name}: {error}; give a function of Python") from None
         return full.replace(parameters=list(full.parameters.values())[self.leading :])
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,13 +69,16 @@ class NamedFunction:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
+            given = ", ".join([*map(repr, args), *(f"{k}={value_text(v)}" for k, v in kwargs.items())])
             raise TemplateError(
                 f"{self.kind} {self.name}{shown(self.signature)} cannot take ({given}): {error}"
                 f"{_near(self.signature, kwargs)}"
             ) from error
         bound.apply_defaults()
-        return {name: _plain(value) for name, value in bound.arguments.items()}
+        try:
+            return {name: _plain(value) for name, value in bound.arguments.items()}
+        except RecursionError:
+            raise TemplateError(f"{self.kind} {self.name}: an argument is a list that nests too deep") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By the place of the function, where pickle would find what took its name."""
@@ -109,7 +115,8 @@ class NamedFunction:
         if callable(found) and not isinstance(found, NamedFunction):
             return cls(getattr(found, "__name__", str(ref)), found)
         raise TemplateError(
-            f"{ref!r} is {found!r}, not a {cls.kind} function; decorate one with @pegbox.{cls.kind}('name')"
+            f"{value_text(ref)} is {value_text(found)}, not a {cls.kind} function; decorate one with "
+            f"@pegbox.{cls.kind}('name')"
         )
 
 

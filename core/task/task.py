@@ -21,6 +21,7 @@ from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
@@ -46,7 +47,7 @@ class Task:
     """
 
     def __init__(self, template: Template, args: Sequence[Any], kwargs: Mapping[str, Any], target: Target) -> None:
-        listed = f"the template's arguments as a list or tuple, such as args=({args!r},)"
+        listed = f"the template's arguments as a list or tuple, such as args=({value_text(args)},)"
         self.template = check_instance("template", template, Template, "what @pegbox.template makes")
         self.args = tuple(check_list("args", args, listed))
         self.kwargs = check_mapping("kwargs", kwargs, "the template's arguments by name, as a dict")

@@ -84,7 +84,10 @@ class Template(NamedFunction):
 
 def takes_config(function: Callable[..., Any]) -> bool:
     """Whether the first parameter is, by its name or annotation, the configuration of a template."""
-    first = next(iter(inspect.signature(function).parameters.values()), None)
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:  # a built-in type has no signature
+        return False
     return first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation))
 
 

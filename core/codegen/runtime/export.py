@@ -114,7 +114,7 @@ def write_shared_library(
     check_output(check_path("path", path), MACHINE_CODE)
     several = _several(programs)
     if link is not None:
-        check_callable("link", link, "a function of a path and a list of files")
+        check_callable("link", link, "a function of a path and a list of files", arguments=2)
     with written_beside(path) as out, tempfile.TemporaryDirectory() as folder:
         parts: list[str] = []
         for number, program in enumerate(several):

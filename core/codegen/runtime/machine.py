@@ -48,6 +48,7 @@ def compile_program(program: Program, *, apart: bool = True, timeout: float = CO
         CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited), or takes longer.
         TargetError: LLVM has no back end for the target.
     """
+    check_program(program)
     prepare(program.foreign, program.target)
     started = time.perf_counter()
     code = _translated(program, "object", apart=apart, timeout=timeout)

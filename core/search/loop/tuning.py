@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_instance, check_int, check_list, check_text
-from pegbox.errors import TuningError
+from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
@@ -28,6 +28,7 @@ from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneR
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
+from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def run(
             check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
     wanted = "(config, result) of each trial"
     listed = check_list("history", history, wanted, of=tuple)
+    if any(len(pair) != 2 for pair in listed):
+        raise ArgumentError(f"history={value_text(listed)}: give {wanted}")
     name = type(tuner).__name__ if name is None else check_text("name", name)
     check_text("unit", unit)
     clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)

@@ -21,6 +21,7 @@ from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, tuner_label
 from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
+from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.task.task import Task, create_task
 
@@ -42,7 +43,8 @@ def tuner_inputs(
     takes = declared_inputs(tuner)
     if transfer is not None and "transfer" not in takes:
         raise ArgumentError(
-            f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "
+            f"transfer={value_text(transfer)}: the tuner {tuner_label(tuner)} learns nothing from other shapes "
+            "(it declares no "
             "transfer=); leave transfer out, or choose another tuner"
         )
     if isinstance(task, ConfigSpace):

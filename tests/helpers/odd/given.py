@@ -611,7 +611,7 @@ def _each(reason: str, names: str) -> dict[str, str]:
 EXEMPT = {
     **_each(
         "the search calls it",
-        "Callback. LineProgress. LiveProgress. SearchState SearchState. Limits. BestTrial. Run.of BoundTuner.",
+        "Callback. LineProgress. LiveProgress. SearchState SearchState. Limits. BestTrial. Run.of BoundTuner. BaseTuner.",
     ),
     **_each(
         "measuring calls it",
