@@ -227,10 +227,9 @@ def with_checked_keywords(function: _Called) -> _Called:
 
 
 def nearest(name: object, known: Iterable[str]) -> list[str]:
-    """Those of the names that are like `name`, three at most, the nearest first."""
-    return difflib.get_close_matches(
-        name if isinstance(name, str) else value_text(name), list(dict.fromkeys(known)), n=3
-    )
+    """Find the names that are like `name`, three at most, the nearest first."""
+    text = name if isinstance(name, str) else value_text(name)
+    return difflib.get_close_matches(text, list(dict.fromkeys(known)), n=3)
 
 
 def did_you_mean(name: object, known: Iterable[str], *, shown: Callable[[str], str] = repr) -> str:

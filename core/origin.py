@@ -87,7 +87,7 @@ class Definition(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Definition:
-        """That of what decorators wrap; of a function without Python code, none."""
+        """Find the definition of a function, beneath its decorators; None for a function without Python code."""
         plain = inspect.unwrap(function)
         code = getattr(plain, "__code__", None)
         if code is None:
@@ -147,7 +147,7 @@ def _line(code: CodeType, line: int) -> str:
 
 
 def _short(path: str) -> str:
-    """From the current folder where the file is in there, which editors and terminals open as well."""
+    """Shorten a path to one from the current folder where the file is in there; editors and terminals open both."""
     try:
         relative = os.path.relpath(path)
     except (OSError, ValueError):  # the folder is gone, or on another drive

@@ -109,7 +109,7 @@ def _identity(path: str | os.PathLike[str]) -> object:
 
 
 def _head(file: Path) -> bytes:
-    """How a regular file begins; nothing where there is none, as of a device."""
+    """Read the first bytes of a regular file; none where there is no file, or a device."""
     if not file.is_file():
         return b""
     try:

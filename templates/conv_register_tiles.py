@@ -124,7 +124,7 @@ def _loads_little(rows: int, vectors: int) -> bool:
 
 
 def _cost_of_whole(conv: Conv, tile: ChannelTile) -> float:
-    """What one channel of the input, at one filter position, costs for the whole result in half cycles."""
+    """Estimate the half cycles that one input channel costs, at one filter position, for the whole result."""
     down, along, deep = (-(-extent // size) for extent, size in
                          zip((*conv.pixels, conv.vectors),
                              (tile.height, tile.width, tile.vectors), strict=True))  # fmt: skip

@@ -68,7 +68,7 @@ class Conv:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How far beyond the first element of its window a filter reaches."""
+        """The distance from the first element of a window to its last."""
         return (self.kernel[0] - 1) * self.dilation[0], (self.kernel[1] - 1) * self.dilation[1]
 
     @property
@@ -89,7 +89,9 @@ class Conv:
 
     @property
     def steps(self) -> tuple[int, int]:
-        """How far apart a copy of the input has what neighbours of the result read: no filter reads the rest."""
+        """The distance, in a copy of the input, between elements for neighbours of the result: no filter reads the
+        rest.
+        """
         y, x = (1 if k == 1 else s for k, s in zip(self.kernel, self.stride, strict=True))
         return y, x
 
@@ -117,7 +119,9 @@ class Conv:
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """As the kernel gets them; packed ahead it is [vector of output channels][kh][kw][c][channel of the vector]."""
+        """The shape of the weights that the kernel gets; packed ahead: [vector of output channels][kh][kw][c][channel
+        of the vector].
+        """
         if self.weights == PACKED:
             return self.vectors, *self.kernel, self.c, self.lanes
         return self.weight_at(self.o, self.c, *self.kernel)

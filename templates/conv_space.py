@@ -85,7 +85,7 @@ def _declare_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _declare_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """What is copied first, and into which layout."""
+    """Declare the copies that are made first, and their layouts."""
     cfg.define_knob("pack_data", [*([] if any(conv.padding) else [AS_IT_LIES]), *_copies(conv)])
     if _both(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
@@ -107,7 +107,7 @@ def _inner(conv: Conv) -> list[str]:
 
 
 def _declare_reduction(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """How the sums run: blocks of channels, filter positions inside or outside of the channels of a block."""
+    """Declare the order of the sums: blocks of channels, filter positions inside or outside the channels of a block."""
     kh, kw = conv.kernel
     is_window = kh * kw > 1
     cfg.define_knob("inner", _inner(conv))
@@ -140,7 +140,7 @@ def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _declare_place(cfg: pb.TemplateConfig, name: str, when: dict[str, Any]) -> None:
-    """Where a copy is made; beforehand where there are no blocks outside (no condition under which there are)."""
+    """Declare the place of a copy; beforehand where there are no outer blocks (no condition under which there are)."""
     cfg.define_knob(name, [ROOT, BLOCK] if when else [ROOT], when=when)
 
 
@@ -213,7 +213,7 @@ def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """What lanes along pixels cannot do, or along channels."""
+    """Exclude combinations that lanes along pixels, or along channels, cannot have."""
     plain = (AS_IT_LIES, PLAIN) if conv.flat else (PLAIN,)
     cfg.add_constraint(
         lambda c: c["lanes"].val != PIXELS or c["pack_data"].val in plain,

@@ -56,7 +56,7 @@ def line_of(conv: Conv, block_h: int) -> int:
 
 
 def heights_of(c: KnobValues, conv: Conv) -> int:
-    """What blocks are made of: rows of tiles, tiles where all pixels are one line, rows where lines have gaps."""
+    """Give the unit of blocks: rows of tiles, tiles where all pixels are one line, rows where lines have gaps."""
     rows, columns = conv.pixels
     if c["lanes"].val == PIXELS:
         return _pieces(rows * columns, _line_tile(c, conv)) if is_gapless(conv) else rows

@@ -49,7 +49,7 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
 
 
 def layout_of(c: KnobValues, p: Product) -> str:
-    """How a configuration multiplies."""
+    """Name the layout in which a configuration multiplies."""
     layouts = _layouts(p)
     return str(c["layout"].val) if len(layouts) > 1 else layouts[0]
 
@@ -93,7 +93,7 @@ def _powers(extent: int) -> list[int]:
 
 
 def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
-    """For each wanted block the divisor of `extent` within a third of it, or the block itself for large extents.
+    """Find, for each wanted block, the divisor of `extent` within a third of it, or the block itself for large extents.
 
     Blocks that divide need no second copy of the kernel for what is left over.
     """

@@ -8,11 +8,14 @@ mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
+from pegbox.hooks.options import bind_options
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.models.experience import MODEL
@@ -54,17 +57,48 @@ CLIMBERS, STEPS = 24, 4
 mostly by the call, and the next batch goes on from what this one finds."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class BayesOptions:
+    """The options of `bayes`.
+
+    Attributes:
+        batch_size: how many configurations are proposed at a time, at most.
+        num_warmup: the number of random trials at the start, unless experience or `transfer` takes their place.
+        candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
+            chosen from.
+        boldness: the weight of what is unknown against what looks fast.
+        neglected: the share of a batch with the values of choices that were tried least (see `Choices`).
+        memory: the number of trials that the process learns from, the best and the latest.
+        use_experience: whether to use experience with the programs of other workloads.
+    """
+
+    batch_size: int = 8
+    num_warmup: int = 12
+    candidates: int = 256
+    relatives: int = 144
+    boldness: float = 2.0
+    neglected: float = 0.2
+    memory: int = 300
+    use_experience: bool = True
+
+    def __post_init__(self) -> None:
+        check_int("batch_size", self.batch_size)
+        check_int("num_warmup", self.num_warmup)
+        check_int("candidates", self.candidates)
+        check_int("relatives", self.relatives, minimum=0)
+        check_float("boldness", self.boldness)
+        check_float("neglected", self.neglected, maximum=1.0)
+        check_int("memory", self.memory, minimum=2)
+
+
 class BayesTuner(BaseTuner):
     """Proposes what may well be the fastest, as far as a Gaussian process can tell.
 
-    The first `num_warmup` are random, unless there is something to go by: `experience` with the programs of other
-    workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process follows as far as
-    the trials bear it out; without `use_experience`, the former is left aside. Each batch is chosen from `candidates`
-    random configurations and `relatives` of the best measured; `boldness` weighs what is not known against what looks
-    fast. A share of `neglected` has the values of choices that were tried least (see `Choices`). The process learns
-    from at most `memory` trials, the best and the latest. `program` are the features of the task's programs.
+    `experience` with the programs of other workloads, and `transfer`, measurements of other shapes, give the process a
+    trend, which it follows as far as the trials bear it out. `program` has the features of the task's programs.
     """
 
+    Options = BayesOptions
     asks_ahead = True
 
     def __init__(
@@ -75,34 +109,23 @@ class BayesTuner(BaseTuner):
         program: FeatureSource | None = None,
         transfer: Sequence[Transfer] = (),
         experience: Prior | None = None,
-        use_experience: bool = True,
-        batch_size: int = 8,
-        num_warmup: int = 12,
-        candidates: int = 256,
-        relatives: int = 144,
-        boldness: float = 2.0,
-        neglected: float = 0.2,
-        memory: int = 300,
+        **options: Any,
     ) -> None:
+        self._options = known = self.Options(**bind_options(type(self).__name__, self.Options, options, leading=0))
         self._space = space
         kind = "knobs" if program is None else "program"
         priors: list[Prior] = []
         if transfer:
             priors.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
-        self.experienced = experience is not None and use_experience and program is not None
+        self.experienced = experience is not None and known.use_experience and program is not None
         if experience is not None and self.experienced:
             priors.append(experience)
         self._table = FeatureTable(space, program, kind, priors)
         self._experienced = bool(priors)
         self._rng = np.random.default_rng(seed)
         self._history = TrialHistory(space)
-        self.batch_size = check_int("batch_size", batch_size)
-        self._num_warmup = check_int("num_warmup", num_warmup)
-        self._anywhere = check_int("candidates", candidates)
-        self._near = check_int("relatives", relatives, minimum=0)
-        self._boldness = check_float("boldness", boldness)
-        self._neglected = check_float("neglected", neglected, maximum=1.0) if choice_columns(space) else 0.0
-        self._memory = check_int("memory", memory, minimum=2)
+        self.batch_size = known.batch_size
+        self._neglected = known.neglected if choice_columns(space) else 0.0
         self._pool: CandidatePool | None = None
         self._inputs: Inputs | None = None
         self._choices: Choices | None = None
@@ -113,7 +136,7 @@ class BayesTuner(BaseTuner):
 
     @property
     def activity(self) -> str:
-        """What it does when it is asked next, in words."""
+        """The tuner's next activity, in words."""
         return LEARNING if self._experienced and self._begun and self._process is None else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
@@ -122,7 +145,7 @@ class BayesTuner(BaseTuner):
         return configs
 
     def _asked(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._history) - len(self._pending)
+        missing = self._options.num_warmup - len(self._history) - len(self._pending)
         if not self._experienced if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
             return self._random(min(n, missing) if missing > 0 else n)
@@ -168,7 +191,7 @@ class BayesTuner(BaseTuner):
         return -self._process.mean(self._inputs(rows_of(configs)))
 
     def _plan(self, n: int) -> tuple[Digits, Floats]:
-        """At most `n` new rows and the model's scores of them."""
+        """Choose at most `n` new rows; returns them and the model's scores."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
         found = rows = pool.around(self._history.rows, self._history.costs)
@@ -178,13 +201,13 @@ class BayesTuner(BaseTuner):
         if means is not None:
             rows = found[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
         posterior = process.posterior(inputs(rows))
-        best = np.argsort(posterior.bounds(self._boldness), kind="stable")[:CLIMBERS]
+        best = np.argsort(posterior.bounds(self._options.boldness), kind="stable")[:CLIMBERS]
         more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
         if len(more):
             rows = np.concatenate([rows, more])
             posterior = process.posterior(inputs(rows))
         seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
-        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._boldness)
+        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
         # Of a value that looks bad, none need be on the shortlist.
@@ -205,9 +228,9 @@ class BayesTuner(BaseTuner):
             self._pool = CandidatePool(
                 self._history.visited,
                 self._rng,
-                anywhere=self._anywhere,
-                near=self._near,
-                begin=BEGIN if self._experienced else self._anywhere,
+                anywhere=self._options.candidates,
+                near=self._options.relatives,
+                begin=BEGIN if self._experienced else self._options.candidates,
             )
             self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool
@@ -216,9 +239,9 @@ class BayesTuner(BaseTuner):
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             self._process = GaussianProcess(inputs.groups, trends=inputs.trends)
-        best = np.argsort(self._history.costs, kind="stable")[: self._memory // 2]
+        best = np.argsort(self._history.costs, kind="stable")[: self._options.memory // 2]
         others = np.setdiff1d(np.arange(len(self._history)), best)
-        kept = np.sort(np.concatenate([best, others[-(self._memory - len(best)) :]]))
+        kept = np.sort(np.concatenate([best, others[-(self._options.memory - len(best)) :]]))
         due = self._differ and len(self._history) >= 1.1 * self._tuned
         self._process.fit(
             inputs(self._history.rows[kept]),

@@ -34,7 +34,7 @@ class Choices:
         self._shares: Floats = shares[occur]
 
     def neglected(self, tried: Digits, rows: Digits, scores: Floats, n: int) -> Digits:
-        """At most `n` of the rows, different ones that are not among the `tried`, as rows of their own.
+        """Choose at most `n` of the rows, all different and none of them among the `tried`.
 
         Each is the best-scored one with the value that was tried least for its share of the space, once those before it
         are tried. Scores have shape (len(rows),): the higher, the better.

@@ -101,7 +101,7 @@ class DropletTuner(BaseTuner):
             self._blocks = self._descents()
 
     def _descents(self) -> Iterator[Digits]:
-        """What to measure: around the centre while there is one, and then elsewhere, until the space is used up."""
+        """Yield rows to measure: around the centre while there is one, then elsewhere, until the space is used up."""
         while True:
             while self._centre is None:
                 missing = self._starts - len(self._arrived)
@@ -123,7 +123,7 @@ class DropletTuner(BaseTuner):
 
 
 def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
-    """Whether `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
+    """Decide whether `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
     if not one.cost < other.cost:
         return False
     if min(len(one.repeats), len(other.repeats)) < 2:

@@ -7,16 +7,16 @@ crossover, with the scores of the model as fitness. A batch takes the best of al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pegbox.checks import check_float, check_int
-from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
+from pegbox.search.protocols import Floats
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Score
 from pegbox.tuners.mutation import Mutation
-from pegbox.tuners.plan import PlanTuner
+from pegbox.tuners.plan import PlanOptions, PlanTuner
 from pegbox.tuners.rows import Digits, Places
 
 KEPT = 0.75
@@ -32,8 +32,8 @@ class Evolution:
 
     def __init__(self, space: ConfigSpace, *, generations: int, mutation: float) -> None:
         self._space = space
-        self._generations = check_int("generations", generations, minimum=0)
-        self._share = check_float("mutation", mutation, maximum=1.0)
+        self._generations = generations
+        self._share = mutation
         self._mutated = Mutation(space)
 
     def maximise(self, score: Score, rows: Digits, rng: np.random.Generator) -> tuple[Digits, Floats]:
@@ -66,65 +66,48 @@ def selected(scores: Floats, n: int, rng: np.random.Generator) -> Places:
     return chosen
 
 
-class EvolutionTuner(PlanTuner):
-    """Proposes what a cost model expects to be fast, found by evolution.
+@dataclass(frozen=True, kw_only=True)
+class EvolutionOptions(PlanOptions):
+    """The options of `evolution`: those of a plan, with defaults of its own, and these.
 
-    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Then each
-    plan comes from an evolution of a `population` for some `generations` on the model's scores. The first generation is
-    random, but for a share of `measured`, the best measured so far; most of the random ones stay from plan to plan. The
-    next ones are made by `mutation` of one parent, with that probability, and else by crossover of two. A share of
-    `epsilon` of a plan is random, a share of `neglected` has the values of choices that were tried least (see
-    `Choices`), and `diversity` weighs how much the rest of it should differ.
-
-    `cost_model`, `features`, `transfer_weight` and `use_experience` are those of `XGBTuner`.
+    Attributes:
+        population: the number of members of a generation.
+        generations: the number of generations after the first.
+        mutation: the probability with which a member is a mutant of one parent rather than a child of two.
+        measured: the share of the first generation that is the best measured; the others are random, and most of them
+            stay from plan to plan.
     """
 
-    def __init__(
-        self,
-        space: ConfigSpace,
-        *,
-        seed: int = 0,
-        program: FeatureSource | None = None,
-        transfer: Sequence[Transfer] = (),
-        experience: Prior | None = None,
-        use_experience: bool = True,
-        plan_size: int = 12,
-        num_warmup: int = 16,
-        cost_model: str | CostModel = "xgboost",
-        features: str = "both",
-        population: int = 160,
-        generations: int = 3,
-        mutation: float = 0.85,
-        measured: float = 0.2,
-        epsilon: float = 0.2,
-        neglected: float = 0.2,
-        diversity: float = 0.5,
-        transfer_weight: int = 32,
-    ) -> None:
-        self._population = check_int("population", population, minimum=2)
-        self._measured = check_float("measured", measured, maximum=1.0)
-        super().__init__(
-            space,
-            seed=seed,
-            program=program,
-            transfer=transfer,
-            experience=experience if use_experience else None,
-            plan_size=plan_size,
-            num_warmup=num_warmup,
-            cost_model=cost_model,
-            model_options={},
-            features=features,
-            epsilon=epsilon,
-            neglected=neglected,
-            diversity=diversity,
-            transfer_weight=transfer_weight,
-        )
-        self._evolution = Evolution(space, generations=generations, mutation=mutation)
+    num_warmup: int = 16
+    epsilon: float = 0.2
+    diversity: float = 0.5
+    population: int = 160
+    generations: int = 3
+    mutation: float = 0.85
+    measured: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("population", self.population, minimum=2)
+        check_int("generations", self.generations, minimum=0)
+        check_float("mutation", self.mutation, maximum=1.0)
+        check_float("measured", self.measured, maximum=1.0)
+
+
+class EvolutionTuner(PlanTuner):
+    """Proposes what a cost model expects to be fast, found by evolution on the model's scores."""
+
+    Options = EvolutionOptions
+    _options: EvolutionOptions
+
+    def prepare(self) -> None:
+        options = self._options
+        self._evolution = Evolution(self._space, generations=options.generations, mutation=options.mutation)
         self._anywhere: Digits = self._history.rows
 
     def search(self) -> tuple[Digits, Floats]:
-        best = self.best_measured(round(self._measured * self._population))
-        wanted = self._population - len(best)
+        best = self.best_measured(round(self._options.measured * self._options.population))
+        wanted = self._options.population - len(best)
         kept = self._anywhere[: int(KEPT * wanted)]
         self._anywhere = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
         return self._evolution.maximise(self._learner.score, np.concatenate([best, self._anywhere]), self._rng)

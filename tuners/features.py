@@ -88,7 +88,7 @@ class FeatureTable:
         return taken
 
     def places(self, rows: Digits) -> Places:
-        """Where the rows stand in the table; new ones are computed together and enter it."""
+        """Find the places of the rows in the table; new rows are computed together and enter it."""
         keys = keys_of(rows)
         fresh: dict[bytes, int] = {}
         for number, key in enumerate(keys):

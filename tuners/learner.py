@@ -54,7 +54,7 @@ class Learner:
 
     @property
     def ready(self) -> bool:
-        """Whether there is anything to score with."""
+        """True once there is something to score with."""
         return self._prior is not None or self.fitted
 
     def fit(self, rows: Digits, costs: Floats) -> None:
@@ -90,13 +90,13 @@ class Learner:
 
 
 def agreement(scores: Floats, costs: Floats) -> float:
-    """How much more than chance the scores say about the order of the costs: from 0, nothing, to 1, all of it."""
+    """Measure how well the scores order the costs: from 0, no better than chance, to 1."""
     right, pairs = pairs_in_order(scores, costs)
     return max(0.0, 2.0 * right / pairs - 1.0) if pairs else 0.0
 
 
 def experience_of(transfer: Sequence[Transfer], model: str | CostModel, table: FeatureTable) -> Experience:
-    """What measurements of other shapes say about the programs whose features are in `table`.
+    """Predict the costs of the programs in `table` from measurements of other shapes.
 
     Raises `ArgumentError` where these are not of programs, or not the features that were measured.
     """

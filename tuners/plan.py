@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pegbox.checks import check_float, check_int
+from pegbox.hooks.options import bind_options
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.models.report import ModelReport
@@ -41,55 +44,86 @@ SAMPLE = 256
 """So many random configurations of a larger space tell how often a value of a choice occurs."""
 
 
-class PlanTuner(BaseTuner, ABC):
-    """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations.
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """The options that tuners share which plan by a cost model.
 
-    `plan_size` configurations are planned each time the model is fitted, or more where more are asked for and enough is
-    known: a quarter as many as were measured. The first `num_warmup` are random. Of every
-    later plan a share of `epsilon` is random, a share of `neglected` has values of choices that were tried least, and
-    `diversity` weighs how much the rest of it should differ.
-    `experience` is what other workloads say, or None. For the model's own options see `Learner`.
+    Attributes:
+        plan_size: how many configurations are planned each time the model is fitted. Where more are asked for, a plan
+            has up to a quarter as many as were measured.
+        num_warmup: the number of random trials before the first plan.
+        cost_model: a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict.
+        features: the model's inputs: "knobs", "program", or "both".
+        epsilon: the share of a plan that is random.
+        neglected: the share of a plan with the values of choices that were tried least (see `Choices`).
+        diversity: the weight of the differences among the rest of a plan.
+        transfer_weight: the number of trials for which measurements of other shapes (`transfer`) count.
+        use_experience: whether programs of other workloads (`experience`) are a feature, where `transfer` is empty.
     """
+
+    plan_size: int = 12
+    num_warmup: int = 8
+    cost_model: str | CostModel = "xgboost"
+    features: str = "both"
+    epsilon: float = 0.05
+    neglected: float = 0.2
+    diversity: float = 0.2
+    transfer_weight: int = 32
+    use_experience: bool = True
+
+    def __post_init__(self) -> None:
+        check_int("plan_size", self.plan_size)
+        check_int("num_warmup", self.num_warmup, minimum=2)
+        check_float("epsilon", self.epsilon, maximum=1.0)
+        check_float("neglected", self.neglected, maximum=1.0)
+        check_float("diversity", self.diversity)
+        check_int("transfer_weight", self.transfer_weight, minimum=0)
+
+    @property
+    def model_options(self) -> dict[str, object]:
+        """The options that are handed on to the cost model."""
+        return {}
+
+
+class PlanTuner(BaseTuner, ABC):
+    """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations."""
+
+    Options: ClassVar[type[PlanOptions]] = PlanOptions
 
     def __init__(
         self,
         space: ConfigSpace,
         *,
-        seed: int,
-        program: FeatureSource | None,
-        transfer: Sequence[Transfer],
-        experience: Prior | None,
-        plan_size: int,
-        num_warmup: int,
-        cost_model: str | CostModel,
-        model_options: dict[str, object],
-        features: str,
-        epsilon: float,
-        neglected: float,
-        diversity: float,
-        transfer_weight: int,
+        seed: int = 0,
+        program: FeatureSource | None = None,
+        transfer: Sequence[Transfer] = (),
+        experience: Prior | None = None,
+        **options: Any,
     ) -> None:
+        self._options = known = self.Options(**bind_options(type(self).__name__, self.Options, options, leading=0))
         self._space = space
         self._rng = np.random.default_rng(seed)
         self._history = TrialHistory(space)
-        self.batch_size = check_int("plan_size", plan_size)
-        self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
-        self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
-        self._neglected = check_float("neglected", neglected, maximum=1.0) if choice_columns(space) else 0.0
-        self._diversity = check_float("diversity", diversity)
-        table = FeatureTable(space, program, features, [experience] if experience else [])
+        self.batch_size = known.plan_size
+        self._neglected = known.neglected if choice_columns(space) else 0.0
+        priors = [experience] if experience and known.use_experience else []
+        table = FeatureTable(space, program, known.features, priors)
         self.experienced = table.prior_columns.start < table.prior_columns.stop
         self._learner = Learner(
             table,
-            cost_model,
+            known.cost_model,
             seed=seed,
-            options=model_options,
+            options=known.model_options,
             transfer=transfer,
-            weight=check_int("transfer_weight", transfer_weight, minimum=0),
+            weight=known.transfer_weight,
         )
         self._plan: list[Config] = []
         self._all = whole(space, WHOLE)
         self._choices: Choices | None = None
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make what `search` needs, once the space and the options are known."""
 
     @abstractmethod
     def search(self) -> tuple[Digits, Floats]:
@@ -97,7 +131,7 @@ class PlanTuner(BaseTuner, ABC):
 
     @property
     def activity(self) -> str:
-        """What it does when it is asked next, in words."""
+        """The tuner's next activity, in words."""
         return LEARNING if self._learner.ready and not len(self._history) else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
@@ -113,7 +147,10 @@ class PlanTuner(BaseTuner, ABC):
         self._plan = [config for config in self._plan if config not in told]
 
     def model_report(self) -> ModelReport | None:
-        """How the model's scores agree with what was measured afterwards; None before the first plan of its making."""
+        """Compare the model's scores with the costs that were measured afterwards;
+
+        None before the first plan of its making.
+        """
         return self._history.predictions.report()
 
     def score(self, configs: Sequence[Config]) -> Floats:
@@ -124,13 +161,13 @@ class PlanTuner(BaseTuner, ABC):
         return self._learner.score(rows_of(configs))
 
     def best_measured(self, n: int) -> Digits:
-        """At most `n` of the rows that ran, the fastest first."""
+        """Give at most `n` of the rows that ran, the fastest first."""
         order = np.argsort(self._history.costs, kind="stable")[:n]
         best: Digits = self._history.rows[order[np.isfinite(self._history.costs[order])]]
         return best
 
     def _make_plan(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._history)
+        missing = self._options.num_warmup - len(self._history)
         # Where nothing ran so far, a model could only learn that everything fails alike.
         if missing <= 0 and np.isfinite(self._history.costs).any():
             self._learner.fit(self._history.rows, self._history.costs)
@@ -148,11 +185,11 @@ class PlanTuner(BaseTuner, ABC):
         """The best of what the model likes, with a share of values that it saw little of, and a random one."""
         rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
         # What other shapes taught may be wrong here, and a model needs to see bad configurations, too.
-        epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
+        epsilon = self._options.epsilon if self._learner.fitted else max(self._options.epsilon, UNTESTED)
         planned = n - int(self._rng.binomial(n, epsilon))
         seldom = int(self._rng.binomial(planned, self._neglected)) if self._neglected and self._learner.fitted else 0
         best, likely = self._best(rows, scores, n * SHORTLIST)
-        chosen = best[pick_diverse(best, likely, planned - seldom, weight=self._diversity)]
+        chosen = best[pick_diverse(best, likely, planned - seldom, weight=self._options.diversity)]
         if seldom:
             tried = np.concatenate([self._history.visited.rows, chosen])
             chosen = np.concatenate([chosen, self._known_choices().neglected(tried, rows, scores, seldom)])

@@ -43,7 +43,7 @@ class PredictionLog:
         self._states = self._states[-OPEN:]
 
     def learn(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        """What became of them. Configurations that nobody scored are passed over."""
+        """Note the costs of configurations that were scored; others are passed over."""
         for config, result in zip(configs, results, strict=True):
             for state in self._states:
                 score = state.expected.pop(config, None)

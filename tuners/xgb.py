@@ -7,74 +7,51 @@ model is fitted anew after every small plan, and the chains start from the best 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pegbox.checks import check_int
-from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
-from pegbox.space import ConfigSpace
+from pegbox.search.protocols import Floats
 from pegbox.tuners.annealing import Annealing
-from pegbox.tuners.plan import PlanTuner
+from pegbox.tuners.plan import PlanOptions, PlanTuner
 from pegbox.tuners.rows import Digits
 
 
-class XGBTuner(PlanTuner):
-    """Proposes what a cost model expects to be fast.
+@dataclass(frozen=True, kw_only=True)
+class XGBOptions(PlanOptions):
+    """The options of `xgb`: those of a plan, and these.
 
-    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Then each
-    plan comes from simulated annealing on the model (`sa_chains` chains of `sa_steps` steps from
-    `sa_temperature`), started from the best measured, from where the last one ended, and from random ones; a share of
-    `epsilon` is random, a share of `neglected` has the values of choices that were tried least (see `Choices`), and
-    `diversity` weighs how much the rest of a plan should differ.
-
-    `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict;
-    `loss_type` ("rank" or "reg") is handed to it when given. It learns from `features`: of the "knobs", of the
-    "program", or of "both". Measurements of other shapes (`transfer`) take the place of the random ones; they count
-    as much as `transfer_weight` trials, so that they fade as trials are added. Where there are none, `experience` with
-    the programs of other workloads does, which is a feature besides, unless `use_experience` is off.
+    Attributes:
+        loss_type: an option of the cost model, "rank" or "reg"; None for the model's own default.
+        sa_chains, sa_steps, sa_temperature: the number of chains, the steps of each, and the temperature at the start.
     """
 
-    def __init__(
-        self,
-        space: ConfigSpace,
-        *,
-        seed: int = 0,
-        program: FeatureSource | None = None,
-        transfer: Sequence[Transfer] = (),
-        experience: Prior | None = None,
-        use_experience: bool = True,
-        plan_size: int = 12,
-        num_warmup: int = 8,
-        loss_type: str | None = None,
-        cost_model: str | CostModel = "xgboost",
-        features: str = "both",
-        sa_chains: int = 192,
-        sa_steps: int = 3,
-        sa_temperature: float = 0.5,
-        epsilon: float = 0.05,
-        neglected: float = 0.2,
-        diversity: float = 0.2,
-        transfer_weight: int = 32,
-    ) -> None:
-        self._chains = check_int("sa_chains", sa_chains)
-        self._annealing = Annealing(sa_steps, sa_temperature)
-        super().__init__(
-            space,
-            seed=seed,
-            program=program,
-            transfer=transfer,
-            experience=experience if use_experience else None,
-            plan_size=plan_size,
-            num_warmup=num_warmup,
-            cost_model=cost_model,
-            model_options={} if loss_type is None else {"loss_type": loss_type},
-            features=features,
-            epsilon=epsilon,
-            neglected=neglected,
-            diversity=diversity,
-            transfer_weight=transfer_weight,
-        )
+    loss_type: str | None = None
+    sa_chains: int = 192
+    sa_steps: int = 3
+    sa_temperature: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("sa_chains", self.sa_chains)
+
+    @property
+    def model_options(self) -> dict[str, object]:
+        return {} if self.loss_type is None else {"loss_type": self.loss_type}
+
+
+class XGBTuner(PlanTuner):
+    """Proposes what a cost model expects to be fast, found by simulated annealing.
+
+    The chains start from the best measured, from where the last ones ended, and from random configurations.
+    """
+
+    Options = XGBOptions
+    _options: XGBOptions
+
+    def prepare(self) -> None:
+        self._annealing = Annealing(self._options.sa_steps, self._options.sa_temperature)
         self._ends: Digits = self._history.rows
 
     def search(self) -> tuple[Digits, Floats]:
@@ -85,9 +62,10 @@ class XGBTuner(PlanTuner):
     def _starts(self) -> Digits:
         """Half the chains start around the best measured, the better the more of them; a quarter go on from where
         the last search ended; the others start anywhere."""
-        best = self.best_measured(math.ceil(self._chains / 8))
-        places = self._rng.geometric(0.2, self._chains // 2) - 1
+        chains = self._options.sa_chains
+        best = self.best_measured(math.ceil(chains / 8))
+        places = self._rng.geometric(0.2, chains // 2) - 1
         near = best[np.minimum(places, len(best) - 1)] if len(best) else best
-        further = self._ends[: self._chains // 4]
-        anywhere = self._space.sample(self._chains - len(near) - len(further), self._rng)
+        further = self._ends[: chains // 4]
+        anywhere = self._space.sample(chains - len(near) - len(further), self._rng)
         return np.concatenate([near, further, anywhere])

@@ -46,6 +46,10 @@ def runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
                 raise ValueError(f"a run has the {name} {reprlib.repr(value)}, which the setup does not have")
         if len(run.curve) > setup.trials:
             raise ValueError(f"a run has {len(run.curve)} trials, more than the {setup.trials} of the setup")
+        if not run.curve and (setup.start or run.final_cost < math.inf):
+            raise ValueError("a run has an empty curve, although it began with random trials or found something valid")
+    if not runs and not setup.note:
+        raise ValueError("runs is empty, and no note says why")
     _check_distinct("a run", [(run.task, run.tuner, run.seed) for run in runs])
     return runs
 

@@ -111,7 +111,7 @@ def _between(value: object) -> tuple[float, float]:
 
 
 def _range(var: Var) -> Interval:
-    """Where a variable lies. Sizes, and what runs up to them, are below 2**40."""
+    """Give the range of a variable. Sizes, and loops up to them, are below 2**40."""
     if isinstance(var, IterVar):
         return var.dom.min, _LARGEST if isinstance(var.extent, Expr) else var.dom.min + var.extent - 1
     return 1 if isinstance(var, SizeVar) else -_LARGEST, _LARGEST

@@ -34,7 +34,7 @@ def _joined(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def element(value: object, indices: Sequence[Expr]) -> object:
-    """What a tensor (or a number) has at an index of a shape that it is broadcast to."""
+    """Read a tensor (or a number) at an index of a shape to which it is broadcast."""
     if not isinstance(value, Tensor):
         return value
     own = indices[len(indices) - value.ndim :]

@@ -223,7 +223,7 @@ def _value(value: Any, names: Mapping[Buffer, str]) -> str:
 
 
 def _reduce_axes(op: ComputeOp, written: _Written) -> Iterator[str]:
-    """Those that no computation before this one reduces."""
+    """Print the reduce axes that no earlier computation has."""
     for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
         written.axes[axis] = name
         written.taken.add(name)

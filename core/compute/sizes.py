@@ -56,7 +56,7 @@ def check_static(ops: Iterable[Operation]) -> None:
 
 
 def _is_sized(op: Operation) -> bool:
-    """Whether an operation has size variables, which is asked of each program that is made."""
+    """Decide whether an operation has size variables; the question is asked for each program that is made."""
     if any(isinstance(extent, Expr) for tensor in op.outputs for extent in tensor.shape):
         return True
     if not isinstance(op, ComputeOp):

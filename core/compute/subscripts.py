@@ -42,7 +42,7 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
 
 
 def has_indirect_reads(outputs: Sequence[Operation]) -> bool:
-    """Whether an element is read at an index that is itself read from memory, as in a gather."""
+    """Decide whether an element is read at an index that is itself read from memory, as in a gather."""
     return any(
         any(True for _ in loads(index))
         for op in post_order(outputs)

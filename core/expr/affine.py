@@ -90,7 +90,7 @@ class Linear:
 
 
 def _merged(form: Linear) -> dict[Hashable, tuple[Expr, int]]:
-    """By meaning the first term that has it, with the coefficients of all of them; none is zero."""
+    """Merge terms of equal meaning: the first of each meaning, with the sum of their coefficients; none is zero."""
     merged: dict[Hashable, tuple[Expr, int]] = {}
     for term, coefficient in form.terms.items():
         meaning = _meaning(term)

@@ -278,7 +278,7 @@ def compare(op: str, a: object, b: object) -> Expr:
 
 
 def _decided(made: Compare) -> Expr:
-    """What `==` and `!=` leave open, since their truth value is needed, until they become a part of something."""
+    """Give the truth value of `==` or `!=`, which is undecided until the comparison becomes part of an expression."""
     if isinstance(made.a, Const) and isinstance(made.b, Const):
         return TRUE if COMPARE[made.op](made.a.value, made.b.value) else FALSE
     return Compare(made.op, made.a, made.b) if isinstance(made, NumberCompare) else made

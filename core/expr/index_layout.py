@@ -261,7 +261,7 @@ def _from_parts(exprs: Sequence[Expr], places: Sequence[Var]) -> Iterator[tuple[
 
 
 def _sums(exprs: Sequence[Expr]) -> Iterator[Expr]:
-    """What stands inside of // and %, and the outputs themselves."""
+    """Yield the operands of // and %, and the outputs themselves."""
     for expr in exprs:
         yield expr
         for node in walk(expr):
@@ -283,7 +283,7 @@ def _combination(values: Sequence[_Ints], places: Sequence[Var], target: _Ints) 
 
 
 def _jumps(table: _Ints) -> _Ints:
-    """For each index the rows where it is largest, so that each one shows its weight."""
+    """Find, for each index, the rows where it is largest, so that each row shows its weight."""
     return np.array([int(np.argmax(table[:, c])) for c in range(table.shape[1])], np.int64)
 
 

@@ -39,7 +39,8 @@ class IndexMap:
     AXIS_SEPARATOR: ClassVar[object] = "axis separator"
 
     def __init__(self, initial_indices: Sequence[Var], final_indices: Sequence[Expr]) -> None:
-        """From variables and affine expressions of them (sums, products with constants, // and % by constants).
+        """Make a map of variables and affine expressions of them (sums, products with constants, // and % by
+        constants).
 
         Raises:
             ExprError: an expression is not affine, or there is none.
@@ -55,7 +56,7 @@ class IndexMap:
 
     @staticmethod
     def from_func(func: Callable[..., Any], ndim: int | None = None) -> IndexMap:
-        """From a function of index variables that returns an index or several.
+        """Make a map of a function of index variables that returns one index or several.
 
         Args:
             ndim: the number of variables; needed where the function takes `*indices`.
@@ -70,7 +71,7 @@ class IndexMap:
 
     @staticmethod
     def from_text(text: str) -> IndexMap:
-        """From what `str` gives: `lambda i, j: (i // 16, j, i % 16)`.
+        """Read a map from the text that `str` gives: `lambda i, j: (i // 16, j, i % 16)`.
 
         Raises:
             ExprError: the text is no such lambda.
@@ -95,7 +96,8 @@ class IndexMap:
         return len(self.initial_indices)
 
     def map_indices(self, indices: Sequence[Expr | int], ranges: Ranges | None = None) -> list[Expr]:
-        """Where an element stands; simplified, with the ranges of variables where given; others are within 2^47.
+        """Map the indices of an element. The result is simplified with the `ranges` of variables; others are within
+        2^47.
 
         Raises:
             ExprError: another number of indices than the map takes.
@@ -129,16 +131,16 @@ class IndexMap:
         return found.inverse()
 
     def layout(self, shape: Sequence[int]) -> Layout:
-        """What the map makes of a buffer of a shape."""
+        """Apply the map to a buffer's shape."""
         extents = check_list("shape", shape, f"{self.ndim} extents", error=ExprError)
         return layout_of(self, tuple(check_int("extent", extent, error=ExprError) for extent in extents))
 
     def trace_python(self) -> str:
-        """As an argument in Python code."""
+        """Write the map as an argument in Python code."""
         return str(self)
 
     def trace_json(self) -> str:
-        """As JSON."""
+        """Write the map as JSON."""
         return str(self)
 
     @classmethod

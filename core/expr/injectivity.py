@@ -66,7 +66,7 @@ def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges, caps: Caps) ->
 
 
 def _capped(form: Linear, terms: Sequence[tuple[int, Expr]], spans: Sequence[int], caps: Caps) -> Iterator[int]:
-    """What the last terms of a sum come to at most, where a cap speaks of some of them."""
+    """Yield the largest values of a sum's last terms, where a cap limits some of them."""
     for capped, last in caps:
         ratios = {divmod(form.coefficient(t), c) for t, c in capped.items()}
         inside = [any(t is term for t in capped) for _, term in terms]
@@ -77,7 +77,7 @@ def _capped(form: Linear, terms: Sequence[tuple[int, Expr]], spans: Sequence[int
 
 
 def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:
-    """From a % c and a // c comes a."""
+    """Join a % c and a // c to a."""
     if not (isinstance(term, Binary) and term.op == "floormod" and isinstance(term.b, Const)):
         return None
     quotient = simplified_linear(floordiv(term.a, term.b), ranges)

@@ -179,12 +179,12 @@ def ceil(x: object) -> Expr:
 
 
 def trunc(x: object) -> Expr:
-    """To the nearest integer towards zero."""
+    """Round to the nearest integer towards zero."""
     return intrinsics.call("trunc", x)
 
 
 def round(x: object) -> Expr:
-    """To the nearest integer, halves to the even one, as NumPy rounds."""
+    """Round to the nearest integer, halves to the even one, as NumPy does."""
     return intrinsics.call("round", x)
 
 
@@ -192,12 +192,12 @@ nearbyint = round
 
 
 def popcount(x: object) -> Expr:
-    """How many bits of an integer are set."""
+    """Count the bits of an integer that are set."""
     return intrinsics.call("popcount", x)
 
 
 def clz(x: object) -> Expr:
-    """How many bits of an integer are zero before the first one that is set: all of them for 0."""
+    """Count the bits of an integer before the first one that is set: all of them for 0."""
     return intrinsics.call("clz", x)
 
 

@@ -391,5 +391,5 @@ class Load(Expr):
 
     @property
     def box(self) -> tuple[int, ...]:
-        """How many elements it touches along each dimension."""
+        """The number of elements that it touches along each dimension."""
         return (1,) * len(self.indices)

@@ -121,7 +121,7 @@ class Printer:
         return f"{self.name(buffer)}[{', '.join(parts) or self.style.no_index}]"
 
     def _call(self, expr: Expr) -> str:
-        """What is written as a call of a function."""
+        """Print an expression that is written as a call of a function."""
         style = self.style
         match expr:
             case Binary(op, a, b):

@@ -44,7 +44,7 @@ class Reader(ABC):
 
     @abstractmethod
     def name(self, node: ast.Name | ast.Attribute) -> Any:
-        """What a name means."""
+        """Look up the meaning of a name."""
 
     @abstractmethod
     def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:

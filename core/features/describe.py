@@ -85,7 +85,7 @@ def _main(nest: Nest, holds: Callable[[Quantity], bool]) -> Statement:
 
 
 def _shared(nest: Nest) -> dict[Statement, int]:
-    """How many of a statement's loops it shares with a later one, which they are counted for."""
+    """Count the loops that each statement shares with a later one, for which they are counted."""
     last = {loop: statement for statement in nest.statements for loop in statement.loops}
     return {s: sum(last[loop] is not s for loop in s.loops) for s in nest.statements}
 
@@ -169,7 +169,7 @@ def _stride(access: Access, loop: Loop, memory: Memory) -> Quantity:
 
 
 def _moves(main: Statement, memory: Memory) -> dict[str, Quantity]:
-    """How accesses move along the innermost loop: to the next element, not at all, or farther."""
+    """Count the accesses by their steps along the innermost loop: to the next element, not at all, or farther."""
     loop = _innermost(main)
     contiguous: Quantity = 0
     repeated: Quantity = 0
@@ -311,7 +311,7 @@ def _bytes(buffer: Buffer, shape: Sequence[Quantity]) -> Quantity:
 
 
 def _iterations(statement: Statement, shared: int) -> Quantity:
-    """How often control goes round one of the statement's own loops."""
+    """Count the iterations of the statement's own loops."""
     around = product(loop.extent for loop in statement.loops[:shared])
     total: Quantity = 0
     for loop in statement.loops[shared:]:
@@ -322,7 +322,7 @@ def _iterations(statement: Statement, shared: int) -> Quantity:
 
 
 def _regions(statement: Statement, shared: int) -> Quantity:
-    """How often the statement's own parallel loops are started."""
+    """Count the starts of the statement's own parallel loops."""
     for position, loop in enumerate(statement.loops):
         if loop.kind in (ForKind.PARALLEL, ForKind.THREAD):
             return product(x.extent for x in statement.loops[:position]) if position >= shared else 0

@@ -164,7 +164,7 @@ class _Curves:
         self.flop = np.maximum(n.flop, 1.0)
 
     def traffic(self, operations: Floats) -> dict[str, Floats]:
-        """What goes into a cache of the machine, for each vector of operations.
+        """Compute the traffic into each cache of the machine, for each vector of operations.
 
         `traffic` counts everything that the outermost loops which fit touch, once for each time that they run;
         `reused` leaves out what stays the same from one time to the next; `write` is the results' part of that.

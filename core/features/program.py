@@ -86,7 +86,7 @@ class ProgramFeatures:
 
     @property
     def num_classes(self) -> int:
-        """How many classes of programs were found so far."""
+        """The number of classes of programs that were found so far."""
         return len(self._classes.leaves)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,7 +101,8 @@ class ProgramFeatures:
         return features
 
     def numbers(self, digits: Digits) -> tuple[Floats, Mask]:
-        """What features are computed from: columns of shape (WIDTH, rows), as LAYOUT names them, and who is refused.
+        """Compute the numbers behind the features: columns of shape (WIDTH, rows), named by LAYOUT, and the refused
+        rows.
 
         They stay what they are when the formulas of the features change.
         """
@@ -186,7 +187,7 @@ class ProgramFeatures:
         return [knob for knob in left if self._traced(row, frozenset(knobs) - {knob})[0] is None] or knobs
 
     def _pin(self, knobs: Iterable[int]) -> None:
-        """From now on the values of these knobs are no numbers to trace: each makes a class of its own."""
+        """Stop tracing the values of these knobs: from now on, each value makes a class of its own."""
         self._pinned |= frozenset(knobs)
         self._start()
 

@@ -76,7 +76,7 @@ class TracedConfig(Config):
 
     @property
     def digits(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Who asks for them, or for the index, asks for every knob."""
+        """The digits of all knobs; a template that asks for them, or for the index, asks for every knob."""
         for position in range(len(self._config.digits)):
             self._guard(position)
         return self._config.digits
@@ -109,7 +109,7 @@ class TracedConfig(Config):
         return str(self._config)  # for messages, which no program depends on
 
     def _guard_parents(self, name: str) -> None:
-        """Whether a knob exists is a question about its parents."""
+        """Note the question for a knob's existence as one about its parents."""
         when = self.space.knobs[name].when
         for parent, _ in when.parents if when is not None else ():
             self._guard(self.space.positions[parent])
@@ -119,5 +119,5 @@ class TracedConfig(Config):
 def traced_view(
     config: Config, target: Target, numbers: Numbers, recorder: Recorder, pinned: Set[int]
 ) -> ApplyingConfig:
-    """What a template is called with for a traced run."""
+    """Make the view with which a template is called for a traced run."""
     return ApplyingConfig(TracedConfig(config, numbers, recorder, pinned), target)

@@ -10,7 +10,7 @@ from pegbox.origin import explained, located
 
 
 def construct(owner: str, factory: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """What the factory makes. `owner` begins the message, e.g. "tuner 'xgb'".
+    """Call the factory and return the object. `owner` begins the message of an error, e.g. "tuner 'xgb'".
 
     Raises `PluginError`, with the line of a user's code, for whatever the factory raises but pegbox's own errors.
     """

@@ -65,7 +65,7 @@ class Plugin:
 
     @property
     def owner(self) -> str:
-        """How messages name it."""
+        """The name of the plugin in messages."""
         return f"plugin {self.name} ({self.source})"
 
 

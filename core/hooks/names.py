@@ -59,7 +59,7 @@ class NameTable:
             raise clash
 
     def add_contested(self, kind: str, name: str, target: object, *, owner: str) -> PluginError | None:
-        """As `add`, but keep a claim that clashes with others, and return the clash."""
+        """Add a name as `add` does, but keep a claim that clashes with others, and return the clash."""
         check_kind(kind)
         _check_claim(kind, name, target, owner)
         claim = Claim(kind, name, target, owner, _origin(target))
@@ -113,7 +113,7 @@ def check_kind(kind: str) -> None:
 
 
 def label(kind: str) -> str:
-    """How a kind is written in messages: "cost model" for "cost_model"."""
+    """Write a kind as messages do: "cost model" for "cost_model"."""
     return kind.replace("_", " ")
 
 

@@ -6,6 +6,7 @@ Nothing has to be declared a second time.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import types
 import typing
@@ -70,7 +71,7 @@ def bind_options(
     *,
     but: Collection[str] = (),
     leading: int = 1,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Check the names of `given` and turn values that are text into what `factory` declares.
 
     `owner` stands in messages, e.g. "tuner 'xgb'". Values that are not text pass as they are: the factory checks them.
@@ -95,10 +96,12 @@ def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     target = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
-    try:
-        return typing.get_type_hints(target)
-    except (NameError, TypeError):  # names that exist for type checkers only; defaults then tell the types
-        return {}
+    parameters = inspect.signature(factory).parameters
+    known = {name: p.annotation for name, p in parameters.items() if not isinstance(p.annotation, str)}
+    hints = {name: hint for name, hint in known.items() if hint is not inspect.Parameter.empty}
+    with contextlib.suppress(NameError, TypeError):  # names that exist for type checkers only: the defaults have types
+        hints.update(typing.get_type_hints(target))
+    return hints
 
 
 def _hint_of(default: object) -> Any:
@@ -163,7 +166,7 @@ def _as_literal(text: str, values: tuple[Any, ...]) -> Any:
 
 
 def _guess(text: str) -> object:
-    """For options without a declared type: a number where it reads as one."""
+    """Convert the text of an option without a declared type: to a number where it reads as one."""
     for kind in (int, float):
         try:
             return kind(text)

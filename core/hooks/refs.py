@@ -31,7 +31,7 @@ _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
 def is_module_ref(text: str) -> bool:
-    """Whether `text` has the form "package.module:attribute"."""
+    """Decide whether `text` has the form "package.module:attribute"."""
     return _MODULE_REF.fullmatch(text) is not None
 
 
@@ -48,7 +48,7 @@ def import_ref(ref: str) -> object:
 
 
 def is_file_module(name: str) -> bool:
-    """Whether a module was made by `import_file`: another process has to import its file, not its name."""
+    """Decide whether a module was made by `import_file`: another process has to import its file, not its name."""
     return name.startswith(_FILE_MODULE)
 
 

@@ -34,7 +34,7 @@ class Registry:
         return self.claim(kind, name).load()
 
     def claim(self, kind: str, name: str) -> Claim:
-        """Who registered `name`, without importing the object. Raises as `get` does."""
+        """Find the claim for `name` without importing the object. Raises as `get` does."""
         plugins = self.plugins()
         try:
             return self._table.claim(kind, name)

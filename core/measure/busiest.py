@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 PROC = "/proc"
 
-_LEAST = 0.15  # of a core: less than that keeps nobody waiting
+LEAST_LOAD = 0.15
+"""The part of a core that another program has to use to disturb timings."""
+
 _SECONDS = 0.2
 
 
@@ -33,7 +35,7 @@ def busiest_process(sleep: Callable[[float], None] = time.sleep) -> str:
     used = {pid: now.ticks - before[pid].ticks for pid, now in after.items() if pid in before and not _ours(pid, after)}
     pid = max(used, key=lambda pid: used[pid], default=0)
     load = used.get(pid, 0) / os.sysconf("SC_CLK_TCK") / passed
-    return f"{after[pid].name} (process {pid}, {load:.0%} of a core)" if load >= _LEAST else ""
+    return f"{after[pid].name} (process {pid}, {load:.0%} of a core)" if load >= LEAST_LOAD else ""
 
 
 def _ours(pid: int, known: dict[int, _Process]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegbox.errors import CompileError, PegboxError
-from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.origin import explained
 
 if TYPE_CHECKING:
@@ -54,11 +54,14 @@ class Candidate:
         finally:
             self._phases["build"] = time.perf_counter() - began
 
-    def finish(self, result: Result, *, running: float = 0.0) -> Result:
+    def finish(self, result: Result, *, running: float = 0.0, threads: int = 0) -> Result:
         """The result with its phases, its total (without the time spent waiting for a turn) and the time of day.
 
-        What of the `running` seconds no phase accounts for is the phase "ship": pickling, pipes, restarts.
+        What of the `running` seconds no phase accounts for is the phase "ship": pickling, pipes, restarts. `threads`
+        are those of the program, where it ran.
         """
+        if threads and isinstance(result, Ok):
+            result = dataclasses.replace(result, threads=threads)
         phases = {**self._phases, **result.phases}
         if running:
             phases["ship"] = max(0.0, running - sum(result.phases.values()))

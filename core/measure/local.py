@@ -27,6 +27,7 @@ from pegbox.measure.cores import CorePlan, warn_of_threads
 from pegbox.measure.gauge import Gauge
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.run_delay import wait_until_quiet
 from pegbox.measure.runner import (
     BuildingRunner,
     ClusterRunner,
@@ -208,7 +209,7 @@ class LocalMeasurer:
         return [
             candidate.finish(build)
             if isinstance(build, Failed)
-            else candidate.finish(self._kept(candidate, build, next(results)), running=share)
+            else candidate.finish(self._kept(candidate, build, next(results)), running=share, threads=build.num_threads)
             for candidate, build in zip(candidates, builds, strict=True)
         ]
 
@@ -238,6 +239,12 @@ class LocalMeasurer:
         """For what the calling thread does between results of `measure`, and threads that it starts then: they keep off
         the timing core. None where candidates are timed in silence, and nothing may be done."""
         return confined(self._cores.building) if self._cores.overlap else None
+
+    def wait_until_quiet(self) -> None:
+        """Wait for a moment in which other programs leave the cores alone, a few seconds at most. Where other machines
+        measure, it returns at once."""
+        if not self._on_cluster:
+            wait_until_quiet()
 
     def close(self) -> None:
         """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`. A
@@ -329,7 +336,7 @@ class LocalMeasurer:
             with self._keeping:
                 self._best = min(self._best, result.cost)
                 self._builds.offer(candidate.config, result.cost, compiled)
-        return candidate.finish(result, running=0.0 if self._on_cluster else running)
+        return candidate.finish(result, running=0.0 if self._on_cluster else running, threads=compiled.num_threads)
 
     def _silent(self, program: CompiledProgram) -> bool:
         return self._cores.silent(program.num_threads)

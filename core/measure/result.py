@@ -39,7 +39,8 @@ class Ok:
     `partial` marks a candidate dropped after its first run because it was far behind the best. `waited` is the share
     of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not known:
     the costs of one thread are without that time, those of several are not. `host` is the kind of machine that measured
-    it, where that is not this one, or what its record says.
+    it, where that is not this one, or what its record says. `threads` is the number of threads of the candidate, 0
+    where it is not known.
     """
 
     costs: tuple[float, ...]
@@ -49,6 +50,7 @@ class Ok:
     partial: bool = False
     waited: float = 0.0
     host: str = field(default="", compare=False)
+    threads: int = 0
 
     @property
     def ok(self) -> bool:

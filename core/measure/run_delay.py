@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pegbox.codegen.targets.cores import affinity_mask
+from pegbox.measure.busiest import LEAST_LOAD
 
 OWN = "/proc/thread-self/schedstat"
 ALL = "/proc/self/task"
@@ -20,6 +21,9 @@ STAT = "/proc/stat"
 
 _QUIET = 0.02
 """Of a timing: other threads of the process that compute for no more than that have not taken part."""
+
+_MOMENT, _PATIENCE = 0.25, 5.0
+"""Seconds: the moment that has to be quiet, and the longest wait for one."""
 
 
 class Reading(NamedTuple):
@@ -79,6 +83,11 @@ class WaitMeter:
             waited = min(waited, self._others(passed))
         return min(1.0, max(0.0, waited / passed))
 
+    def others(self) -> float:
+        """Return the cores that other programs have used since, on average; 0 for a single core, or if not known."""
+        passed = max(1, time.perf_counter_ns() - self._began)
+        return max(0.0, self._others(passed) / passed)
+
     def _others(self, passed: int) -> int:
         """Nanoseconds that other programs computed on the cores; 0 where it is not known."""
         before, after = self._load, self._read_load()
@@ -91,6 +100,15 @@ class WaitMeter:
         """Nanoseconds that the cores were idle, and that this process computed; None for one core, or if not known."""
         idle = _idle(self._cores) if len(self._cores) > 1 else None
         return None if idle is None else (idle, time.process_time_ns())
+
+
+def wait_until_quiet(sleep: Callable[[float], None] = time.sleep) -> None:
+    """Wait for a quarter of a second in which other programs leave the cores alone, for five seconds at most."""
+    for _ in range(round(_PATIENCE / _MOMENT)):
+        meter = WaitMeter()
+        sleep(_MOMENT)
+        if meter.others() < LEAST_LOAD:
+            return
 
 
 def _idle(cores: Sequence[int]) -> int | None:

@@ -113,15 +113,17 @@ def run_trial(
     """
     watch = _Watch()
     stage.poison()
+    meter = WaitMeter()
     with guard(policy.first_call_limit(best, flop=stage.bench.flop)):
         first = _seconds(kernel, stage, 1)
+    waited = meter.share()
     watch.lap("first_run")
     wrong = stage.complaint()
     watch.lap("check")
     if wrong is not None:
         return Failed(FailureKind.WRONG_RESULT, wrong, phases=watch.phases)
     if policy.far_behind(first, best, cold=True):
-        return Ok((max(first, 1e-9),), phases=watch.phases, partial=True)
+        return Ok((max(first, 1e-9),), phases=watch.phases, partial=True, waited=waited)
     stage.poison()
     watch.lap("check")
     meter = WaitMeter()

@@ -46,7 +46,7 @@ def _too_deep() -> RecordError:
 
 
 def _depth(value: Any) -> int:
-    """How many levels of lists and objects a value has, counted up to one too many."""
+    """Count the levels of lists and objects in a value, up to one too many."""
     level, depth = [value], 0
     while depth <= DEEPEST and (level := [item for item in level if isinstance(item, list | dict) and item]):
         level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]

@@ -154,7 +154,7 @@ def check_target(recorded: Iterable[str], task: Task, source: str) -> None:
 def of_code(
     records: Sequence[Record], task: Task, *, source: str = "the records", remedy: str = _ELSEWHERE
 ) -> list[Record]:
-    """Those of a task's records that were measured with the code that its template has now.
+    """Select a task's records that were measured with the present code of its template.
 
     A file without any is an error: the costs are those of other programs, perhaps, which nobody but the user knows.
     Where some of them are, the others are left out, with a `RecordWarning`. Records that don't say count.
@@ -175,7 +175,7 @@ def of_code(
 
 
 def is_of_other_code(record: Record, task: Task) -> bool:
-    """Whether the template's code was edited between the record and now, as far as the record says."""
+    """Decide whether the template's code was edited after the record, as far as the record shows it."""
     return bool(record.code) and differ(record.code, task.code)
 
 
@@ -237,7 +237,7 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
 
 
 def trials_of(records: Iterable[Record]) -> list[Record]:
-    """Those of a search's trials: what was measured again at its end is no further trial.
+    """Select the records of a search's trials, without those that were measured again at its end.
 
     Packed records keep of what was measured again only that, which then stands for the trial.
     """
@@ -248,7 +248,7 @@ def trials_of(records: Iterable[Record]) -> list[Record]:
 
 
 def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yardstick | None:
-    """What the best of the latest run was compared with, if anything; that of the machine `host`, where it is given."""
+    """Find the yardstick of the latest run's best record, if it has one; only that of the machine `host`, if given."""
     there = (record for record in reversed(records) if host in (None, record.host))
     return next((record.yardstick for record in there if record.yardstick is not None), None)
 

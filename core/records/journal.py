@@ -126,7 +126,7 @@ def _lock(fd: int) -> None:
 
 
 def _ending(fd: int, size: int) -> bytes:
-    """What must be written first so that a record starts on a fresh line."""
+    """Give the bytes that must be written first for a record to start on a fresh line."""
     tail = b""
     start = size
     while start > 0 and b"\n" not in tail:
@@ -141,7 +141,7 @@ def _ending(fd: int, size: int) -> bytes:
 
 
 def _is_complete(text: bytes) -> bool:
-    """Whether the line ends as a record ends: a whole line whose newline is missing is not torn."""
+    """Decide whether a line ends as a record does: a whole line is not torn if only its newline is missing."""
     try:
         Record.from_line(text.decode())
     except (RecordError, UnicodeDecodeError) as error:
@@ -150,7 +150,7 @@ def _is_complete(text: bytes) -> bool:
 
 
 def _is_torn(error: RecordError | UnicodeDecodeError) -> bool:
-    """Whether what a line without a newline was refused for tells of a write that was cut short.
+    """Decide whether the error of a line without a newline is that of a write that was cut short.
 
     A record is one JSON object, and no part of one that ends early is JSON.
     """

@@ -87,7 +87,7 @@ def recorded_space(
 
 
 def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[Any, np.ndarray]:
-    """What records are of, a task or an objective, and the digits of each one's config.
+    """Find the task or the objective of the records, and the digits of each one's config.
 
     Raises `RecordError` as `recorded_space` does; records of other code than the task has now are a `RecordWarning`.
     """
@@ -269,7 +269,7 @@ def _task_of(record: Record, source: str) -> Task:
 
 
 def _with_ref(record: Record) -> str:
-    """How to name the task, in Python and on the command line."""
+    """Name the task as it is named in Python and on the command line."""
     space = record.name.partition("@")[2]
     words = [record.ref, *map(str, record.args), *(f"{name}={value}" for name, value in record.kwargs.items())]
     words += (["--space", space] if space else []) + ["--target", record.target]

@@ -18,7 +18,7 @@ class ResultsReader(Protocol):
     """Reads the files of another tool. A factory `factory()` makes one."""
 
     def accepts(self, path: Path, /) -> bool:
-        """Whether the file is one of that tool's."""
+        """Decide whether the file is one of that tool's."""
 
     def read(self, path: Path, /, *, objective: str | None = None) -> RecordedSpace:
         """The file as a recorded space; `objective` is what tuners minimise, the time by default.

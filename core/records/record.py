@@ -123,11 +123,11 @@ class Record:
 
     @property
     def emulated(self) -> bool:
-        """Whether its seconds are those of an emulator, which say nothing of a processor."""
+        """True where the seconds are those of an emulator, which show nothing about a processor."""
         return self.host.startswith(EMULATED)
 
     def is_of(self, task: Task) -> bool:
-        """Whether the record is of this task's workload, on whatever target and from whatever space."""
+        """Decide whether the record is of this task's workload, on any target and from any space."""
         if self.tool:
             return self.name == task.name and bool(self.args == plain(tuple(workload_of(task)[1].values())))
         return bool(self.workload == plain(workload_of(task)))
@@ -163,6 +163,8 @@ class Record:
                 extra["partial"] = True
             if result.waited:
                 extra["waited"] = result.waited
+            if result.threads:
+                extra["threads"] = result.threads
         if self.remeasured:
             extra["remeasured"] = True
         if self.code:
@@ -258,7 +260,10 @@ def _result(form: Mapping[str, Any]) -> Result:
     if waited > 1:
         raise ValueError(f"waited={waited}: a share is at most 1")
     partial = field(form, "partial", bool, False)
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host)
+    threads = field(form, "threads", int, 0)
+    if threads < 0:
+        raise ValueError(f"threads={threads}: a kernel has 1 or more, and 0 says that it is not known")
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
 
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
@@ -268,7 +273,7 @@ def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What comes back when `value` is written and read: nested tuples, plain numbers."""
+    """Convert `value` to the form that it has after it is written and read: nested tuples, plain numbers."""
     try:
         return _frozen(json.loads(json.dumps(value, default=_number)))
     except (TypeError, ValueError, RecursionError) as error:

@@ -93,11 +93,11 @@ class RecordedSpace:
 
     @property
     def num_ok(self) -> int:
-        """How many configurations ran."""
+        """The number of configurations that ran."""
         return sum(result.ok for result in self.results.values())
 
     def share_within(self, share: float) -> float:
-        """Of all recorded configurations, the share whose speed is at least `share` of the best one's."""
+        """Compute the share of the recorded configurations that reach at least `share` of the best one's speed."""
         bound = self.best_cost / check_float("share", share, minimum=1e-9, maximum=1)
         return sum(result.cost <= bound for result in self.results.values()) / len(self.results)
 

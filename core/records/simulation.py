@@ -90,7 +90,7 @@ class SimulatedRunner:
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
 
     def recorded(self, task: Task) -> RecordedSpace:
-        """What is recorded of the task. Raises `RecordError` where nothing is, or it is of another space."""
+        """Give the recorded space of the task. Raises `RecordError` where there is none, or it is of another space."""
         if isinstance(self.source, RecordedSpace):
             check_of_task(self.source, task)
             return self.source

@@ -54,7 +54,7 @@ def check_plot(path: str | os.PathLike[str]) -> None:
 
 
 def missing_curves(error: ImportError) -> str:
-    """What stands in a page in the place of pictures, without matplotlib."""
+    """Write the text that a page has in the place of pictures, without matplotlib."""
     return f'<p class="warning">{escape(f"The curves are missing: they need matplotlib ({error}); {INSTALL}")}</p>'
 
 

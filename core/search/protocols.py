@@ -102,7 +102,8 @@ class Measurer(Protocol):
     or None where all work does. `machines` is how many it measures at the same time, where that is more than one;
     `where` says so to people ("on 8 machines").
     `compiles` is True where a candidate is compiled first, and `yardstick(cost)` says what costs are compared with
-    (`pegbox.measure.yardstick`).
+    (`pegbox.measure.yardstick`). `wait_until_quiet()` returns at a moment in which other programs leave the cores
+    alone, or after a few seconds.
     """
 
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:

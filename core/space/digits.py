@@ -46,7 +46,7 @@ def row_keys(rows: Digits, lengths: Sequence[int]) -> NDArray[np.generic]:
 
 
 def strides(lengths: Sequence[int]) -> Digits:
-    """What one step of each digit adds to the index; only for spaces whose indices fit int64."""
+    """Compute the step of each digit in the index; only for spaces whose indices fit int64."""
     steps = [1]
     for length in lengths:
         steps.append(steps[-1] * length)

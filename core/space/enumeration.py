@@ -153,7 +153,7 @@ def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
 
 
 def valid_rows(structure: Structure) -> Digits:
-    """What `in_index_order` gives, all at once: searched in the order that drops most, then sorted."""
+    """Compute the rows of `in_index_order` all at once: searched in the order that drops most, then sorted."""
     base = np.zeros(len(structure.knobs), dtype=np.int64)
     rows = _collect(Search(structure, *earliest_order(structure), base))
     assert rows is not None  # without a budget

@@ -87,7 +87,7 @@ class Knob(ABC):
 
     @property
     def num_outputs(self) -> int:
-        """How many axes it makes, orders or annotates; a plain option none."""
+        """The number of axes that it makes, orders or annotates; 0 for a plain option."""
         return 0
 
     @property
@@ -97,7 +97,7 @@ class Knob(ABC):
 
     @abstractmethod
     def content(self) -> list[Any]:
-        """What decides the meaning of a digit, as JSON: the fingerprint of a space is made of these."""
+        """List what decides the meaning of a digit, as JSON: the fingerprint of a space is made of these lists."""
 
     @abstractmethod
     def features(self) -> tuple[list[str], Floats]:

@@ -95,7 +95,7 @@ class ListedSpace(ConfigSpace):
         return np.asarray(self.rows[np.array(places, dtype=np.intp)])
 
     def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
-        """As the whole space's, then moved to the closest listed config where the child is not listed."""
+        """Cross as the whole space does, then move each child that is not listed to the closest listed config."""
         children = super().crossover(a, b, rng)
         for child in np.flatnonzero(self._places_of(children) < 0):
             children[child] = self.rows[self._distances(children[child]).argmin()]
@@ -148,7 +148,7 @@ class ListedSpace(ConfigSpace):
         return np.stack([self._from(column, digit) for digit in range(length)])
 
     def _from(self, column: int, digit: int) -> NDArray[np.float32]:
-        """How far each value of a knob is from one of them: 0 for itself, else at least 1."""
+        """Compute the distance of each value of a knob from one of them: 0 from itself, otherwise at least 1."""
         coordinates = self.structure.coordinates[column]
         far = np.ones(self.structure.lengths[column], dtype=np.float32)
         if coordinates is not None:

@@ -229,7 +229,7 @@ def _first_block(search: Search) -> Digits:
 
 
 def _empty(constraints: Iterable[BoundConstraint]) -> SpaceError:
-    """For what was proven, by looking at everything."""
+    """Make the error for a space that was proven empty by a complete search."""
     return SpaceError(
         f"the space has no valid config; these constraints cannot hold together, loosen one: {_listing(constraints)}"
     )

@@ -270,7 +270,7 @@ class ConfigSpace:
         return rows_from_json(self, forms)
 
     def exists(self, config: Config, name: str) -> bool:
-        """Whether a knob exists in a config; `config.exists(name)` is the usual spelling."""
+        """Decide whether a knob exists in a config; `config.exists(name)` is the usual spelling."""
         if not isinstance(name, str) or name not in self.knobs:
             raise SpaceError(f"no knob {value_text(name)} in this space{near_names(name, self.knobs)}")
         when = self.knobs[name].when
@@ -333,14 +333,14 @@ class ConfigSpace:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """What each column of `encode` means."""
+        """The meaning of each column of `encode`."""
         return self._features().names
 
     # Inside ---------------------------------------------------------------------------------------------------------
 
     @property
     def structure(self) -> Structure:
-        """What the array operations work on; for the modules of this package."""
+        """The arrays behind the space's operations; for the modules of this package."""
         if self._structure is None:
             self._structure = Structure(self)
         return self._structure

@@ -176,7 +176,7 @@ def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, t
 
 
 def _fits(extent: int, product: int, tails: bool) -> bool:
-    """Whether inner extents of this product are allowed. What does not fit never will with further factors."""
+    """Decide whether inner extents of this product are allowed. If not, none with further factors are."""
     return product <= extent and (tails or extent % product == 0)
 
 

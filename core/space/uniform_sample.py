@@ -97,7 +97,9 @@ def _valid(structure: Structure, component: Component, rng: np.random.Generator)
 
 
 def _digits_meaning(structure: Structure, component: Component, rows: Digits) -> Floats:
-    """How many rows of digits mean the same as each of these: those of knobs that do not exist may be anything."""
+    """Count the rows of digits that mean the same as each of these: digits of knobs that do not exist may have any
+    value.
+    """
     columns = component.column_array
     exist = structure.active(rows)[:, columns]
     return np.asarray(np.where(exist, 1.0, structure.sizes[columns]).prod(axis=1), dtype=np.float64)

@@ -14,7 +14,8 @@ from pegbox.space.structure import Component, Structure
 
 
 def walk(structure: Structure, component: Component, rows: Digits, rng: np.random.Generator, *, sweeps: int) -> Digits:
-    """Where walks from the valid canonical `rows` end: as many valid canonical rows, other columns as they were.
+    """Take random walks from the valid canonical `rows`, and return their ends: as many valid canonical rows, with the
+    other columns as they were.
 
     A walk tries `sweeps` moves for each column of the component.
     """

@@ -13,7 +13,7 @@ _SKETCH = "pegbox.create_task({name}, args=(...), space='sketch')"
 
 
 def advice(what: object) -> str:
-    """How to come from there to a task, or what to do with it instead; empty where that cannot be said."""
+    """Say how to make a task of this object, or how else to use it; empty where there is nothing to say."""
     match what:
         case Tensor():
             return advice([what])

@@ -29,19 +29,19 @@ class KnobValue(Protocol):
 
     @property
     def val(self) -> Any:
-        """Of `define_knob`: the value as the template declared it."""
+        """The value of a `define_knob`, as the template declared it."""
 
     @property
     def size(self) -> list[int]:
-        """Of `define_split`: the extents of the loops, outermost first; -1 stands for "inferred"."""
+        """The extents of the loops of a `define_split`, outermost first; -1 stands for "inferred"."""
 
     @property
     def perm(self) -> list[int]:
-        """Of `define_reorder`: position i holds the number of the axis that goes there."""
+        """The order of a `define_reorder`: position i holds the number of the axis that goes there."""
 
     @property
     def anns(self) -> list[Any]:
-        """Of `define_annotate`: one annotation for each axis."""
+        """The annotations of a `define_annotate`, one for each axis."""
 
     def apply(self, sch: AnySchedule, op: Place, axes: Any, **options: Any) -> list[Any]:
         """Do to the loop, or the loops, what the value of a split, a reorder or an annotate knob says."""
@@ -191,7 +191,7 @@ def _placed(
 
 
 def _stage(sch: AnySchedule, op: Place) -> Stage | Schedule:
-    """What the primitives of loops are methods of."""
+    """Find the object whose methods are the primitives of loops."""
     return sch if isinstance(sch, Schedule) else sch[cast(Tensor, op)]
 
 

@@ -19,7 +19,7 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
 def code_fingerprint(function: object) -> str:
-    """What a function does, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
+    """Compute a fingerprint of a function's code, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
 
     The bytecode of the function, and of all functions and classes that it reaches in files of its folder, also through
     `functools.partial`, instances and tables of functions; the constants that they use, arrays, members of enumerations
@@ -40,7 +40,7 @@ def code_fingerprint(function: object) -> str:
 
 
 def differ(one: str, other: str) -> bool:
-    """Whether two fingerprints are of different code: not where one is unknown, or of another Python."""
+    """Decide whether two fingerprints are of different code: not where one is unknown, or of another Python."""
     return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 
@@ -82,7 +82,7 @@ class _Reach:
                 pending += self._inside(name, value)
 
     def _inside(self, name: str, value: object) -> list[tuple[str, object]]:
-        """What is reached through a container, or through an instance of a class that is near."""
+        """List the values inside a container, or inside an instance of a class that is near."""
         match value:
             case Mapping():
                 return [(f"{name}[{_text_of_constant(key)}]", item) for key, item in value.items()]
@@ -94,7 +94,7 @@ class _Reach:
         return [(name, kind), *((f"{name}.{key}", item) for key, item in self._attributes(value))]
 
     def _attributes(self, value: object) -> Iterator[tuple[str, object]]:
-        """What an instance has, but for what functions assign after it was made: that is state."""
+        """Yield an instance's attributes, except those that functions assign after it was made: those are state."""
         if isinstance(value, Enum):
             return
         kinds = [kind for kind in type(value).__mro__ if self._is_near(_file_of(kind.__module__), kind.__module__)]
@@ -110,12 +110,12 @@ class _Reach:
 
 
 def _may_change(name: str, value: object) -> bool:
-    """Whether it is state rather than a constant: a list that calls are noted in, but not TILES = [4, 8]."""
+    """Decide whether a value is state rather than a constant: a list in which calls are noted, not TILES = [4, 8]."""
     return isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper()
 
 
 def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """What a function has and names: defaults, what it closes over, globals, attributes of modules."""
+    """Yield the values that a function has and names: defaults, closure, globals, attributes of modules."""
     yield from ((f"default {number}", value) for number, value in enumerate(function.__defaults__ or ()))
     yield from sorted((function.__kwdefaults__ or {}).items())
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -144,7 +144,7 @@ def _names_of(code: CodeType) -> Iterator[str]:
 
 
 def _assigned_by(code: CodeType, operation: str) -> Iterator[str]:
-    """What code stores with an operation: STORE_GLOBAL global variables, STORE_ATTR attributes of whatever."""
+    """Yield the names that code assigns with an operation: STORE_GLOBAL global variables, STORE_ATTR attributes."""
     wanted, number = dis.opmap[operation], 0
     for opcode, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):  # `dis` itself takes ten times as long
         number = number << 8 | low

@@ -66,7 +66,7 @@ def _slow(expr: Expr) -> Iterator[str]:
 
 
 def elements(op: ComputeOp) -> list[Expr]:
-    """What one step of an operation computes: its values, and what combines them with those before."""
+    """List the expressions that one step of an operation computes: values, and their combination with earlier ones."""
     reduce = op.reduce
     if reduce is None:
         return list(op.body)

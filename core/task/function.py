@@ -47,7 +47,7 @@ class NamedFunction:
 
     @property
     def ref(self) -> str:
-        """Where a user finds it, "my_ops.py:conv"; empty where it is not at the top of a file of the user's."""
+        """The place where a user finds it, "my_ops.py:conv"; empty where it is not at the top of a user's file."""
         file, name = Definition.of(self.function).file, getattr(self.function, "__qualname__", "<")
         return f"{file}:{name}" if file and name.isidentifier() else ""
 
@@ -81,7 +81,7 @@ class NamedFunction:
             raise TemplateError(f"{self.kind} {self.name}: an argument is a list that nests too deep") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the place of the function, where pickle would find what took its name."""
+        """Pickle by the place of the function, because its name may belong to the object that replaced it."""
         module, path = self.function.__module__, ""
         if "<" in self.function.__qualname__:
             raise pickle.PicklingError(
@@ -105,7 +105,7 @@ class NamedFunction:
 
     @classmethod
     def of(cls: type[_Named], found: object, ref: object) -> _Named:
-        """What the registry found, which may be a plain function.
+        """Wrap what the registry found, which may be a plain function.
 
         Raises:
             TemplateError: it is not a function.
@@ -156,7 +156,7 @@ def shown(signature: inspect.Signature) -> str:
 
 
 def _near(signature: inspect.Signature, given: Mapping[str, Any]) -> str:
-    """What may have been meant by the first name that the signature does not have."""
+    """Suggest parameters for the first name that the signature does not have."""
     wrong = next((name for name in given if name not in signature.parameters), None)
     return "" if wrong is None else near_names(wrong, signature.parameters)
 

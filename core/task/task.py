@@ -66,7 +66,8 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """What records carry, SHA-256: the space's, and where a generator made it, what its template does with it.
+        """The fingerprint that records carry, SHA-256: that of the space and, for a generated space, of its template's
+        steps.
 
         Knobs that happen to be equal are not enough there: nobody sees that another computation or other rules made
         them.
@@ -90,7 +91,7 @@ class Task:
 
     @cached_property
     def ref(self) -> str:
-        """Where a user finds the template, or the workload that it is made of: "my_ops.py:conv", or empty."""
+        """The place where a user finds the template, or its workload: "my_ops.py:conv", or empty."""
         return self.template.ref
 
     @cached_property
@@ -108,7 +109,7 @@ class Task:
 
     @property
     def compute_dag(self) -> ComputeDAG:
-        """What is computed: a line for each operation, and how much arithmetic it asks for."""
+        """The computation: a line for each operation, and its amount of arithmetic."""
         return ComputeDAG(self._tensors)
 
     @property
@@ -127,7 +128,7 @@ class Task:
 
     @property
     def has_indirect_reads(self) -> bool:
-        """Whether values of inputs are indices: random ones may be wrong."""
+        """True where values of inputs are indices: random ones may be wrong."""
         return has_indirect_reads([t.op for t in self._tensors])
 
     def arguments(self) -> tuple[ArgSpec, ...]:
@@ -137,7 +138,7 @@ class Task:
         )
 
     def reference(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """What NumPy makes of the inputs (in call order): the outputs in call order."""
+        """Compute the outputs with NumPy from the inputs, both in call order."""
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
         given = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
@@ -152,7 +153,7 @@ class Task:
             raise
 
     def instantiate(self, config: Config) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
-        """What the template makes of one configuration: a TE or a `tir` schedule, to go on with, and the arguments.
+        """Apply the template to one configuration: returns a TE or a `tir` schedule, to go on with, and the arguments.
 
         Raises:
             InvalidConfig: the template refuses the configuration.

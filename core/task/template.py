@@ -36,7 +36,7 @@ class Template(NamedFunction):
 
     @property
     def remedy(self) -> str:
-        """What to say where the function fails: it may have been written without a configuration."""
+        """The advice for a function that fails: it may have been written without a configuration."""
         if takes_config(self.function):
             return ""
         first = next(iter(inspect.signature(self.function).parameters.values()), None)
@@ -44,7 +44,7 @@ class Template(NamedFunction):
         return f"; {lacks} for the configuration cfg: if it takes none, and says only what is computed, {ADD_SPACE}"
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        """What the template does with its knobs, as text; None where only its name says so."""
+        """Write the template's use of its knobs as text; None where only its name identifies it."""
         return None
 
     @property
@@ -74,7 +74,7 @@ class Template(NamedFunction):
         return error
 
     def _takes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Whether the arguments fit the function with nothing before them."""
+        """Decide whether the arguments fit the function with nothing before them."""
         try:
             inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError:
@@ -83,7 +83,7 @@ class Template(NamedFunction):
 
 
 def takes_config(function: Callable[..., Any]) -> bool:
-    """Whether the first parameter is, by its name or annotation, the configuration of a template."""
+    """Decide whether the first parameter is, by its name or annotation, the configuration of a template."""
     try:
         first = next(iter(inspect.signature(function).parameters.values()), None)
     except ValueError:  # a built-in type has no signature

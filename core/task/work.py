@@ -20,12 +20,12 @@ def bytes_of(arguments: Sequence[Tensor]) -> float:
 
 
 def bytes_written(arguments: Iterable[Tensor]) -> float:
-    """Of the outputs."""
+    """Sum up the bytes of the outputs."""
     return float(sum(t.buffer.nbytes for t in arguments if isinstance(t.op, ComputeOp)))
 
 
 def bytes_read(arguments: Sequence[Tensor]) -> float:
-    """Of the inputs: the boxes around what is read of each, where a gather reads one place for certain."""
+    """Sum up the bytes of the boxes that are read of each input; a gather reads one element for certain."""
     boxes: dict[Buffer, list[_Range]] = {}
     for op in post_order([t.op for t in arguments]):
         if isinstance(op, ExternOp):

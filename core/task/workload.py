@@ -166,7 +166,7 @@ class GeneratedTemplate(Template):
     code: ClassVar[str] = ""
 
     def schedule_code(self, cfg: TemplateConfig, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-        """What `Task.schedule_code` gives.
+        """Write the code that `Task.schedule_code` gives.
 
         Raises:
             TemplateError: the generator writes no code.
@@ -190,7 +190,7 @@ class GeneratedTemplate(Template):
     def pack_weights(
         self, target: Target, args: Sequence[Any], kwargs: dict[str, Any], array: np.ndarray[Any, Any], name: str
     ) -> np.ndarray[Any, Any]:
-        """What `pegbox.templates.pack_weights` gives.
+        """Pack weights as `pegbox.templates.pack_weights` does.
 
         Raises:
             ArgumentError: the generator packs no operands, or not this one, or the array is none.
@@ -249,7 +249,7 @@ def _made(spec: Spec) -> tuple[Any, str]:
 
 
 def _label(generator: object, spec: Spec | None) -> str:
-    """What to call a generator: the text that makes it, if its class has a name and keeps its options as attributes.
+    """Name a generator by the text that makes it, if its class has a name and keeps its options as attributes.
 
     Else the text that made it, or the name of the function or the class.
     """

@@ -127,7 +127,7 @@ class TemplateContract:
         assert in_another_process(self, "fingerprints") == self.fingerprints()
 
     def fingerprints(self) -> str:
-        """Those of the spaces, as text."""
+        """Join the fingerprints of the spaces as text."""
         return " ".join(task.space.fingerprint for task in self.tasks())
 
     def test_every_sampled_configuration_is_lowered_or_refused(self) -> None:
@@ -228,7 +228,7 @@ class TemplateContract:
             return None
 
     def moved(self, task: Task, config: Config) -> Iterator[tuple[str, Config]]:
-        """For each knob the configuration with that one changed to a random value, where one is valid."""
+        """Yield, for each knob, the configuration with that one changed to a random value, where one is valid."""
         rng = np.random.default_rng(config.index % 2**32)
         for column, (name, knob) in enumerate(task.space.knobs.items()):
             order = rng.permutation(len(knob)) if config.exists(name) else np.empty(0, np.int64)

@@ -47,7 +47,9 @@ def twin_values(space: ConfigSpace, program: Program, *, values: int) -> Iterato
 
 
 def _variants(space: ConfigSpace, rows: Digits, column: int, chosen: Digits) -> Iterator[dict[int, Digits]]:
-    """For each row the valid ones that differ from it in one knob at most, by that knob's digit, one of `chosen`."""
+    """Yield, for each row, the valid rows that differ from it in one knob at most, by that knob's digit, one of
+    `chosen`.
+    """
     moved = np.repeat(rows[:, None], len(chosen), axis=1)
     moved[:, :, column] = chosen
     flat = space.canonical(moved.reshape(-1, rows.shape[1]))

@@ -18,7 +18,7 @@ from pegbox.records.record import call
 from pegbox.records.runs import by_run
 from pegbox.search.loop.archive import gain_of
 from pegbox.search.loop.outcome import Gain
-from pegbox.search.loop.remarks import waiting
+from pegbox.search.loop.remarks import lost_threads, waiting
 from pegbox.search.objective import Objective
 from pegbox.shown import escaped
 from pegbox.task.work import format_cost, format_speed
@@ -46,7 +46,7 @@ class Summary:
 
     Trials of an emulator, `emulated` in number, are never the best. `yardstick` is what the best of the latest run was
     compared with, `gain` what the run of the best has gained; both are of the machine of the best. Of another,
-    `yardstick` has only the work.
+    `yardstick` has only the work. `note` says that candidates with more threads than the best lost to noise.
     """
 
     first: Record
@@ -57,6 +57,7 @@ class Summary:
     gain: Gain | None = None
     runs: int = 1
     emulated: int = 0
+    note: str = ""
 
 
 def summaries(paths: Sequence[Path]) -> list[Summary]:
@@ -85,7 +86,8 @@ def _summary(group: Sequence[Record]) -> Summary:
     host = "" if best is None else best.host
     gain = None if best is None or best.target == Objective.target else gain_of(best, group)
     runs, emulated = len(by_run(trials)), sum(record.emulated for record in trials)
-    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated)
+    lost = lost_threads(trials, [record for record in group if record.remeasured], best)
+    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated, lost)
 
 
 def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
@@ -142,8 +144,9 @@ def _quality(summary: Summary, best: Record) -> list[str]:
     result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
     known = summary.yardstick
     beside = "" if known is None else known.text(best.cost, result.costs, result.waited)
-    note = f"note: {waiting(result.waited, known.cores if known else 1)}" if result.waited >= WAITED else ""
-    return [line for line in (beside, "" if summary.gain is None else str(summary.gain), note) if line]
+    waits = waiting(result.waited, known.cores if known else 1) if result.waited >= WAITED else ""
+    notes = [f"note: {line}" for line in (waits, summary.note) if line]
+    return [*filter(None, [beside, "" if summary.gain is None else str(summary.gain)]), *notes]
 
 
 def _entities(record: Record) -> str:

@@ -15,7 +15,7 @@ _RECORD = re.compile(rb'\{\s*"input"\s*:')
 
 
 def is_json_document(path: Path) -> bool:
-    """Whether a file holds one JSON document rather than records line by line."""
+    """Decide whether a file holds one JSON document rather than records line by line."""
     content = read_unpacked(path, "results").lstrip()
     return content[:1] in (b"{", b"[") and _RECORD.match(content) is None
 

@@ -94,5 +94,5 @@ def _finite(value: Any) -> int | float | None:
 
 
 def _written(value: Any) -> Any:
-    """What a knob can hold: infinities and NaN, which JSON has none of, as text."""
+    """Convert a value to one that a knob can hold: infinities and NaN, which JSON lacks, become text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

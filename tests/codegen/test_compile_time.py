@@ -118,6 +118,37 @@ def test_a_loop_around_a_long_chain_of_nested_conditions_stays_scalar() -> None:
     assert translated(nested_maximum(30))
 
 
+@st.composite
+def short_rows(draw: st.DrawFn) -> Program:
+    """Loops over rows that are short enough for LLVM to unroll them: it may make vectors of the loop around."""
+    cpu, dtype = draw(st.sampled_from(["x86-64", "x86-64-v3", "znver4"])), draw(st.sampled_from(_DTYPES))
+    n, m = draw(st.sampled_from([24, 64, 512])), draw(st.integers(3, 50))
+    a, b = te.placeholder((n,), dtype, "A"), te.placeholder((m,), dtype, "B")
+    c = te.compute((n, m), lambda i, j: a[i] * b[j] + a[i], "C")
+    schedule = te.create_schedule(c.op)
+    if draw(st.booleans()):
+        schedule[c].parallel(c.op.axis[0])
+    return emit(pb.lower(schedule, [a, b, c]), Target(f"llvm -mcpu={cpu} -num-cores 2"))
+
+
+@settings(max_examples=25)
+@given(short_rows())
+def test_llvm_is_quick_with_loops_over_short_rows(program: Program) -> None:
+    assert translated(program)
+
+
+def rows(columns: int, dtype: str) -> Program:
+    a, c = Buffer("a", (512, columns), dtype), Buffer("c", (512, columns), dtype)
+    body = loop("i", 512, lambda i: loop("j", columns, lambda j: put(c, i, j, get(a, i, j) * get(a, i, j)), SERIAL))
+    return emit(function([a, c], [c], body), Target("llvm -mcpu=x86-64-v3 -num-cores 1"))
+
+
+def test_a_loop_that_would_scatter_many_elements_stays_scalar() -> None:
+    assert _NO_VECTORS in rows(25, "int8").ll
+    assert _NO_VECTORS not in rows(4, "int8").ll
+    assert _NO_VECTORS not in rows(25, "float64").ll
+
+
 def test_loops_that_compute_for_each_element_may_be_vectorized() -> None:
     assert _NO_VECTORS not in masked_maximum(2).ll
     a, c = Buffer("a", (64, 64)), Buffer("c", (64,))

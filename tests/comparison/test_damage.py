@@ -105,6 +105,17 @@ def test_a_damaged_report_is_read_or_refused(tmp_path: Path, text: str) -> None:
 RUN = GOOD["runs"][0]
 
 
+def test_a_run_that_proposed_nothing_has_an_empty_curve_and_no_cost(tmp_path: Path) -> None:
+    form = changed(("runs", 0, "curve"), [])
+    form["setup"]["start"] = 0
+    (tmp_path / "report.json").write_text(json.dumps(form))
+    with pytest.raises(RecordError, match="a run has an empty curve"):
+        Comparison.load(tmp_path / "report.json")
+    form["runs"][0]["final_cost"] = None
+    (tmp_path / "report.json").write_text(json.dumps(form))
+    assert Comparison.load(tmp_path / "report.json").runs[0].curve == ()
+
+
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
@@ -118,6 +129,8 @@ RUN = GOOD["runs"][0]
         (("setup", "tasks", 0, "name"), "other", "a run has the task 'job', which the setup does not have"),
         (("setup", "tasks", 0, "flop"), -1, "flop -1: a finite number, 0 or more"),
         (("setup", "tasks", 0, "speed"), 1, "a task has a field 'speed', which pegbox does not know"),
+        (("runs",), [], "runs is empty, and no note says why"),
+        (("runs", 0, "curve"), [], "a run has an empty curve, although it began with random trials"),
         (("runs", 1), RUN, r"a run, \('job', 'a', 0\), is there twice"),
         (("runs", 0), {k: v for k, v in RUN.items() if k != "curve"}, "the field 'curve' is missing"),
         (("runs", 0, "curve"), [1.0, 0], r"costs \[0\]"),

@@ -144,6 +144,13 @@ def test_candidates_of_several_threads_run_after_every_build_of_the_batch(open_m
     assert events == ["lower"] * 9 + ["run"] * 9
 
 
+def test_a_result_has_the_number_of_threads_of_its_candidate(open_measurer: Any) -> None:
+    measurer = open_measurer()
+    one, two = AddingConfig("one"), AddingConfig("two", lambda: kernels.good(threads=2))
+    assert [result.threads for result in measure(measurer, one, two)] == [1, 2]
+    assert [result.threads for result in measurer.remeasure([two, one])] == [2, 1]
+
+
 def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(open_measurer: Any) -> None:
     events: list[str] = []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pegbox.measure import run_delay
-from pegbox.measure.run_delay import Reading, WaitMeter, on_core
+from pegbox.measure.run_delay import Reading, WaitMeter, on_core, wait_until_quiet
 
 MS = 1_000_000
 
@@ -97,3 +97,22 @@ def test_threads_that_wait_for_each_other_do_not_wait_for_other_programs(
     meter = WaitMeter()
     (tmp_path / "stat").unlink() if idle is None else load(idle)
     assert meter.share() == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("loads", "waits"), [([0.1], 1), ([1.0, 0.4, 0.1], 3), ([1.0] * 99, 20)])
+def test_a_quiet_moment_is_one_without_other_programs_and_is_not_waited_for_long(
+    loads: list[float], waits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remaining = iter(loads)
+    monkeypatch.setattr(WaitMeter, "others", lambda self: next(remaining))
+    slept: list[float] = []
+    wait_until_quiet(slept.append)
+    assert slept == [0.25] * waits
+
+
+def test_the_load_of_others_is_what_is_neither_idle_nor_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings, clock = iter([(10 * MS, MS), (80 * MS, 51 * MS)]), iter([0, 100 * MS])
+    monkeypatch.setattr(run_delay, "affinity_mask", lambda: (1, 3))
+    monkeypatch.setattr(WaitMeter, "_read_load", lambda self: next(readings))
+    monkeypatch.setattr(run_delay.time, "perf_counter_ns", lambda: next(clock))
+    assert WaitMeter().others() == pytest.approx(0.8)

@@ -277,4 +277,6 @@ def test_the_share_of_waiting_is_that_of_all_threads(monkeypatch: pytest.MonkeyP
     result = run_trial(kernel, stage(), TimingPolicy())
     (again,) = run_interleaved([kernel], stage(), TimingPolicy())
     assert isinstance(result, Ok)
-    assert (result.waited, again.waited) == (0.25, 0.25)
+    hopeless = run_trial(PythonKernel(lambda call: 1.0), stage(), TimingPolicy(), best=0.01)
+    assert isinstance(hopeless, Ok)
+    assert (result.waited, again.waited, hopeless.waited) == (0.25, 0.25, 0.25)

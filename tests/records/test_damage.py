@@ -145,6 +145,8 @@ def test_numbers_and_brackets_beyond_all_measure_are_refused_with_their_place(li
         {"partial": 1},
         {"waited": 1.5},
         {"waited": "0.5"},
+        {"threads": -1},
+        {"threads": "2"},
         {"phases": [["build", 1.0]]},
         {"phases": {"build": "1"}},
     ],

@@ -15,7 +15,7 @@ from pegbox.records import FAILED_COST, VERSION, Record
     "result",
     [
         Ok((1.5e-3, 1.25e-3), 0.5, 1700000000.25, {"lower": 0.01, "build": 0.04}),
-        Ok((0.1,), partial=True),
+        Ok((0.1,), partial=True, threads=2),
         *(Failed(kind, "said »so«\nand more", 0.5, 1.0, {"lower": 0.01}) for kind in FailureKind if kind > 0),
     ],
 )

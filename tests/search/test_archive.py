@@ -105,6 +105,23 @@ def test_its_notes_are_those_of_the_search(
     assert f"note: {note}" in capsys.readouterr().out
 
 
+def test_records_say_that_threads_lost_to_noise(
+    task: pb.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = Recorder.append
+
+    def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
+        slowed = result.cost > 2e-3
+        told = dataclasses.replace(result, threads=1 + slowed, waited=0.5 * slowed)
+        original(self, config, told, **options)
+
+    monkeypatch.setattr(Recorder, "append", append)
+    tuned(task, tmp_path / "r.jsonl")
+    (note,) = [line for line in pb.load_result(tmp_path / "r.jsonl", task).notes if "the best has 1 thread; " in line]
+    assert main(["best", str(tmp_path / "r.jsonl")]) == 0
+    assert f"note: {note}" in capsys.readouterr().out
+
+
 def test_it_is_drawn_and_written_as_a_page(task: pb.Task, tmp_path: Path) -> None:
     tuned(task, tmp_path / "r.jsonl")
     loaded = pb.load_result(Journal(tmp_path / "r.jsonl"), task)

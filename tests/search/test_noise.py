@@ -155,3 +155,108 @@ def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, told: 
     _, result = searched([QUIET] * 3, again=[tuple(factor * 1.05e-3 for _ in range(9))] * 3)
     assert len(result.notes) == bool(told)
     assert all(told in note and "took 1.05 ms in the search and" in note for note in result.notes)
+
+
+SLOWED = Ok((3e-3,) * 3, waited=0.5, threads=2)
+
+
+class SharedCores:
+    """Every third configuration has two threads and takes 0.6 ms, the others have one and take 1 ms. While another
+    program has a core, its two threads wait for half of the time, and take 3 ms.
+
+    Args:
+        slowed: the result of a kernel of two threads in the search.
+        quiet: whether the other program ends when it is waited for.
+    """
+
+    def __init__(self, slowed: Ok = SLOWED, *, quiet: bool = True) -> None:
+        self.slowed, self.ends = slowed, quiet
+        self.is_quiet = False
+        self.waits = 0
+
+    def wait_until_quiet(self) -> None:
+        self.waits += 1
+        self.is_quiet = self.ends
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        for config in configs:
+            yield config, self._result(config)
+
+    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+        return [self._result(config) for config in configs]
+
+    def _result(self, config: Config) -> Result:
+        if config.index % 3:
+            return Ok(((1 + config.index / 1e3) * 1e-3,) * 3, threads=1)
+        return Ok(((0.6 + config.index / 1e3) * 1e-3,) * 3, threads=2) if self.is_quiet else self.slowed
+
+
+class WithoutWait(SharedCores):
+    """As a simulation, which waits for nothing."""
+
+    wait_until_quiet = None  # type: ignore[assignment]
+
+
+def shared(measurer: SharedCores) -> TuneResult:
+    return run(GridTuner(small_space()), measurer, trials=12, finalists=3)
+
+
+LOST = (
+    "the best has 1 thread; other programs slowed down the candidates with more, of which the fastest, with 2 threads"
+)
+
+
+def threads_of(result: TuneResult) -> list[int]:
+    """Those of the finalists."""
+    return [trial.result.threads for trial in result.finalists if isinstance(trial.result, Ok)]
+
+
+def test_threads_that_lost_to_noise_are_measured_again_at_a_quiet_moment_and_may_win() -> None:
+    measurer = SharedCores()
+    result = shared(measurer)
+    assert (result.best.result.threads, result.best.cost, result.best.remeasured) == (2, 0.6e-3, True)
+    assert (threads_of(result), measurer.waits) == ([1, 1, 1, 2], 1)
+    assert not [note for note in result.notes if "the best has" in note]
+
+
+@pytest.mark.parametrize(
+    "slowed",
+    [
+        SLOWED,
+        Ok((3e-3,), waited=0.5, threads=2, partial=True),
+        Ok((1.2e-3, 4e-3, 3e-3), threads=2),  # where nothing counts the waits
+    ],
+)
+def test_a_result_says_that_threads_lost_to_noise_that_does_not_end(slowed: Ok) -> None:
+    measurer = SharedCores(slowed, quiet=False)
+    result = shared(measurer)
+    assert (result.best.result.threads, result.best.config.index, measurer.waits) == (1, 1, 1)
+    assert f"  note: {LOST}, took 3 ms in the search and 3 ms when measured again" in str(result)
+
+
+def test_threads_that_lost_without_noise_are_not_measured_again() -> None:
+    measurer = SharedCores(Ok((3e-3,) * 3, waited=0.04, threads=2))
+    result = shared(measurer)
+    assert (threads_of(result), measurer.waits) == ([1, 1, 1], 0)
+    assert result.notes == []
+
+
+def test_threads_that_lead_in_the_noise_are_measured_again_at_a_quiet_moment() -> None:
+    measurer = SharedCores(Ok((0.9e-3,) * 3, waited=0.5, threads=2))
+    result = shared(measurer)
+    assert (result.best.cost, measurer.waits, threads_of(result)) == (0.6e-3, 1, [2, 2, 2])
+
+
+def test_unknown_threads_are_not_waited_for() -> None:
+    measurer = SharedCores(Ok((3e-3,) * 3, waited=0.5))
+    assert not [note for note in shared(measurer).notes if "the best has" in note]
+    assert measurer.waits == 0
+
+
+def test_a_measurer_that_cannot_wait_measures_nothing_more() -> None:
+    result, quiet = shared(WithoutWait()), shared(SharedCores(Ok((3e-3,) * 3, threads=2)))
+    assert threads_of(result) == [1, 1, 1]
+    assert [t.number for t in result.finalists] == [t.number for t in quiet.finalists]
+    assert [t.cost for t in result.trials] == [t.cost for t in quiet.trials]
+    assert result.best.config == quiet.best.config
+    assert [note for note in result.notes if note == f"{LOST}, took 3 ms in the search"]

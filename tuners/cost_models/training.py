@@ -18,7 +18,7 @@ FEWEST = 2
 
 
 def checked_training(model: str, features: npt.ArrayLike, costs: npt.ArrayLike) -> tuple[Features, Floats]:
-    """What `fit` was given, as arrays of shape (n, d) and (n,).
+    """Check the arguments of `fit`; returns arrays of shape (n, d) and (n,).
 
     Raises `ArgumentError` for fewer than two records, shapes that do not fit together, features that are NaN or
     infinite, and costs that are NaN or negative. Infinite costs are failed trials.
@@ -57,7 +57,7 @@ def checked_features(model: str, features: npt.ArrayLike, *, width: int | None =
 
 
 def not_fitted(model: str) -> ArgumentError:
-    """What to raise when a model that knows nothing is asked to predict."""
+    """Make the error for a model that is asked to predict before it was fitted."""
     return ArgumentError(f"{model}: nothing is learned yet; call fit(features, costs) before predict(features)")
 
 

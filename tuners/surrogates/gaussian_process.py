@@ -54,7 +54,7 @@ class Posterior:
     _root: Floats
 
     def bounds(self, boldness: float) -> Floats:
-        """What the rows may well cost, being lucky: mean less so many standard deviations, shape (m,)."""
+        """Compute optimistic costs of the rows: mean less so many standard deviations, shape (m,)."""
         return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
 
     def observe(self, place: int) -> Posterior:
@@ -127,7 +127,7 @@ class GaussianProcess:
         return means
 
     def posterior(self, x: Floats) -> Posterior:
-        """What is believed of the rows `x` (m, columns)."""
+        """Compute the posterior of the rows `x` (m, columns)."""
         from scipy.linalg import solve_triangular
 
         points = self._points(x)
@@ -145,7 +145,7 @@ class GaussianProcess:
         return Points(x[:, :columns] * lengths, x[:, columns:] * (SLOPE[1] / math.sqrt(max(1, self._trends))))
 
     def _drift(self, x: Floats) -> Floats:
-        """What the trends say, with the slopes that they are expected to have."""
+        """Compute the sum of the trends, with the slopes that they are expected to have."""
         drift: Floats = x[:, len(self._groups) :].sum(axis=1) * (SLOPE[0] / max(1, self._trends))
         return drift
 

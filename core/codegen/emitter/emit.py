@@ -9,6 +9,7 @@ from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE
 from pegbox.codegen.emitter.scalar_loops import has_scalar_loops
+from pegbox.codegen.emitter.scattered_stores import loops_with_scattered_stores
 from pegbox.codegen.emitter.statements import Plan, Writer
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.emitter.uniform_chains import loops_with_uniform_chains
@@ -35,7 +36,8 @@ def emit(func: Function, target: Target) -> Program:
     threads = min(target.num_cores, _longest_parallel(func.body))
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
-    plan = Plan(func, places, unroll.plan(func.body), loops_with_uniform_chains(func.body))
+    scalar = loops_with_uniform_chains(func.body) | loops_with_scattered_stores(func, target.vector_bits)
+    plan = Plan(func, places, unroll.plan(func.body), scalar)
     plan.parallel = ParallelLoops(module, plan, threads)
     separate = bool(places.shared or places.per_thread)
     body = _body(func, module, plan, f"@{name}.body" if separate else f"@{name}", separate)
@@ -47,7 +49,6 @@ def emit(func: Function, target: Target) -> Program:
     workspace = places.shared_bytes + threads * places.thread_bytes
     externs = tuple(module.externs)
     foreign = code_of(func) if externs else ()
-    scalar = has_scalar_loops(func, plan.unrolling.explicit)
     return Program(
         name,
         args,
@@ -57,7 +58,7 @@ def emit(func: Function, target: Target) -> Program:
         target,
         externs,
         foreign,
-        scalar_loops=scalar,
+        scalar_loops=has_scalar_loops(func, plan.unrolling.explicit),
         written_out=tuple(module.written_out),
     )
 

@@ -52,7 +52,7 @@ def _index_of(frame: Frame, expr: Expr, chunk: Chunk) -> Index:
 
 
 def address(frame: Frame, node: Load | Store, chunk: Chunk) -> Index:
-    """Where an access goes, in elements from the start of its buffer."""
+    """Compute the place of an access, in elements from the start of its buffer."""
     return _resolve(frame, frame.addresses(node), chunk)
 
 

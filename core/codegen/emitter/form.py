@@ -52,7 +52,7 @@ def expression_form(expr: Expr, depth: Depth) -> Form:
 
 
 def address_form(access: Load | Store, depth: Depth) -> Form:
-    """Where an access goes, in elements from the start of its buffer."""
+    """Derive the place of an access, in elements from the start of its buffer."""
     return _form(access.indices, strides(access.buffer), depth)
 
 

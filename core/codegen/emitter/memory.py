@@ -121,7 +121,7 @@ def _load_masked(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
 
 
 def _loaded(frame: Frame, buffer: Buffer, count: int, function: str, *arguments: tuple[str, str]) -> str:
-    """What an intrinsic reads."""
+    """Emit a load by an intrinsic."""
     found = frame.text.fresh("x")
     frame.text.effect(f"{found} = {frame.module.call(function, memory(buffer.dtype, count), *arguments)}")
     return _to_bit(frame, found, count) if buffer.dtype == "bool" else found

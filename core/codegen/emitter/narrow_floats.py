@@ -26,7 +26,7 @@ def as_float(frame: Frame, text: str, dtype: str, lanes: int) -> str:
 
 
 def as_register(frame: Frame, text: str, dtype: str, lanes: int) -> str:
-    """What arithmetic gave as a register."""
+    """Convert the result of arithmetic to a register."""
     return _bitcast(frame, text, computing(dtype, lanes), register(dtype, lanes))
 
 

@@ -194,7 +194,7 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
 
 
 def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
-    """From or to a float of 16 bits, through float32, which holds every float16 and bfloat16.
+    """Convert from or to a float of 16 bits, through float32, which holds every float16 and bfloat16.
 
     An integer that float32 would round is too large for float16; a float64 is not, and must be rounded only once.
     """

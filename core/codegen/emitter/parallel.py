@@ -76,7 +76,7 @@ class ParallelLoops:
         return frame.text.function(f"define internal void @{self.module.name}.part.{self._count}({listed}) noinline #0")
 
     def _run(self, loop: For, captured: Captures) -> str:
-        """What every thread calls with the record of arguments."""
+        """Write the function that every thread calls with the record of arguments."""
         lines = []
         arguments = []
         slots = ["ptr"] * len(captured.buffers) + ["i64"] * len(captured.variables)
@@ -119,7 +119,7 @@ class ParallelLoops:
         )
 
     def _own_pointers(self, captured: Captures, slot: int) -> list[str]:
-        """Where this thread's copies of the large buffers inside the loop are."""
+        """List the places of this thread's copies of the large buffers inside the loop."""
         if not captured.own:
             return []
         placement = self.plan.placement

@@ -45,7 +45,7 @@ def _is_single(place: Index) -> bool:
 
 
 def _may_touch(frame: Frame, old: Load, chunks: list[Chunk]) -> bool:
-    """With every lane dead the element is written back unchanged: only if it surely exists."""
+    """Decide whether the element surely exists: with every lane dead, it is written back unchanged."""
     return all(chunk.mask is None for chunk in chunks) or in_bounds(frame, old, chunks[0])
 
 
@@ -71,7 +71,7 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
 
 
 def identity(op: str, dtype: str) -> Const:
-    """What changes nothing: 0, 1, or the type's largest or smallest value."""
+    """Give the neutral element: 0, 1, or the type's largest or smallest value."""
     low, high = dtypes.value_range(dtype)
     value = {"add": -0.0 if dtypes.is_float(dtype) else 0, "mul": 1, "min": high, "max": low}[op]
     return Const(float(value) if dtypes.is_float(dtype) else value, dtype)

@@ -163,7 +163,7 @@ def _run_linker(command: Sequence[str], out: Path, parts: Sequence[str], *, show
 
 
 def _foreign_parts(program: Program, stem: str) -> list[str]:
-    """What the linker needs for the C functions that the kernel calls: objects, and libraries with their places."""
+    """Give the linker's arguments for the C functions that the kernel calls: objects, libraries with places."""
     parts: list[str] = []
     for number, code in enumerate(program.foreign):
         if isinstance(code, CSource):

@@ -28,7 +28,7 @@ def prepare(code: Iterable[ForeignCode], target: Target) -> list[Path]:
 
 
 def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], target: Target) -> dict[str, int]:
-    """Where the C functions are, in this process.
+    """Find the addresses of the C functions in this process.
 
     Raises:
         CompileError: a library cannot be loaded, or a function is nowhere.
@@ -57,7 +57,7 @@ def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], tar
 
 @cache
 def _system() -> tuple[ctypes.CDLL, ...]:
-    """What this process has anyway: the C library, mostly the mathematical functions too."""
+    """Open the libraries that this process has anyway: the C library, mostly the mathematical functions too."""
     return (ctypes.CDLL(None),)
 
 
@@ -92,7 +92,7 @@ def _folder() -> Path:
 
 
 def language_of(source: CSource) -> str:
-    """What compilers call the source's language (`-x`): c++ where functions are `extern "C"` without asking, else c."""
+    """Name the source's language for a compiler's `-x`: c++ where functions are `extern "C"` already, else c."""
     return "c++" if 'extern "C"' in source.text and "__cplusplus" not in source.text else "c"
 
 

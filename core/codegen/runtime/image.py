@@ -48,7 +48,7 @@ class Image:
         self._base, self._layout = base, layout
 
     def address(self, name: str) -> int:
-        """Where a symbol of the object is.
+        """Find the address of a symbol of the object.
 
         Raises:
             ValueError: it has none of that name.
@@ -113,7 +113,7 @@ class Layout(NamedTuple):
                 yield group, start, end - start
 
     def place(self, symbol: int) -> int:
-        """Where a symbol of the object is.
+        """Find the address of a symbol of the object.
 
         Raises:
             ValueError: its section is not loaded.

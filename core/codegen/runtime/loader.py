@@ -70,7 +70,7 @@ def _jit_library(compiled: CompiledProgram, imports: Mapping[str, int]) -> tuple
 
 
 def _process_symbols(compiled: CompiledProgram, imports: Mapping[str, int]) -> dict[str, int]:
-    """What else the code calls, from the libraries of this process.
+    """Find the other functions that the code calls, in the libraries of this process.
 
     Raises:
         CompileError: they lack some.

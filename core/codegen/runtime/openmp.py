@@ -46,7 +46,7 @@ def addresses() -> dict[str, int]:
 
 
 def is_available() -> bool:
-    """Whether there is a usable runtime; it is loaded."""
+    """Decide whether there is a usable runtime; it is loaded."""
     try:
         return bool(addresses())
     except TargetError:

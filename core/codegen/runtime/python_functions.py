@@ -20,7 +20,7 @@ _calls: dict[int, list[BaseException]] = {}  # by threads: what was raised so fa
 
 
 def address(symbol: str) -> int | None:
-    """Where the function of a symbol is; None where the symbol is none of Python's.
+    """Find the address of a symbol's function; None where the symbol is not one of Python's.
 
     Raises:
         CompileError: it is a function of another process.
@@ -53,7 +53,7 @@ def _called(known: PythonFunction) -> Callable[..., int]:
 
 
 def _errors_of_call() -> list[BaseException]:
-    """Those of this thread's call; in a thread that a kernel started, those of the call that began last."""
+    """Give the errors of this thread's call; in a thread that a kernel started, those of the latest call."""
     own = _calls.get(get_ident())
     return next(reversed(list(_calls.values())), []) if own is None else own
 

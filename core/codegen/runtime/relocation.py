@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     paged: bool = False
 
     def value(self, address: int, addend: int, place: int) -> int:
-        """What is to be written; `address` is that of S, G or L."""
+        """Compute the value to write; `address` is that of S, G or L."""
         if self.paged:
             return (address + addend & -0x1000) - (place & -0x1000)
         return address + addend - (place if self.relative else 0)

@@ -85,6 +85,6 @@ class TimeEvaluator:
         return TimeResult(tuple(times))
 
     def _more(self, number: int, elapsed: int) -> int:
-        """So many calls that a repeat lasts long enough, judged by one that did not."""
+        """Compute a number of calls for which a repeat lasts long enough, from one that did not."""
         wanted = math.ceil(number * self.min_repeat_ms * 1e6 * 1.1 / max(elapsed, 1))
         return min(max(wanted, number + 1), number * 1000, MOST_CALLS)

@@ -61,7 +61,10 @@ def find(*names: str, target: Target | None = None) -> list[str] | None:
 
 
 def cross_gcc(target: Target) -> str | None:
-    """Where GCC for the target is, <triple>-gcc or NAME-linux-gnu-gcc with the architecture's name; None without."""
+    """Find GCC for the target: <triple>-gcc or NAME-linux-gnu-gcc with the architecture's name;
+
+    None if there is none.
+    """
     names = [f"{prefix}-gcc" for prefix in (target.triple, f"{target.architecture}-linux-gnu") if prefix]
     return next((path for name in names if (path := shutil.which(name))), None)
 
@@ -72,13 +75,13 @@ def cross_package(target: Target) -> str:
 
 
 def _architecture_of(command: list[str]) -> str:
-    """That which a compiler compiles for; empty where it does not say."""
+    """Ask a compiler for its target architecture; empty where it does not say."""
     done = subprocess.run([*command, "-dumpmachine"], capture_output=True, text=True, check=False)
     return "" if done.returncode else host.canonical_architecture(done.stdout.strip().split("-")[0])
 
 
 def _wanted(*names: str, target: Target | None) -> str:
-    """What was looked for, and how to get it."""
+    """Say what was looked for, and how to get it."""
     if target is None or target.architecture == host.architecture():
         return f"none of $CC, {', '.join(names)} is there; install one (Debian and Ubuntu: apt install gcc)"
     return (

@@ -19,7 +19,7 @@ _MODEL = ("model name", "uarch")  # keys of /proc/cpuinfo: x86, RISC-V
 
 @cache
 def has_llvm() -> bool:
-    """Whether this machine can compile; without, it runs what was compiled elsewhere."""
+    """Decide whether this machine can compile; if not, it runs code that was compiled elsewhere."""
     return importlib.util.find_spec("llvmlite") is not None
 
 
@@ -69,7 +69,7 @@ def canonical_architecture(name: str) -> str:
 
 
 def architecture() -> str:
-    """That of this process: aarch64, riscv64, x86_64, ..."""
+    """Name the architecture of this process: aarch64, riscv64, x86_64, ..."""
     return canonical_architecture(platform.machine())
 
 
@@ -107,7 +107,7 @@ def cpu_flags() -> tuple[str, ...]:
 
 
 def _processor_lines() -> dict[str, str]:
-    """What /proc/cpuinfo says of the first processor."""
+    """Read the lines of /proc/cpuinfo about the first processor."""
     found: dict[str, str] = {}
     try:
         with open("/proc/cpuinfo") as file:

@@ -80,12 +80,14 @@ class Target:
 
     @classmethod
     def default(cls) -> Target:
-        """That of the innermost `with` block around the caller (in its thread or task), else `Target("llvm")`."""
+        """Give the target of the innermost `with` block around the caller (in its thread or task), else
+        `Target("llvm")`.
+        """
         return cls.entered() or cls("llvm")
 
     @staticmethod
     def entered() -> Target | None:
-        """That of the innermost `with` block around the caller (in its thread or task), or None."""
+        """Give the target of the innermost `with` block around the caller (in its thread or task), or None."""
         entered = _entered.get()
         return entered[-1] if entered else None
 
@@ -105,7 +107,7 @@ class Target:
 
     @property
     def is_host_cpu(self) -> bool:
-        """Whether it is this machine's processor. No where there is no llvmlite, which knows its name."""
+        """True if it is this machine's processor; False without llvmlite, which knows that processor's name."""
         return not self.triple and host.has_llvm() and self.cpu == host.cpu_name()
 
     @property
@@ -130,7 +132,7 @@ class Target:
 
     @cached_property
     def vector_registers(self) -> int:
-        """How many vectors a core holds in registers: what a register tile has to fit into."""
+        """The number of vectors that a core holds in registers: the limit of a register tile."""
         if _is_x86(self.triple):
             return x86_vector_registers(self.cpu, self._switches)
         return 16 if self.triple.startswith(("arm-", "armv", "thumb")) else 32

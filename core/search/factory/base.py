@@ -7,10 +7,11 @@ and each seed.
 from __future__ import annotations
 
 import inspect
+import typing
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from pegbox.checks import check_callable, check_mapping
 from pegbox.errors import ArgumentError
@@ -74,17 +75,28 @@ class BoundTuner:
 
 
 class _InitSignature:
-    """The signature of a class is that of its `__init__`, which `inspect` would not ask where there is a `__new__`."""
+    """The signature of a tuner's `__init__`, with the fields of its `Options` in the place of `**options`.
 
-    def __get__(self, instance: object, kind: type) -> inspect.Signature:
-        return inspect.Signature(list(inspect.signature(kind.__init__).parameters.values())[1:])  # type: ignore[misc]
+    `inspect` would not look at `__init__`, because there is a `__new__`.
+    """
+
+    def __get__(self, instance: object, kind: type[BaseTuner]) -> inspect.Signature:
+        *named, last = list(inspect.signature(kind.__init__).parameters.values())[1:]
+        if kind.Options is None or last.kind is not inspect.Parameter.VAR_KEYWORD:
+            return inspect.Signature([*named, last])
+        hints = typing.get_type_hints(kind.Options)
+        fields = inspect.signature(kind.Options).parameters.values()
+        return inspect.Signature([*named, *(field.replace(annotation=hints[field.name]) for field in fields)])
 
 
 class BaseTuner:
     """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
 
-    What it adds: `with_options`.
+    It adds `with_options`, and `Options`: a frozen dataclass of the options that `__init__` takes as `**options` and
+    makes by `self.Options(**options)`.
     """
+
+    Options: ClassVar[type[Any] | None] = None
 
     __signature__ = _InitSignature()
 

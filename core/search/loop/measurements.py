@@ -52,6 +52,12 @@ class CheckedMeasurer:
         compares = self._called(lambda: bool(getattr(self._measurer, "compares", True)))
         return self._called(lambda: getattr(self._measurer, "yardstick", None)) if compares else None
 
+    @property
+    def wait_until_quiet(self) -> Callable[[], None] | None:
+        """A function that waits for a moment without other programs; None if the measurer has none, as a simulation."""
+        wait = self._called(lambda: getattr(self._measurer, "wait_until_quiet", None))
+        return None if wait is None else lambda: self._called(wait, "in wait_until_quiet()")
+
     def beside(self) -> AbstractContextManager[None] | None:
         """For what is done beside measurements; None where nothing may be."""
         given = self._called(lambda: getattr(self._measurer, "beside", contextlib.nullcontext)(), "in beside()")

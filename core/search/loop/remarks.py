@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pegbox.measure.result import Ok
 from pegbox.measure.timing import spread
@@ -13,7 +13,10 @@ from pegbox.measure.yardstick import UNSTEADY, WAITED
 from pegbox.task.work import format_seconds
 
 if TYPE_CHECKING:
+    from pegbox.records.record import Record
     from pegbox.search.loop.outcome import BestTrial, Trial
+
+_Measured = TypeVar("_Measured", "Trial", "Record")
 
 MANY = 2.0
 """How many times as long the slow timings of a configuration take as its fast ones (`pegbox.measure.timing.spread`) on
@@ -65,12 +68,17 @@ class SearchNoise:
         """In words; empty where there is nothing to tell. A few disturbed trials in a long search are interruptions."""
         if self.threads > 1 and self.waited >= _WAITED_IN_TRIALS:
             return waiting(self.waited, self.threads)
-        if self._noisy and len(self._noisy) >= max(_FEWEST, _SHARE * self._timed):
+        if _are_many(len(self._noisy), self._timed):
             return _differ(
                 f"{_range(self._noisy)}, and {len(self._noisy)} of {self._timed} configurations differ more than "
                 f"{MANY:g} times"
             )
         return ""
+
+
+def _are_many(noisy: int, timed: int) -> bool:
+    """Return whether so many of the timed configurations are more than a few interruptions."""
+    return noisy >= max(_FEWEST, _SHARE * timed)
 
 
 def waiting(share: float, threads: int) -> str:
@@ -108,6 +116,33 @@ def finalists_noise(
     )
 
 
+def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured | None:
+    """Find the fastest trial with threads `above` this number, if other programs slowed such trials down; else None."""
+    more = [trial for trial in trials if threads_of(trial) > above and not trial.result.emulated]
+    timed = [spread(_costs(trial)) for trial in more if len(_costs(trial)) >= 2]
+    if _waited(more) < _WAITED_IN_TRIALS and not _are_many(sum(each > MANY for each in timed), len(timed)):
+        return None
+    return min(more, key=lambda trial: trial.result.cost)
+
+
+def lost_threads(
+    trials: Iterable[_Measured], finalists: Iterable[_Measured], best: _Measured | BestTrial | None
+) -> str:
+    """Say how many threads the best has, if other programs slowed candidates with more down; else the text is empty."""
+    known = 0 if best is None else threads_of(best)
+    slowed = slowed_threads(trials, above=known) if known else None
+    if slowed is None:
+        return ""
+    again = [
+        format_seconds(trial.result.cost) for trial in finalists if trial.config == slowed.config and trial.result.ok
+    ]
+    return (
+        f"the best has {_count(known)}; other programs slowed down the candidates with more, of which the "
+        f"fastest, with {_count(threads_of(slowed))}, took {format_seconds(slowed.result.cost)} in the search"
+        f"{f' and {again[-1]} when measured again' if again else ''}"
+    )
+
+
 def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
     """That the best of the search, which the progress line showed, is `MOVED` times off what was measured again."""
     shown = min((trial.cost for trial in trials), default=math.inf)
@@ -132,10 +167,20 @@ def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial
     found = noise.told() or finalists_noise(finalists, trials, best, threads)
     if not found and max(noise.waited, _waited(finalists)) >= WAITED:
         found = waiting(max(noise.waited, _waited(finalists)), threads)
-    return [line for line in (found, contradiction(trials, best)) if line]
+    lost = lost_threads(trials, finalists, best)
+    return [line for line in (found, lost, contradiction(trials, best)) if line]
 
 
-def _waited(trials: Sequence[Trial]) -> float:
+def threads_of(trial: Trial | Record | BestTrial) -> int:
+    """Return the number of threads; 0 where it is not known."""
+    return trial.result.threads if isinstance(trial.result, Ok) else 0
+
+
+def _count(threads: int) -> str:
+    return f"{threads} thread{'s' if threads != 1 else ''}"
+
+
+def _waited(trials: Sequence[Trial | Record]) -> float:
     return statistics.fmean(
         [t.result.waited for t in trials if isinstance(t.result, Ok) and not t.result.emulated] or [0.0]
     )
@@ -148,7 +193,7 @@ def _differ(found: str) -> str:
     )
 
 
-def _costs(trial: Trial) -> Sequence[float]:
+def _costs(trial: Trial | Record) -> Sequence[float]:
     return trial.result.costs if isinstance(trial.result, Ok) else ()
 
 

@@ -26,6 +26,7 @@ from pegbox.search.loop.interrupt import absorb_interrupt, defer_interrupt
 from pegbox.search.loop.measurements import CheckedMeasurer
 from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.loop.proposals import Proposer, SearchFailure
+from pegbox.search.loop.remarks import slowed_threads, threads_of
 from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
 from pegbox.shown import value_text
@@ -295,6 +296,8 @@ class _Loop:
             chosen = pick_finalists(trials, self.finalists, known=self.remeasured)
             if not chosen:
                 return
+            if not self.remeasured:
+                chosen += self._second_chance(trials, chosen)
             with self._phase("remeasure", "measuring the best again"):
                 results = self.measurer.remeasure([trial.config for trial in chosen])
             # Asked on both sides of the finalists, it meets their noise; it comes before their records, which keep it.
@@ -302,6 +305,19 @@ class _Loop:
             with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
                     self._commit_remeasured(trial, result)
+
+    def _second_chance(self, trials: Sequence[Trial], chosen: Sequence[Trial]) -> list[Trial]:
+        """Wait for a quiet moment if other programs slowed down trials of several threads.
+
+        Return the fastest trial with more threads than the best, unless it is `chosen` anyway.
+        """
+        wait, threads = self.measurer.wait_until_quiet, threads_of(chosen[0])
+        if wait is None or not threads or slowed_threads(trials) is None:
+            return []
+        with self._phase("remeasure", "waiting for a quiet moment"):
+            wait()
+        slowed = slowed_threads(trials, above=threads)
+        return [] if slowed is None or slowed in chosen else [slowed]
 
     def _commit_remeasured(self, trial: Trial, result: Result) -> None:
         speed = gflops_of(result, self.state.flop)

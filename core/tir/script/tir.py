@@ -47,7 +47,7 @@ def _names_around(frame: FrameType) -> Mapping[str, Any]:
 
 
 def _cells(python: Any) -> Mapping[str, Any]:
-    """What the function itself holds of the scopes around it."""
+    """Give the values that the function itself holds from the scopes around it."""
     cells = zip(python.__code__.co_freevars, python.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
 

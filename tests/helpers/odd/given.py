@@ -604,6 +604,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
 }
 """By the name of the argument, or before it that of the callable: "define_knob.candidates", "Stage.loop"."""
 
+
 def _each(reason: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), reason)
 
