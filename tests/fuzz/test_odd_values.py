@@ -58,6 +58,12 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert not outside, f"written: {sorted(outside)}"
 
 
+def names_of(room: str) -> list[Name]:
+    """The callables of a package that are called in this run."""
+    named = [name for name in public_names() if name.room == room]
+    return [name for name in named if not is_exempt(name) and (ALL or str(name) not in SLOW)]
+
+
 def tried(name: Name, parameter: str) -> list[str]:
     """The odd values that an argument gets in this run."""
     if ALL:
@@ -68,9 +74,7 @@ def tried(name: Name, parameter: str) -> list[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_valid_calls_end_well(room: str, world: Path) -> None:
     """Each public name has a valid call, in which an odd value can replace an argument."""
-    for name in public_names(room):
-        if is_exempt(name) or (str(name) in SLOW and not ALL):
-            continue
+    for name in names_of(room):
         here = World(world)
         arguments = valid_arguments(name, here)
         assert not (wrong := fault(lambda: call(name, here, arguments))), f"{name}: {wrong}"  # noqa: B023
@@ -79,9 +83,7 @@ def test_valid_calls_end_well(room: str, world: Path) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_an_odd_value_is_refused_with_an_error_of_pegbox_or_accepted(room: str, world: Path) -> None:
     wrong: list[str] = []
-    for name in public_names(room):
-        if is_exempt(name) or (str(name) in SLOW and not ALL):
-            continue
+    for name in names_of(room):
         for parameter in name.parameters:
             for label in tried(name, parameter):
                 here = World(world)

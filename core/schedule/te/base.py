@@ -26,8 +26,8 @@ class TEScheduleBase:
     """`s[tensor]` is a tensor's stage. Stages stand in an order in which they can run."""
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
-        wanted = "operations, as C.op"
-        outputs = check_list("TESchedule: outputs", outputs, wanted, error=ScheduleError, of=Operation)
+        given = "operations, as C.op"
+        outputs = check_list("TESchedule: outputs", outputs, given, error=ScheduleError, of=Operation)
         order = post_order(outputs)
         computed = [op for op in order if isinstance(op, ComputeOp)]
         if not computed:

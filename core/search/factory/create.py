@@ -97,8 +97,8 @@ def _given_model(model: object, options: Mapping[str, object] | None) -> CostMod
         raise ArgumentError(
             f"cost_model={value_text(model)} is neither the name of a cost model nor has it fit and predict"
         )
-    if _options(options):
-        raise ArgumentError(f"{model!r} is made already and takes no options; given {dict(options)!r}")
+    if given := _options(options):
+        raise ArgumentError(f"{model!r} is made already and takes no options; given {given!r}")
     return model
 
 

@@ -86,11 +86,11 @@ def run(
     for place, given in (("space", space), ("searched", searched)):
         if given is not None:
             check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
-    wanted = "(config, result) of each trial"
-    listed = check_list("history", history, wanted, of=tuple)
+    pairs = "(config, result) of each trial"
+    listed = check_list("history", history, pairs, of=tuple)
     if any(len(pair) != 2 for pair in listed):
-        raise ArgumentError(f"history={value_text(listed)}: give {wanted}")
-    name = type(tuner).__name__ if name is None else check_text("name", name)
+        raise ArgumentError(f"history={value_text(listed)}: give {pairs}")
+    name = check_text("name", type(tuner).__name__ if name is None else name) or type(tuner).__name__
     check_text("unit", unit)
     clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)

@@ -12,10 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pegbox
 from odd.given import EXEMPT, GIVEN, World
 from odd.names import Name, bases
-
-import pegbox
 from pegbox.errors import PegboxError
 
 LONGEST = 20
@@ -34,12 +33,13 @@ class Hangs(BaseException):
 
 
 def is_exempt(name: Name) -> bool:
+    """Decide whether `EXEMPT` says why the callable is left out."""
     owner, _, method = name.label.partition(".")
     return name.label in EXEMPT or (bool(method) and f"{owner}." in EXEMPT)
 
 
 def valid_arguments(name: Name, world: World) -> dict[str, Any]:
-    """A value for each argument that must be given, and for others that the call would be refused without."""
+    """Give a value to each argument that is required, or that the call would be refused without."""
     found: dict[str, Any] = {}
     for parameter in name.parameters:
         keys = _keys(name, parameter)
@@ -91,7 +91,7 @@ def _instance(name: Name, world: World) -> Any:
 
 
 def fault(do: Callable[[], Any]) -> str:
-    """What is wrong with how a call ends; empty where it returns, or raises an error of pegbox's.
+    """Say what is wrong with how a call ends; empty text where it returns, or raises an error of pegbox's.
 
     A TypeError that Python raises because the function does not take such arguments is right too.
     """

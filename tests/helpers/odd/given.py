@@ -23,7 +23,7 @@ B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
 K = te.reduce_axis((0, 8), name="k")
 C = te.compute((8,), lambda i: te.sum(B[i, K], axis=K), name="C")
 D = te.compute((8,), lambda i: C[i] * 2, name="D")
-I = Var("i")
+INDEX = Var("i")
 N = te.var("n")
 P = te.placeholder((N,), name="P")
 Q = te.compute((N,), lambda i: P[i] + 1, name="Q")
@@ -285,11 +285,11 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "IRModule.functions": lambda w: module()["main"],
     "IRModule.name_of.name": lambda w: "main",
     "IRModule.__getitem__.name": lambda w: "main",
-    "IndexMap.final_indices": lambda w: [I + 1],
+    "IndexMap.final_indices": lambda w: [INDEX + 1],
     "IndexMap.from_func.func": lambda w: lambda i, j: (j, i),
     "IndexMap.from_text.text": lambda w: "lambda i, j: (j, i)",
     "IndexMap.from_trace_json.data": lambda w: "lambda i, j: (j, i)",
-    "IndexMap.initial_indices": lambda w: [I],
+    "IndexMap.initial_indices": lambda w: [INDEX],
     "IndexMap.map_indices.indices": lambda w: [1, 2],
     "IndexMap.inverse.shape": lambda w: (8, 8),
     "Kernel.code": lambda w: None,
@@ -474,20 +474,20 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "ann_key": lambda w: "key",
     "ann_val": lambda w: 1,
     "call_python.buffers": lambda w: [te.decl_buffer((8,))],
-    "ceildiv.a": lambda w: I,
-    "ceildiv.b": lambda w: I,
-    "clz.x": lambda w: I,
-    "popcount.x": lambda w: I,
+    "ceildiv.a": lambda w: INDEX,
+    "ceildiv.b": lambda w: INDEX,
+    "clz.x": lambda w: INDEX,
+    "popcount.x": lambda w: INDEX,
     "comm_reducer.fcombine": lambda w: lambda a, b: a + b,
     "comm_reducer.fidentity": lambda w: lambda t: te.const(0, t),
     "create_prim_func.args": lambda w: [A, D],
     "create_task.loose": lambda w: [],
     "create_task.args": lambda w: (8,),
     "emit.func": lambda w: task().lowered(w.config),
-    "floordiv.a": lambda w: I,
-    "floordiv.b": lambda w: I,
-    "floormod.a": lambda w: I,
-    "floormod.b": lambda w: I,
+    "floordiv.a": lambda w: INDEX,
+    "floordiv.b": lambda w: INDEX,
+    "floormod.a": lambda w: INDEX,
+    "floormod.b": lambda w: INDEX,
     "logical_not.a": lambda w: A[0, 0] > 0,
     **dict.fromkeys(("max.axis", "min.axis", "prod.axis", "sum.axis"), lambda w: K),
     "minimize.space": lambda w: w.space,
@@ -499,10 +499,10 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "run.trials": lambda w: 1,
     "sweep.task": lambda w: task(),
     "thread_axis.dom": lambda w: "threadIdx.x",
-    "truncdiv.a": lambda w: I,
-    "truncdiv.b": lambda w: I,
-    "truncmod.a": lambda w: I,
-    "truncmod.b": lambda w: I,
+    "truncdiv.a": lambda w: INDEX,
+    "truncdiv.b": lambda w: INDEX,
+    "truncmod.a": lambda w: INDEX,
+    "truncmod.b": lambda w: INDEX,
     "tune.tuner": lambda w: "random",
     "tune.trials": lambda w: 2,
     "tune.progress": lambda w: False,
@@ -612,7 +612,8 @@ def _each(reason: str, names: str) -> dict[str, str]:
 EXEMPT = {
     **_each(
         "the search calls it",
-        "Callback. LineProgress. LiveProgress. SearchState SearchState. Limits. BestTrial. Run.of BoundTuner. BaseTuner.",
+        "Callback. LineProgress. LiveProgress. SearchState SearchState. Limits. BestTrial. "
+        "Run.of BoundTuner. BaseTuner.",
     ),
     **_each(
         "measuring calls it",
@@ -623,7 +624,8 @@ EXEMPT = {
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),
     **_each(
         "primitives call it",
-        "Schedule.restore Schedule.update Schedule.find Schedule.find_block Schedule.find_loop Schedule.find_loops "
+        "Schedule.restore Schedule.update Schedule.find Schedule.find_block Schedule.find_loop "
+        "Schedule.find_loops "
         "TensorIntrin.registered Stage.check_serial Stage.how_it_runs Stage.is_scheduled Stage.leaf_of Stage.parts_of",
     ),
     **_each(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ ROOMS = (
     "pegbox.te",
     "pegbox.tir",
     "pegbox.tir.script",
-    "pegbox.tir.ir_builder",
+    "pegbox.schedule.ir_builder",
     "pegbox.space",
     "pegbox.search",
     "pegbox.measure",
@@ -26,9 +27,8 @@ ROOMS = (
     "pegbox.codegen",
     "pegbox.features",
     "pegbox.comparison",
-    "pegbox.testing",
 )
-"""The packages that users import. Those of `pegbox.testing` are classes of tests, which pytest calls."""
+"""The packages that users import, but for `pegbox.testing`, whose classes are tests that pytest calls."""
 
 _KEPT = {"__call__", "__getitem__", "__contains__"}
 
@@ -53,23 +53,20 @@ class Name:
         return f"{self.room}.{self.label}"
 
 
-def public_names(room: str) -> list[Name]:
-    """The callables of a package; a name that another package of `ROOMS` gave already is left out."""
-    return [name for name in _all() if name.room == room]
+@functools.cache
+def public_names() -> list[Name]:
+    """Find the callables of all packages, each once."""
+    return list(_all())
 
 
 def _all() -> Iterator[Name]:
     seen: set[int] = set()
     for room in ROOMS:
-        for label, value in _exports(importlib.import_module(room) if room != "pegbox.tir.ir_builder" else _builder()):
+        for label, value in _exports(importlib.import_module(room)):
             if id(value) in seen or not callable(value) or _is_type_only(value):
                 continue
             seen.add(id(value))
             yield from (name for name in _of(room, label, value) if name.parameters)
-
-
-def _builder() -> ModuleType:
-    return importlib.import_module("pegbox.schedule.ir_builder")
 
 
 def _exports(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -82,7 +79,7 @@ def _exports(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_type_only(value: Any) -> bool:
-    """Whether it says only what others look like: a protocol, an alias of types."""
+    """Decide whether a value only describes others: a protocol, or an alias of types."""
     return bool(getattr(value, "_is_protocol", False)) or not (isinstance(value, type) or inspect.isroutine(value))
 
 
@@ -90,7 +87,7 @@ def _of(room: str, label: str, value: Any) -> Iterator[Name]:
     if not isinstance(value, type):
         yield _name(room, label, value, None, inspect.signature(value))
         return
-    if issubclass(value, BaseException | enum.Enum) or room == "pegbox.testing":
+    if issubclass(value, BaseException | enum.Enum):
         return
     if not dataclasses.is_dataclass(value) or hasattr(value, "__post_init__"):  # else nothing of ours runs
         yield _name(room, label, value, None, inspect.signature(value.__init__), 1)
@@ -125,11 +122,8 @@ def _name(
 
 
 def bases(name: Name) -> list[str]:
-    """The classes under whose names a method's arguments may be written down: its own, then those that it is from."""
+    """List the classes under whose names a method's arguments may be known: its own first, then their bases."""
     first = name.label.split(".")[0]
     if name.owner is None:
         return [first]
     return list(dict.fromkeys([first, *(each.__name__ for each in name.owner.__mro__)]))
-
-
-Given = Callable[[Any], Any]
