@@ -72,7 +72,7 @@ def check_float(
 
 
 def check_cost(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
-    """`value` as a cost in seconds, infinite where nothing valid was measured; `error` otherwise."""
+    """Return `value` as a cost in seconds, infinite where nothing valid was measured; raise `error` otherwise."""
     return math.inf if isinstance(value, float) and value == math.inf else check_float(name, value, error=error)
 
 
@@ -91,7 +91,7 @@ def check_text(name: str, value: object, *, error: type[PegboxError] = ArgumentE
 
 
 def check_flag(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> bool:
-    """`value` as True or False; `error` for what is neither, such as an array of several numbers."""
+    """Return `value` as True or False; raise `error` for what is neither, such as an array of several numbers."""
     try:
         return bool(value)
     except (TypeError, ValueError):
@@ -157,7 +157,7 @@ def check_callable(
     error: type[PegboxError] = ArgumentError,
     arguments: int | None = None,
 ) -> _Called:
-    """`value` when it can be called, with that many arguments; `error` otherwise.
+    """Return `value` when it can be called, with that many arguments; raise `error` otherwise.
 
     `wanted` ends the message: "give <wanted>".
     """

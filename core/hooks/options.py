@@ -36,7 +36,7 @@ class Option:
 
 
 def signature_of(factory: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a factory.
+    """Return the signature of a factory.
 
     Raises:
         ArgumentError: it has none, as some built-in types.

@@ -64,7 +64,7 @@ def code_of(func: Function) -> tuple[ForeignCode, ...]:
 
 
 def foreign_code(code: ForeignCode | Iterable[ForeignCode]) -> tuple[ForeignCode, ...]:
-    """The C code that an argument means: one piece, or several.
+    """List the C code that an argument means: one piece, or several.
 
     Raises:
         ArgumentError: it is neither.

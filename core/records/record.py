@@ -33,7 +33,7 @@ FAILED_COST = 1e9
 
 
 def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
-    """The name of a task's workload, and its arguments.
+    """Return the name of a task's workload, and its arguments.
 
     Raises:
         RecordError: it is not a task.

@@ -121,7 +121,7 @@ class NamedFunction:
 
 
 def name_of(function: object) -> str:
-    """The name that a function has in Python.
+    """Return the name that a function has in Python.
 
     Raises:
         TemplateError: it has none.
