@@ -111,9 +111,13 @@ class SizedKernel(KernelFamily):
             ArgumentError: the arrays are not what it was built for, or their shapes contradict each other.
             ScheduleError, CompileError: the schedule is not legal for their sizes, or cannot be compiled.
         """
-        if not isinstance(arrays, list | tuple) or len(arrays) != len(self._args):
+        if not isinstance(arrays, list | tuple):
+            raise ArgumentError(
+                f"{self.name}: arrays={value_text(arrays)} is not a list; give one array for each argument"
+            )
+        if len(arrays) != len(self._args):
             wanted = ", ".join(map(shown_tensor, self._args))
-            raise ArgumentError(f"{self.name}() takes {len(self._args)} arrays ({wanted}), got {value_text(arrays)}")
+            raise ArgumentError(f"{self.name}() takes {len(self._args)} arrays ({wanted}), got {len(arrays)}")
         for tensor, array in zip(self._args, arrays, strict=True):
             if not isinstance(getattr(array, "shape", None), tuple):
                 raise ArgumentError(f"{self.name}: {tensor.name} is a {type(array).__name__}; expected a NumPy array")
