@@ -28,7 +28,7 @@ from pegbox.comparison.statistics import median, median_interval
 from pegbox.plugins.cli.compare import split_tuners
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer
-from pegbox.search import Callback, SearchState, Trial, make_tuner, run
+from pegbox.search import Callback, SearchOptions, SearchState, Trial, make_tuner, run
 from pegbox.search.models.inputs import tuner_inputs
 
 SPACES = ("conv2d-512x7x7-nchw", "matmul-999x999x37")
@@ -51,7 +51,9 @@ def search(space: RecordedSpace, tuner: str, seed: int, size: int, trials: int) 
     """Trials and rounds to the goal, infinite where it is not reached, and the best cost after half of the trials."""
     made: Any = make_tuner(tuner, space.space, seed=seed, **tuner_inputs(tuner, space))
     rounds = Rounds()
-    found = run(made, SimulatedMeasurer(space), trials=trials, batch_size=size, callbacks=[rounds], finalists=0).trials
+    found = run(
+        made, SimulatedMeasurer(space), SearchOptions(trials=trials, batch_size=size, callbacks=[rounds], finalists=0)
+    ).trials
     goal = space.best_cost / GOAL
     reached = next((trial.number + 1 for trial in found if trial.cost <= goal), math.inf)
     asked = next((place for place, end in enumerate(rounds.ends, start=1) if end >= reached), math.inf)

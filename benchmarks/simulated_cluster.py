@@ -51,7 +51,7 @@ import pegbox as pb
 from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.space import Config
 
@@ -288,7 +288,9 @@ def search(recorded: RecordedSpace, site: Site, tuner: str, seed: int, trials: i
     """One search; the space's features are there already, as in the second search of a process."""
     made = make_tuner(tuner, recorded.space, seed=seed, **tuner_inputs(tuner, recorded))
     measurer = SimulatedCluster(recorded, site)
-    result = run(made, measurer, trials=trials, space=recorded.whole, searched=recorded.space, finalists=0)
+    result = run(
+        made, measurer, SearchOptions(trials=trials, finalists=0), space=recorded.whole, searched=recorded.space
+    )
     goal = recorded.best_cost / GOAL
     took = result.trials[-1].elapsed
     thinking = result.phases.get("propose", 0.0) + result.phases.get("learn", 0.0)

@@ -37,7 +37,7 @@ from pegbox.measure.result import Ok
 from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.protocols import Floats
 from pegbox.search.testing import matmul_cost, matmul_space, result_of
@@ -211,7 +211,7 @@ def simulating(space: RecordedSpace, tuner: str) -> Line:
 
 def proposals(space: RecordedSpace, tuner: str, seed: int, trials: int) -> str:
     """The configurations of a run, in order."""
-    result = run(made(tuner, space, seed), SimulatedMeasurer(space), trials=trials, finalists=0)
+    result = run(made(tuner, space, seed), SimulatedMeasurer(space), SearchOptions(trials=trials, finalists=0))
     return " ".join(str(trial.config.index) for trial in result.trials)
 
 

@@ -20,7 +20,7 @@ class Column:
 
 
 def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
-    """What is worth showing of these summaries of one task: columns that would be empty are left out."""
+    """Choose the columns for these summaries of one task: those that would be empty are left out."""
     simulated = any(summary.not_recorded is not None for summary in summaries)
     clock = "on the virtual clock" if simulated else "of wall-clock time"
     found = [

@@ -18,6 +18,7 @@ from pegbox.origin import explained
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.tuning import run as search
 from pegbox.search.models.experience import shipped_experience
@@ -117,15 +118,16 @@ class Contest:
             return search(
                 CommonStartTuner(made, draw_start(testbed, entry.seed, plan.start)),
                 opened,
-                trials=plan.trials,
-                batch_size=plan.batch_size,
-                callbacks=plan.callbacks(testbed.info.name, name, entry.seed) if plan.callbacks else (),
+                SearchOptions(
+                    plan.trials,
+                    batch_size=plan.batch_size,
+                    finalists=0 if problem.simulated else 1,
+                    callbacks=plan.callbacks(testbed.info.name, name, entry.seed) if plan.callbacks else (),
+                    name=name,
+                ),
+                subject=problem.subject,
                 space=problem.whole,
                 searched=problem.space,
-                flop=problem.flop,
-                bytes_moved=problem.bytes_moved,
-                name=name,
-                finalists=0 if problem.simulated else 1,
             )
 
     def _tuner(self, entry: Entry) -> Tuner:
@@ -136,7 +138,7 @@ class Contest:
         return make_tuner(given, self.testbeds[entry.task].problem.space, seed=entry.seed, **inputs)
 
     def _experience(self, entry: Entry) -> Prior | None:
-        """What the tuner is given of other workloads."""
+        """Give the tuner's experience with other workloads."""
         tuner = self.plan.contenders[entry.contender].tuner
         wanted = self.plan.experience and "experience" in declared_inputs(tuner)
         return shipped_experience(self.testbeds[entry.task].problem.task) if wanted else None
@@ -169,5 +171,5 @@ def _waited(began: Reading | None, ended: Reading | None) -> float:
 
 
 def reason_of(error: Exception) -> str:
-    """What broke, without what a tuning run says of its own trials."""
+    """Describe the error, without a tuning run's remarks on its own trials."""
     return error.reason if isinstance(error, TuningError) else explained(error)

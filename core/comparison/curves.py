@@ -41,7 +41,7 @@ def arrivals(report: Comparison, task: str, tuner: str, target: float) -> tuple[
 
 
 def lowest_shown(bands: Iterable[Band]) -> float:
-    """Where the axis of shares begins: what the first twentieth of the trials went through does not crush the rest."""
+    """Choose the lower end of the axis of shares: the first twentieth of the trials does not compress the rest."""
     lows = [band.middle[min(len(band.middle) // 20, len(band.middle) - 1)] for band in bands]
     return min(0.8, math.floor(10 * min(lows, default=0.0)) / 10)
 

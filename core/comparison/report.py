@@ -93,7 +93,7 @@ class Comparison:
         return [median([run.best_after(count) for run in runs]) for count in range(1, self.trials + 1)]
 
     def words(self, task: str) -> list[str]:
-        """What the tests say of the tuners on a task, a sentence for each question; then what limits it."""
+        """Summarize the tests of the tuners on a task, a sentence for each question; then their limits."""
         verdicts = [verdict for verdict in self._verdicts if verdict.task == task]
         return [*sentences(verdicts, self.setup.tuners), *self._remarks(task)]
 

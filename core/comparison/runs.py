@@ -127,7 +127,7 @@ class TaskInfo:
     apart: str = ""
 
     def speed(self, seconds: float) -> str:
-        """What a call of that many seconds makes a second, in words; empty where that is not known."""
+        """Write the speed of a call of that many seconds, in words; empty where it is not known."""
         return format_speed(seconds, flop=self.flop, bytes_moved=self.bytes_moved)
 
     @property

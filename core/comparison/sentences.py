@@ -49,8 +49,10 @@ def _best(cost: float) -> str:
 
 
 def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int, jobs: int = 1, absent: Sequence[str] = ()) -> list[str]:
-    """What a reader has to know before believing the sentences; `runs` of one task by tuner, `jobs` at a time. Of the
-    tuners that are `absent` none is finished."""
+    """List what limits the sentences;
+
+    `runs` are those of one task by tuner, `jobs` at a time. The `absent` tuners have not finished.
+    """
     notes = _experience(runs) + (_waited(runs) if jobs > 1 else [])
     notes += [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
     counts = sorted(len(some) for some in runs.values())
@@ -68,7 +70,7 @@ def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int, jobs: int = 1, ab
 
 
 def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
-    """Who began with what was measured of other workloads: then it is that, too, which is compared."""
+    """Name the tuners that began with measurements of other workloads: these are compared as well."""
     with_it = [tuner for tuner, some in runs.items() if any(run.experienced for run in some)]
     if not with_it:
         return []
@@ -81,7 +83,7 @@ def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
 
 
 def _waited(runs: Mapping[str, Sequence[Run]]) -> list[str]:
-    """How long runs waited for cores while others were made: the overhead of the tuners has these waits in it."""
+    """Say how long runs waited for cores while others were made: these waits are part of the tuners' overhead."""
     share = median([run.waited for some in runs.values() for run in some])
     if share < WAITED:
         return []
@@ -108,7 +110,7 @@ def _dropped(tuner: str, runs: Sequence[Run]) -> list[str]:
 
 
 def question_text(question: Question) -> str:
-    """What a question is about: "best after 100 trials", "trials to 95% of the best known"."""
+    """Name the subject of a question: "best after 100 trials", "trials to 95% of the best known"."""
     if question.kind == "budget":
         return f"best after {question.at:g} trials"
     return f"trials to {question.at:.0%} of the best known"
@@ -169,7 +171,7 @@ def _group(pair: frozenset[str], ps: Mapping[frozenset[str], float], tuners: Seq
 
 
 def _power(counts: Sequence[int]) -> list[str]:
-    """What p can at least be, said where that is not below the level; `counts` of seeds per tuner, ascending."""
+    """Name the least possible p where it is not below the level; `counts` of seeds per tuner, ascending."""
     pairs = math.comb(len(counts), 2)
     low = smallest_p(counts[0], counts[1])
     if low * pairs < LEVEL:

@@ -57,7 +57,7 @@ def _wrapped(sentence: str) -> list[str]:
 
 
 def start_text(count: int) -> str:
-    """What the runs have in common."""
+    """Describe the common start of the runs."""
     if not count:
         return "No common start: each tuner chooses its first trial"
     same = "the same random trial" if count == 1 else f"the same {count} random trials"

@@ -33,7 +33,7 @@ class Testbed:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether runs may be made at the same time: nothing of them is timed, or times itself."""
+        """True if runs may be made at the same time: nothing is timed in them, or by them."""
         task = self.problem.task
         return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 
@@ -44,17 +44,17 @@ def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | Non
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
     """
     problem = problem_of(task, runner, measurer)
-    recorded = problem.task if isinstance(problem.task, RecordedSpace) else None
+    recorded, subject = problem.task if isinstance(problem.task, RecordedSpace) else None, problem.subject
     info = TaskInfo(
         name=name,
         target=str(getattr(problem.task, "target", "")),
-        flop=problem.flop,
+        flop=subject.flop,
         configurations=problem.space.size if recorded is None else len(recorded),
         recorded_best=None if recorded is None else recorded.best_cost,
         source="" if recorded is None else Path(recorded.source).name,
         host=describe_host() if recorded is None else recorded.host,
-        bytes_moved=problem.bytes_moved,
-        unit=problem.unit,
+        bytes_moved=subject.bytes_moved,
+        unit=subject.unit,
     )
     return Testbed(problem, info)
 

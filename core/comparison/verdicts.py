@@ -30,7 +30,7 @@ class Question:
     at: float
 
     def values(self, runs: Sequence[Run], *, trials: int, best_known: float) -> list[float]:
-        """What each run answers: the lower, the better. At the end of all trials the final measurements count."""
+        """Compute each run's answer: the lower, the better. At the end of all trials the final measurements count."""
         if self.kind == "target":
             return [run.trials_to(best_known / self.at) for run in runs]
         return [run.final_cost if self.at >= trials else run.best_after(int(self.at)) for run in runs]
@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def decided(self) -> bool:
-        """Whether the two can be told apart."""
+        """True if the difference between the two is significant."""
         return self.corrected < LEVEL
 
 

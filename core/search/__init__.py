@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from pegbox.search.factory.create import make_cost_model, make_tuner
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
+    from pegbox.search.loop.options import PriorTrials, SearchOptions
     from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult
     from pegbox.search.loop.state import Limits, SearchState
     from pegbox.search.loop.tuning import run
     from pegbox.search.models.report import ModelJudge, ModelReport
     from pegbox.search.protocols import CostModel, FeatureSource, Measurer, SearchTask, SelfReporting, Transfer, Tuner
+    from pegbox.search.subject import Subject
 
 __all__ = [
     "BaseTuner",
@@ -38,13 +40,16 @@ __all__ = [
     "Measurer",
     "ModelJudge",
     "ModelReport",
+    "PriorTrials",
     "Run",
+    "SearchOptions",
     "SearchState",
     "SearchTask",
     "SelfReporting",
     "Spec",
     "StopReason",
     "StopSearch",
+    "Subject",
     "Summary",
     "Transfer",
     "Trial",
@@ -65,6 +70,8 @@ _NAMES = {
     "pegbox.hooks.spec": ["Spec", "parse_spec"],
     "pegbox.search.loop.callbacks": ["Callback", "CallbackLike", "StopSearch"],
     "pegbox.search.loop.display": ["LineProgress", "LiveProgress", "progress"],
+    "pegbox.search.loop.options": ["PriorTrials", "SearchOptions"],
+    "pegbox.search.subject": ["Subject"],
     "pegbox.search.loop.outcome": ["BestTrial", "StopReason", "Trial", "TuneResult"],
     "pegbox.search.loop.state": ["Limits", "SearchState"],
     "pegbox.search.loop.tuning": ["run"],

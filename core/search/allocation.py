@@ -112,13 +112,13 @@ class GradientAllocation:
         return slope * (self.alpha * self._backward(task) + (1 - self.alpha) * self._forward(tasks, task))
 
     def _backward(self, task: Progress) -> float:
-        """What a round changed of late, in seconds."""
+        """Estimate the seconds that a recent round gained."""
         if len(task.best) <= self.window:
             return 0.0
         return (task.cost - min(task.best[-1 - self.window], UNKNOWN)) / self.window
 
     def _forward(self, tasks: Sequence[Progress], task: Progress) -> float:
-        """What the next round changes, for an optimist."""
+        """Estimate, optimistically, the seconds that the next round gains."""
         hoped = task.cost - task.cost / len(task.best)
         alike = [each.speed for each in tasks if each.similar == task.similar and each is not task]
         similar = self.beta * task.flop / max([task.speed, *alike]) if task.similar and alike else math.inf

@@ -15,13 +15,14 @@ from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.factory.create import make_tuner, tuner_label
-from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult, gflops_of
+from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.models.report import ModelReport
 from pegbox.search.objective import number_of
 from pegbox.search.problem import is_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
+from pegbox.search.subject import Subject
 from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed
@@ -79,15 +80,15 @@ class AskTell:
         self.tuner = tuner
         self.name = name or type(tuner).__name__
         self.space = space
-        self.flop = flop
-        self.bytes_moved = bytes_moved
+        self._subject = Subject(flop=flop, bytes_moved=bytes_moved)
         self.trials: list[Trial] = []
         self._fingerprint = space.fingerprint
         self._proposer = Proposer(tuner, self.name, space=space)
         self._started = time.monotonic()
 
     def ask(self, n: int = 1) -> list[Config]:
-        """At most `n` configurations that were neither asked for nor told before; [] when the space has no more.
+        """Propose at most `n` configurations that were neither asked for nor told before; [] when the space has no
+        more.
 
         Raises `TuningError` when the tuner breaks, or proposes what is not a valid configuration of the space.
         """
@@ -118,7 +119,7 @@ class AskTell:
             raise ArgumentError(f"tell: configs[{fault[0]}] is {fault[1]}")
         results = [_result(place, cost) for place, cost in enumerate(_listed(told, costs))]
         for config, result in zip(told, results, strict=True):
-            number, speed = len(self.trials), gflops_of(result, self.flop)
+            number, speed = len(self.trials), self._subject.gflops(result)
             self.trials.append(Trial(number, config, result, speed, time.monotonic() - self._started))
         latest = dict(zip(told, results, strict=True))
         with self._answerable():
@@ -132,13 +133,16 @@ class AskTell:
 
     @property
     def model(self) -> ModelReport | None:
-        """How good the tuner's model was on what it had not seen; None where there is none, or no test of it yet."""
+        """The quality of the tuner's model on trials that it had not seen;
+
+        None without a model, or before its first test.
+        """
         with self._answerable():
             return self._proposer.model_report()
 
     def __repr__(self) -> str:
         best = self.best
-        speed = format_speed(best[1], flop=self.flop, bytes_moved=self.bytes_moved) if best else ""
+        speed = format_speed(best[1], flop=self._subject.flop, bytes_moved=self._subject.bytes_moved) if best else ""
         found = f", best {best[1]:.4g} s{f' ({speed})' if speed else ''} at {best[0]}" if best else ""
         return f"<AskTell {self.name}: {len(self.trials)} trials{found}>"
 
@@ -148,13 +152,13 @@ class AskTell:
 
     @contextmanager
     def _answerable(self) -> Iterator[None]:
-        """Where the tuner breaks, `TuningError` with what was told so far."""
+        """Turn errors of the tuner into a `TuningError` with the trials so far."""
         try:
             yield
         except SearchFailure as error:
-            winner = BestTrial.of(self._best(), bytes_moved=self.bytes_moved)
+            winner = BestTrial.of(self._best(), subject=self._subject)
             elapsed = time.monotonic() - self._started
-            result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
+            result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self._subject)
             message = f"{error}; the {len(self.trials)} trials told so far are kept in .trials"
             raise TuningError(message, result) from (error.__cause__ or error)
 

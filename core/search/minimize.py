@@ -9,9 +9,9 @@ from pegbox.checks import with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.options import DEFAULT_FINALISTS, SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import Resume
-from pegbox.search.loop.tuning import DEFAULT_FINALISTS
 from pegbox.search.objective import CostFunction, Objective
 from pegbox.search.problem import problem_of
 from pegbox.search.protocols import TunerFactory
@@ -64,21 +64,17 @@ def minimize(
         TuningError: the tuner or the records broke; what was measured is in its `result`.
     """
     objective = _objective(function, space, {"repeat": repeat, "unit": unit, "name": name})
-    return search_problem(
-        problem_of(objective, "local", None),
-        measured=objective,
-        tuner=tuner,
-        trials=trials,
-        budget=budget,
-        early_stopping=early_stopping,
-        records=records,
-        resume=resume,
-        seed=seed,
-        batch_size=batch_size,
-        callbacks=callbacks,
+    options = SearchOptions.of(
+        trials,
+        budget,
+        early_stopping,
+        batch_size,
+        callbacks,
         progress=progress,
         finalists=DEFAULT_FINALISTS if objective.repeat > 1 else 0,
     )
+    problem = problem_of(objective, "local", None)
+    return search_problem(problem, tuner, options, records=records, resume=resume, seed=seed)
 
 
 def _objective(function: CostFunction | Objective, space: ConfigSpace | None, options: dict[str, object]) -> Objective:

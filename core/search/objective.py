@@ -85,7 +85,7 @@ class Objective:
 
     @property
     def fingerprint(self) -> str:
-        """What records carry: the space's."""
+        """The fingerprint of the space, which records carry."""
         return self.space.fingerprint
 
     def __repr__(self) -> str:

@@ -14,13 +14,16 @@ from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError, MeasureError, TuningError
 from pegbox.hooks.options import bind_options
 from pegbox.measure.local import LocalMeasurer
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import Measurer, SearchTask
+from pegbox.search.subject import Subject
 from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.task.advice import advice
 from pegbox.task.function import NamedFunction
+from pegbox.task.task import Task
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 """Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers. Where the measurer has a
@@ -31,8 +34,8 @@ MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 class Problem:
     """A task to search: tuners are made over `space`, what they propose has to belong to `whole`.
 
-    `open(**options)` makes the measurer of one run; a simulation has no use for the options. `flop` and `bytes_moved`
-    are those of one call, 0 where they are not known.
+    `open(**options)` makes the measurer of one run; a simulation has no use for the options. `measured` is the object
+    that the user named.
     """
 
     task: SearchTask
@@ -40,19 +43,19 @@ class Problem:
     whole: ConfigSpace
     open: MeasurerFactory
     simulated: bool
+    measured: Task | RecordedSpace | Objective
 
     @property
-    def flop(self) -> float:
-        return self.task.flop
-
-    @property
-    def bytes_moved(self) -> float:
-        return float(getattr(self.task, "bytes_moved", 0.0))
-
-    @property
-    def unit(self) -> str:
-        """Of the costs: "s", or what an objective says."""
-        return self.task.unit if isinstance(self.task, Objective) else "s"
+    def subject(self) -> Subject:
+        """The computation or function that is searched, as results name it."""
+        own = self.measured.task if isinstance(self.measured, RecordedSpace) else self.measured
+        return Subject(
+            self.measured.name,
+            own if isinstance(own, Task) else None,  # nothing else has programs to show
+            flop=self.task.flop,
+            bytes_moved=float(getattr(self.task, "bytes_moved", 0.0)),
+            unit=self.task.unit if isinstance(self.task, Objective) else "s",
+        )
 
     def check_space(self) -> None:
         """Raise `SpaceError` where no configuration is valid, before a tuner is asked: it is not the tuner's fault."""
@@ -89,15 +92,15 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     if isinstance(task, Objective):
         if runner != "local":
             raise ArgumentError(f"runner={runner!r}: {task!r} is called in this process; leave the runner out")
-        return Problem(task, task.space, task.space, partial(ObjectiveMeasurer, task), False)
+        return Problem(task, task.space, task.space, partial(ObjectiveMeasurer, task), False, task)
     recorded = recorded_space_for(task, runner)
     if recorded is not None:
         return Problem(
-            recorded, recorded.space, recorded.whole, lambda **_: nullcontext(SimulatedMeasurer(recorded)), True
+            recorded, recorded.space, recorded.whole, lambda **_: nullcontext(SimulatedMeasurer(recorded)), True, task
         )
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
-    return Problem(task, task.space, task.space, partial(measurer, task), False)
+    return Problem(task, task.space, task.space, partial(measurer, task), False, task)
 
 
 def measuring_host(measurer: object) -> str:
@@ -112,7 +115,7 @@ def measuring_host(measurer: object) -> str:
 
 
 def is_task(task: object) -> bool:
-    """Whether it can be searched: a task, a recorded space, an objective. A configuration has a space, too."""
+    """Decide whether it can be searched: a task, a recorded space, an objective. A configuration has a space, too."""
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
 
 

@@ -41,7 +41,7 @@ class Tuner(Protocol):
     """
 
     def ask(self, n: int, /) -> Sequence[Config]:
-        """At most `n` new configurations; an empty sequence says that the space is exhausted."""
+        """Propose at most `n` new configurations; an empty sequence says that the space is exhausted."""
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result], /) -> None:
         """Take in measured results, in the order of `configs`; they need not come from `ask` (history, `--resume`)."""
@@ -60,7 +60,7 @@ class FeatureSource(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each column means."""
+        """The meaning of each column."""
 
     def __call__(self, digits: Digits, /) -> Features:
         """Features of rows of digits (n, knobs), of shape (n, len(names)); rows do not depend on each other."""
@@ -118,11 +118,11 @@ class SearchTask(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call it in tables."""
+        """The name in tables."""
 
     @property
     def space(self) -> ConfigSpace:
-        """Where its configurations come from."""
+        """The space of its configurations."""
 
     @property
     def flop(self) -> float:

@@ -11,6 +11,7 @@ from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
@@ -105,18 +106,18 @@ class Session:
                 result = run(
                     self._tuner,
                     opened,
-                    trials=trials,
-                    early_stopping=early_stopping,
-                    batch_size=batch_size,
-                    callbacks=callbacks,
-                    history=self._untold,
+                    SearchOptions(
+                        trials,
+                        early_stopping=early_stopping,
+                        batch_size=batch_size,
+                        finalists=finalists,
+                        callbacks=callbacks,
+                        name=self.name,
+                    ),
+                    subject=problem.subject,
                     space=problem.whole,
                     searched=problem.space,
-                    flop=problem.flop,
-                    bytes_moved=problem.bytes_moved,
-                    name=self.name,
-                    finalists=finalists,
-                    subject=self.task.name,
+                    prior=PriorTrials(self._untold),
                 )
             except TuningError as error:
                 self._take_in(error.result)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_flag, check_int, check_seconds, with_checked_keywords
+from pegbox.checks import check_int, with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
 from pegbox.search.factory.create import make_tuner, tuner_label
-from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.noise import NoiseWatch
+from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import Resume, open_recording
-from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
+from pegbox.search.loop.tuning import run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
 from pegbox.search.objective import Objective
 from pegbox.search.problem import Problem, local_measurer, measuring_host, problem_of
@@ -98,52 +100,29 @@ def tune(
     if isinstance(task, Objective):
         raise ArgumentError(f"{task!r} is no task; pegbox.minimize(objective) searches it")
     problem.check_measured(records=records, resume=resume, measure_options=measure_options)
-    return search_problem(
-        problem,
-        measured=task,
-        tuner=tuner,
-        trials=trials,
-        budget=budget,
-        early_stopping=early_stopping,
-        records=records,
-        resume=resume,
-        seed=seed,
-        batch_size=batch_size,
-        callbacks=callbacks,
-        progress=progress,
-        transfer=transfer,
-    )
+    options = SearchOptions.of(trials, budget, early_stopping, batch_size, callbacks, progress=progress)
+    return search_problem(problem, tuner, options, records=records, resume=resume, seed=seed, transfer=transfer)
 
 
 def search_problem(
     problem: Problem,
-    *,
-    measured: Task | RecordedSpace | Objective,
     tuner: str | TunerFactory,
-    trials: int | None,
-    budget: float | str | None,
-    early_stopping: int | None,
+    options: SearchOptions,
+    *,
     records: str | os.PathLike[str] | Journal | None,
     resume: Resume,
     seed: int,
-    batch_size: int | None,
-    callbacks: Iterable[CallbackLike],
-    progress: bool,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
-    finalists: int = DEFAULT_FINALISTS,
 ) -> TuneResult:
-    """Search a problem; `records` are of what is `measured`, all other arguments are those of `tune` or `run`."""
+    """Search a problem; `records`, `resume`, `seed` and `transfer` are those of `tune`."""
     check_int("seed", seed, minimum=0)
-    if trials is not None:
-        check_int("trials", trials)  # none at all would read as if nothing valid had been found
-    budget_seconds = None if budget is None else check_seconds("budget", budget)
-    listeners = check_callbacks(callbacks)
     problem.check_space()
     made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
-    name = tuner_label(tuner)
+    name, measured = tuner_label(tuner), problem.measured
     recording = open_recording(records, measured, resume=resume, tuner=name, seed=seed)
-    if check_flag("progress", progress) and (finished := recording.finished(trials)):
+    if options.progress and (finished := recording.finished(options.trials)):
         print(finished, file=sys.stderr)
+    shown = [progress_callback()] if options.progress else []
     watches = [NoiseWatch(measured.target.num_cores)] if isinstance(measured, Task) and not problem.simulated else []
     with problem.open(best=recording.best_cost) as opened:
         host = measuring_host(opened) if recording.callbacks else ""
@@ -153,33 +132,14 @@ def search_problem(
         return run(
             made,
             opened,
-            trials=recording.trials_left(trials),
-            budget_seconds=budget_seconds,
-            early_stopping=early_stopping,
-            batch_size=batch_size,
-            callbacks=[
-                *recording.callbacks,
-                *([progress_callback()] if progress else []),
-                *watches,
-                *listeners,
-            ],
-            history=recording.history,
-            history_trials=recording.trials,
+            replace(
+                options,
+                trials=recording.trials_left(options.trials),
+                callbacks=[*recording.callbacks, *shown, *watches, *options.callbacks],
+                name=name,
+            ),
+            subject=problem.subject,
             space=problem.whole,
             searched=problem.space,
-            flop=problem.flop,
-            bytes_moved=problem.bytes_moved,
-            unit=problem.unit,
-            name=name,
-            finalists=finalists,
-            yardstick=True,
-            recorded_yardstick=recording.yardstick(host),
-            task=_template_task(measured),
-            subject=measured.name,
+            prior=PriorTrials(recording.history, recording.trials, recording.yardstick(host)),
         )
-
-
-def _template_task(measured: Task | RecordedSpace | Objective) -> Task | None:
-    """What has programs to show; None for functions, and for results of other tools."""
-    own = measured.task if isinstance(measured, RecordedSpace) else measured
-    return own if isinstance(own, Task) else None

@@ -160,6 +160,18 @@ def test_too_much_unrolling_is_refused_with_the_loops_named() -> None:
         emit(function([a, c], [c], body), ONE_CORE)
 
 
+def copied_loops(copies: int) -> Function:
+    a, c = Buffer("a", (copies, 4)), Buffer("c", (copies, 4))
+    row = lambda i: loop("columns", 4, lambda j: put(c, i, j, get(a, i, j) * 2.0))  # noqa: E731
+    return function([a, c], [c], loop("rows", copies, row, UNROLLED))
+
+
+def test_too_many_copies_of_loops_are_refused_with_the_unrolled_loops_named() -> None:
+    assert emit(copied_loops(500), ONE_CORE).ll.count("phi i64") >= 500
+    with pytest.raises(CompileError, match=r"more than 512 loops \(inside the loops rows \(600\)\).*unroll fewer"):
+        emit(copied_loops(600), ONE_CORE)
+
+
 @pytest.mark.parametrize("extent", [0, 1])
 def test_loops_of_no_and_of_one_iteration(extent: int) -> None:
     c = Buffer("c", (4,), "int32")

@@ -12,7 +12,7 @@ from pegbox.expr.build import maximum, select
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import Alloc, If, Stmt, seq
 
-A, C = Buffer("a", (256, 256)), Buffer("c", (256, 256))
+A, C = Buffer("a", (300, 256)), Buffer("c", (300, 256))
 ROW = Buffer("row", (256,))
 SUM = Buffer("sum", (256,))
 
@@ -35,6 +35,21 @@ def test_what_the_schedule_vectorized_leaves_none(kind: object, expected: bool) 
 
 def test_a_loop_around_unrolled_ones_may_be_vectorized() -> None:
     assert has_scalar_loops(doubled(pragma_auto_unroll_max_step=512), C)
+
+
+@pytest.mark.parametrize(("copies", "expected"), [(200, True), (300, False)])
+@pytest.mark.parametrize("tested", [False, True])
+def test_a_program_with_many_branches_skips_the_second_half(copies: int, expected: bool, tested: bool) -> None:
+    def element(i: Expr, j: Expr) -> Stmt:
+        return put(C, i, j, get(A, i, j) * 2.0)
+
+    def row(j: Expr) -> Stmt:
+        def copy(i: Expr) -> Stmt:
+            return If(get(A, i, j) > 0.0, element(i, j)) if tested else loop("k", 64, lambda k: element(i, k))
+
+        return loop("i", copies, copy, UNROLLED)
+
+    assert has_scalar_loops(loop("j", 4, row), C) == expected
 
 
 def test_nothing_is_left_of_a_program_without_loops() -> None:

@@ -18,7 +18,7 @@ from stage import SECOND
 
 from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
 from pegbox.codegen.runtime import llvm as runtime_llvm
-from pegbox.codegen.runtime import machine
+from pegbox.codegen.runtime import machine, masked_stores
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
 
@@ -58,7 +58,7 @@ def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
     """
     prepare(program.foreign, program.target)
     with machine.parsed(program) as module:
-        repaired = runtime_llvm.without_single_lanes(module)
+        repaired = masked_stores.without_single_lanes(module)
         if repaired is None:
             return program.compiled(_machine(program.target, level).emit_object(module), 0.0)
     return unoptimized(replace(program, ll=repaired), level=level)

@@ -13,7 +13,7 @@ import pytest
 
 from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.result import Ok, Result
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import matmul_cost, matmul_space
 from pegbox.space import Config, ConfigSpace
 
@@ -68,7 +68,9 @@ def space() -> ConfigSpace:
 
 
 def proposals(tuner: str, measurer: Machines, space: ConfigSpace, **options: Any) -> list[Config]:
-    result = run(make_tuner(tuner, space, seed=1), measurer, trials=TRIALS, space=space, finalists=0, **options)
+    result = run(
+        make_tuner(tuner, space, seed=1), measurer, SearchOptions(trials=TRIALS, finalists=0, **options), space=space
+    )
     return [trial.config for trial in result.trials]
 
 

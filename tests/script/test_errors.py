@@ -235,6 +235,15 @@ CASES = {
         of_body("with ¦T.attr(A, 'x', 1):\n    pass"),
         "T.attr is not read: leave out the attribute",
     ),
+    "a load by a pointer": (
+        of_body("x = ¦T.load('float32', A.data, 0)"),
+        "T.load is not read: write A[i], or by a",
+    ),
+    "a store by a pointer": (of_body("¦T.store(A.data, 0, 1.0)"), "T.store is not read: write A[i] = x, or by a flat"),
+    "vectors that are shuffled": (
+        of_body("A[0, 0:2] = ¦T.Shuffle([A[0, 0], A[0, 1]], [1, 0])"),
+        "T.Shuffle is not read: the lengths of its vectors are not in the text; store the elements one by one",
+    ),
     "umlaut": (in_block("T.block_attr({'ä': 1}); A[vi, vj] = ¦ü"), "unknown name 'ü'"),
 }
 

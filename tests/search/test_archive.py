@@ -18,7 +18,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
 from pegbox.records.runs import by_run, run_to_go_on
-from pegbox.search import TuneResult, make_tuner, run
+from pegbox.search import SearchOptions, Subject, TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences
 from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
@@ -47,9 +47,12 @@ def tuned(task: pb.Task, file: Path, **options: Any) -> TuneResult:
         return 1e-3 * (1 + config.index % 13) * (1.0 if first else 0.99)
 
     tuner, recorder = make_tuner("random", task.space, seed=3), Recorder(Journal(file), task, "random", 3)
-    given: dict[str, Any] = {"name": "random", "task": task, "flop": task.flop, "subject": task.name}
     return run(
-        tuner, Measuring(cost), trials=20, space=task.space, callbacks=[recorder], yardstick=True, **given, **options
+        tuner,
+        Measuring(cost),
+        SearchOptions(trials=20, callbacks=[recorder], yardstick=True, name="random", **options),
+        subject=Subject(task.name, task, task.flop),
+        space=task.space,
     )
 
 
@@ -187,7 +190,7 @@ def test_a_function_is_given_with_its_space(tmp_path: Path) -> None:
     pb.minimize(objective, tuner="grid", trials=3, records=tmp_path / "r.jsonl", progress=False)
     loaded = pb.load_result(tmp_path / "r.jsonl", objective)
     assert str(loaded.best).startswith("1 bytes (trial 3)\n")
-    assert loaded.subject == "size"
+    assert loaded.subject.name == "size"
 
 
 def test_the_search_of_a_function_is_read_from_its_records_alone(tmp_path: Path) -> None:

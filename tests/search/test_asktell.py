@@ -10,7 +10,7 @@ import pytest
 import pegbox as pb
 from pegbox.errors import ArgumentError, SpaceError, TuningError, UnknownName
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search import BaseTuner, ModelReport
+from pegbox.search import BaseTuner, ModelReport, SearchOptions
 from pegbox.search.asktell import AskTell
 from pegbox.search.testing import matmul_cost, matmul_space, small_space
 from pegbox.space import Config, ConfigSpace, ListedSpace
@@ -77,7 +77,7 @@ def test_it_is_the_search_of_the_loop() -> None:
     while len(driven.trials) < 48:
         configs = driven.ask(16)
         driven.tell(configs, [matmul_cost(config) for config in configs])
-    looped = run(make_tuner("ga", space, seed=5), ArtificialMeasurer(), trials=48, batch_size=16)
+    looped = run(make_tuner("ga", space, seed=5), ArtificialMeasurer(), SearchOptions(trials=48, batch_size=16))
     assert [trial.config for trial in driven.trials] == [trial.config for trial in looped.trials]
     assert [trial.cost for trial in driven.trials] == [trial.cost for trial in looped.trials]
 

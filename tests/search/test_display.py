@@ -7,7 +7,18 @@ import sys
 
 import pytest
 
-from pegbox.search import Limits, LineProgress, LiveProgress, ModelReport, SearchState, make_tuner, progress, run
+from pegbox.search import (
+    Limits,
+    LineProgress,
+    LiveProgress,
+    ModelReport,
+    SearchOptions,
+    SearchState,
+    Subject,
+    make_tuner,
+    progress,
+    run,
+)
 from pegbox.search.loop.display import status_line
 from pegbox.search.testing import FLOP, ArtificialMeasurer, matmul_space, small_space
 
@@ -25,7 +36,9 @@ def test_a_terminal_gets_a_live_line_and_anything_else_plain_lines() -> None:
 def test_without_a_standard_error_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)  # as of a program that began with it closed
     assert run(
-        make_tuner("random", small_space()), ArtificialMeasurer(lambda config: 1.0), trials=2, callbacks=[progress()]
+        make_tuner("random", small_space()),
+        ArtificialMeasurer(lambda config: 1.0),
+        SearchOptions(trials=2, callbacks=[progress()]),
     )
 
 
@@ -34,11 +47,8 @@ def test_one_line_a_batch_with_what_matters() -> None:
     run(
         make_tuner("random", matmul_space()),
         ArtificialMeasurer(),
-        trials=20,
-        batch_size=10,
-        flop=FLOP,
-        name="random",
-        callbacks=[progress(stream)],
+        SearchOptions(trials=20, batch_size=10, name="random", callbacks=[progress(stream)]),
+        subject=Subject(flop=FLOP),
     )
     lines = [line for line in stream.getvalue().splitlines() if not line.endswith("...")]
     assert len(lines) == 2
@@ -53,10 +63,7 @@ def test_phases_are_named_once_each_in_their_order() -> None:
     run(
         make_tuner("random", matmul_space()),
         ArtificialMeasurer(),
-        trials=30,
-        batch_size=10,
-        name="random",
-        callbacks=[progress(stream)],
+        SearchOptions(trials=30, batch_size=10, name="random", callbacks=[progress(stream)]),
     )
     said = [line for line in stream.getvalue().splitlines() if line.endswith("...")]
     assert said == [f"random: {what} ..." for what in ("choosing what to try", "measuring", "measuring the best again")]
@@ -66,7 +73,7 @@ def test_a_tuner_says_what_it_does() -> None:
     stream = io.StringIO()
     tuner = make_tuner("grid", small_space())
     tuner.activity = "learning from experience"  # type: ignore[attr-defined]
-    run(tuner, ArtificialMeasurer(lambda config: 1.0), trials=2, callbacks=[progress(stream)])
+    run(tuner, ArtificialMeasurer(lambda config: 1.0), SearchOptions(trials=2, callbacks=[progress(stream)]))
     assert stream.getvalue().splitlines()[0].endswith("learning from experience ...")
 
 
@@ -86,15 +93,18 @@ def test_a_model_is_spoken_of_when_that_means_something() -> None:
 def test_lines_without_any_success_or_known_work() -> None:
     stream = io.StringIO()
     tuner = make_tuner("grid", small_space())
-    run(tuner, ArtificialMeasurer(lambda config: math.inf), budget_seconds=60, callbacks=[LineProgress(stream)])
+    run(
+        tuner,
+        ArtificialMeasurer(lambda config: math.inf),
+        SearchOptions(budget_seconds=60, callbacks=[LineProgress(stream)]),
+    )
     assert "best: none yet" in stream.getvalue()
     assert "/60 s" in stream.getvalue()
     stream = io.StringIO()
     run(
         make_tuner("grid", small_space()),
         ArtificialMeasurer(lambda c: 2e-3),
-        trials=4,
-        callbacks=[LineProgress(stream)],
+        SearchOptions(trials=4, callbacks=[LineProgress(stream)]),
     )
     assert "best 2 ms" in stream.getvalue()
 
@@ -102,7 +112,9 @@ def test_lines_without_any_success_or_known_work() -> None:
 def test_the_live_line_ends_with_the_last_state() -> None:
     stream = Terminal()
     run(
-        make_tuner("grid", small_space()), ArtificialMeasurer(lambda c: 1.0), trials=4, callbacks=[LiveProgress(stream)]
+        make_tuner("grid", small_space()),
+        ArtificialMeasurer(lambda c: 1.0),
+        SearchOptions(trials=4, callbacks=[LiveProgress(stream)]),
     )
     assert "4/4 trials" in stream.getvalue()
 
@@ -123,6 +135,6 @@ def test_the_machines_of_a_cluster_are_told_once_and_again_when_there_are_others
 
     stream = io.StringIO()
     tuner, measurer = make_tuner("grid", small_space()), Cluster(lambda config: 1e-3)
-    run(tuner, measurer, trials=8, batch_size=8, name="x", callbacks=[LineProgress(stream)])
+    run(tuner, measurer, SearchOptions(trials=8, batch_size=8, name="x", callbacks=[LineProgress(stream)]))
     told = [line for line in stream.getvalue().splitlines() if "measuring on" in line]
     assert told == [f"x: measuring on {count} machines (http://host/status) ..." for count in (2, 3)]

@@ -13,7 +13,7 @@ import pytest
 
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search import Callback, SearchState, StopSearch, Trial, TuneResult, run
+from pegbox.search import Callback, PriorTrials, SearchOptions, SearchState, StopSearch, Subject, Trial, TuneResult, run
 from pegbox.search.loop import interrupt
 from pegbox.search.testing import ArtificialMeasurer, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace
@@ -61,7 +61,7 @@ class Ticking:
 
 def test_stops_after_the_trials_and_cuts_the_last_batch() -> None:
     tuner = ListTuner(small_space())
-    result = run(tuner, ArtificialMeasurer(by_index), trials=10, batch_size=4)
+    result = run(tuner, ArtificialMeasurer(by_index), SearchOptions(trials=10, batch_size=4))
     assert [trial.number for trial in result.trials] == list(range(10))
     assert tuner.asked == [4, 4, 2]
     assert result.stopped_because == "trials"
@@ -71,19 +71,19 @@ def test_stops_after_the_trials_and_cuts_the_last_batch() -> None:
 def test_the_tuner_is_asked_for_as_many_as_are_measured_at_once(machines: int, given: int | None, asked: int) -> None:
     measurer, tuner = ArtificialMeasurer(by_index), ListTuner(small_space())
     measurer.machines = machines  # type: ignore[attr-defined]
-    run(tuner, measurer, trials=80, batch_size=given)
+    run(tuner, measurer, SearchOptions(trials=80, batch_size=given))
     assert tuner.asked[0] == asked
 
 
 def test_the_tuners_own_batch_size_counts_unless_another_is_given() -> None:
     tuner = ListTuner(small_space())
     tuner.batch_size = 5  # type: ignore[attr-defined]
-    run(tuner, ArtificialMeasurer(by_index), trials=10)
+    run(tuner, ArtificialMeasurer(by_index), SearchOptions(trials=10))
     assert tuner.asked == [5, 5]
 
 
 def test_an_exhausted_space_ends_the_run() -> None:
-    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=1000, batch_size=16)
+    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=1000, batch_size=16))
     assert result.stopped_because == "exhausted"
     assert len(result.trials) == 44
     assert result.best is not None
@@ -93,13 +93,15 @@ def test_an_exhausted_space_ends_the_run() -> None:
 def test_a_tuner_that_proposes_nothing_gives_an_empty_result() -> None:
     tuner = ListTuner(small_space())
     tuner.walk = iter(())
-    result = run(tuner, ArtificialMeasurer(by_index), trials=5)
+    result = run(tuner, ArtificialMeasurer(by_index), SearchOptions(trials=5))
     assert (result.best, len(result.trials), result.stopped_because) == (None, 0, "exhausted")
 
 
 def test_early_stopping_counts_trials_without_improvement() -> None:
     cost = from_table({0: 0.5, 1: 0.9, 2: 0.4})
-    result = run(ListTuner(small_space()), ArtificialMeasurer(cost), trials=40, early_stopping=6, batch_size=4)
+    result = run(
+        ListTuner(small_space()), ArtificialMeasurer(cost), SearchOptions(trials=40, early_stopping=6, batch_size=4)
+    )
     assert result.stopped_because == "early stopping"
     assert len(result.trials) == 9
 
@@ -107,7 +109,7 @@ def test_early_stopping_counts_trials_without_improvement() -> None:
 def test_the_time_budget_ends_the_run_in_the_middle_of_a_batch() -> None:
     measurer: Any = ArtificialMeasurer(by_index)
     measurer.clock = Ticking()
-    result = run(ListTuner(small_space()), measurer, budget_seconds=60, batch_size=16)
+    result = run(ListTuner(small_space()), measurer, SearchOptions(budget_seconds=60, batch_size=16))
     assert result.stopped_because == "budget"
     assert 1 <= len(result.trials) < 16
 
@@ -119,7 +121,7 @@ def test_the_time_budget_ends_the_run_in_the_middle_of_a_batch() -> None:
 )  # fmt: skip
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError):
-        run(ListTuner(small_space()), ArtificialMeasurer(by_index), **limits)
+        run(ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(**limits))
 
 
 # --- telling ----------------------------------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ class Backwards(ArtificialMeasurer):
 
 def test_the_tuner_hears_results_in_the_order_of_asking() -> None:
     tuner = ListTuner(small_space())
-    result = run(tuner, Backwards(by_index), trials=8, batch_size=4)
+    result = run(tuner, Backwards(by_index), SearchOptions(trials=8, batch_size=4))
     assert [[config.index for config in configs] for configs, _ in tuner.told] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert [r.cost for r in tuner.told[0][1]] == [by_index(config) for config in tuner.told[0][0]]
     assert [trial.config.index for trial in result.trials] == [3, 2, 1, 0, 7, 6, 5, 4]
@@ -184,7 +186,12 @@ class Busy(ArtificialMeasurer):
 
 def test_a_tuner_that_asks_ahead_is_asked_while_half_of_a_batch_is_measured() -> None:
     space, events = small_space(), list[str]()
-    result = run(Ahead(space, events), Busy(events, silent=False), trials=7, batch_size=4, space=space, finalists=0)
+    result = run(
+        Ahead(space, events),
+        Busy(events, silent=False),
+        SearchOptions(trials=7, batch_size=4, finalists=0),
+        space=space,
+    )
     assert len(result.trials) == 7
     assert events == [
         "aside", "ask 4", "measured 0", "measured 1", "tell [0, 1]", "aside", "ask 3", "measured 2", "measured 3",
@@ -194,7 +201,9 @@ def test_a_tuner_that_asks_ahead_is_asked_while_half_of_a_batch_is_measured() ->
 
 def test_while_candidates_are_timed_in_silence_nothing_is_asked() -> None:
     space, events = small_space(), list[str]()
-    run(Ahead(space, events), Busy(events, silent=True), trials=3, batch_size=2, space=space, finalists=0)
+    run(
+        Ahead(space, events), Busy(events, silent=True), SearchOptions(trials=3, batch_size=2, finalists=0), space=space
+    )
     assert events == [
         "ask 2", "wait", "measured 0", "measured 1", "tell [0, 1]", "ask 1", "wait", "measured 2", "tell [2]",
     ]  # fmt: skip
@@ -209,7 +218,12 @@ def test_history_is_told_first_may_win_and_is_not_measured_again() -> None:
         measured.append(config.index)
         return by_index(config)
 
-    result = run(tuner, ArtificialMeasurer(cost), trials=6, batch_size=3, history=history, finalists=0)
+    result = run(
+        tuner,
+        ArtificialMeasurer(cost),
+        SearchOptions(trials=6, batch_size=3, finalists=0),
+        prior=PriorTrials(results=history),
+    )
     assert [config.index for config in tuner.told[0][0]] == [0, 3]
     assert not {0, 3} & set(measured)
     assert len(result.trials) == 6
@@ -226,21 +240,25 @@ def test_a_resumed_run_with_nothing_left_to_do_measures_nothing() -> None:
         return 1.0
 
     history = [(space.get(i), result_of(1.0 + i)) for i in range(3)]
-    result = run(ListTuner(space), ArtificialMeasurer(cost), trials=0, history=history)
+    result = run(
+        ListTuner(space), ArtificialMeasurer(cost), SearchOptions(trials=0), prior=PriorTrials(results=history)
+    )
     assert measured == []
     assert result.best is not None
     assert result.best.config.index == 0
 
 
 def test_costs_become_gflops() -> None:
-    result = run(ListTuner(small_space()), ArtificialMeasurer(lambda c: 0.5), trials=1, flop=1e9)
+    result = run(
+        ListTuner(small_space()), ArtificialMeasurer(lambda c: 0.5), SearchOptions(trials=1), subject=Subject(flop=1e9)
+    )
     assert result.trials[0].gflops == pytest.approx(2.0)
     assert result.best is not None
     assert result.best.gflops == pytest.approx(2.0)
 
 
 def test_phases_add_up_to_the_elapsed_time() -> None:
-    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=9, batch_size=3)
+    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=9, batch_size=3))
     assert set(result.phases) == {"propose", "measure", "learn", "callbacks", "remeasure"}
     assert 0 < sum(result.phases.values()) <= result.elapsed
     assert result.best is not None
@@ -277,7 +295,7 @@ def test_waiting_for_a_tuner_that_learns_in_the_background_counts_as_learning() 
 
     measurer = Silent(by_index)
     measurer.clock = clock  # type: ignore[attr-defined]
-    result = run(Learning(small_space()), measurer, trials=3, batch_size=3)
+    result = run(Learning(small_space()), measurer, SearchOptions(trials=3, batch_size=3))
     assert result.phases["learn"] == 7.0
     assert sum(result.phases.values()) == result.elapsed
 
@@ -299,7 +317,7 @@ class Lucky(ArtificialMeasurer):
 
 def test_the_winner_is_the_best_of_the_few_measured_again() -> None:
     measurer = Lucky()
-    result = run(ListTuner(small_space()), measurer, trials=10, finalists=4)
+    result = run(ListTuner(small_space()), measurer, SearchOptions(trials=10, finalists=4))
     assert measurer.again == [1, 2, 3, 4]
     assert result.best is not None
     assert (result.best.config.index, result.best.cost, result.best.remeasured) == (3, 0.101, True)
@@ -311,7 +329,7 @@ def test_the_winner_is_the_best_of_the_few_measured_again() -> None:
 def test_what_noise_cannot_explain_is_not_measured_again() -> None:
     measurer = Lucky()
     measurer.cost = from_table({1: 0.1, 2: 0.105, 3: 0.2})
-    run(ListTuner(small_space()), measurer, trials=10)
+    run(ListTuner(small_space()), measurer, SearchOptions(trials=10))
     assert measurer.again == [1, 2]
 
 
@@ -322,7 +340,7 @@ def test_a_trial_whose_fastest_repeat_is_near_the_best_is_measured_again() -> No
                 yield config, Ok({1: (0.1, 0.1, 0.1), 2: (0.105, 0.2, 0.3)}.get(config.index, (0.2, 0.2, 0.2)))
 
     measurer = Repeats()
-    run(ListTuner(small_space()), measurer, trials=10)
+    run(ListTuner(small_space()), measurer, SearchOptions(trials=10))
     assert measurer.again == [1, 2]
 
 
@@ -334,20 +352,20 @@ def test_when_the_finalist_disappoints_those_it_had_beaten_get_their_chance() ->
 
     rounds: list[list[int]] = []
     measurer = Fluke(from_table({1: 0.01, 2: 0.3, 3: 0.35, 4: 0.4, 5: 0.45, 6: 0.6}))
-    result = run(ListTuner(small_space()), measurer, trials=10, finalists=2)
+    result = run(ListTuner(small_space()), measurer, SearchOptions(trials=10, finalists=2))
     assert rounds == [[1], [2, 3]]
     assert result.best is not None
     assert (result.best.config.index, result.best.cost) == (3, 0.3)
 
 
 def test_without_finalists_the_trial_itself_wins() -> None:
-    result = run(ListTuner(small_space()), Lucky(), trials=10, finalists=0)
+    result = run(ListTuner(small_space()), Lucky(), SearchOptions(trials=10, finalists=0))
     assert result.best is not None
     assert (result.best.config.index, result.best.remeasured) == (1, False)
 
 
 def test_only_failures_give_no_best_but_a_summary() -> None:
-    result = run(ListTuner(small_space()), ArtificialMeasurer(lambda c: math.inf), trials=5)
+    result = run(ListTuner(small_space()), ArtificialMeasurer(lambda c: math.inf), SearchOptions(trials=5))
     assert result.best is None
     assert result.failures == {"compile error": 5}
     assert "nothing valid was found" in str(result)
@@ -360,7 +378,7 @@ def test_finalists_that_fail_leave_the_trial_as_winner_with_a_warning() -> None:
             return [Failed(FailureKind.TIMEOUT, "too slow") for _ in configs]
 
     with pytest.warns(RuntimeWarning, match="too slow"):
-        result = run(ListTuner(small_space()), Flaky(by_index), trials=5)
+        result = run(ListTuner(small_space()), Flaky(by_index), SearchOptions(trials=5))
     assert result.best is not None
     assert not result.best.remeasured
 
@@ -399,14 +417,20 @@ class Essential(Log):
 
 def test_callbacks_hear_everything_in_order() -> None:
     log = Log()
-    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=3, batch_size=2, callbacks=[log])
+    result = run(
+        ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=3, batch_size=2, callbacks=[log])
+    )
     assert log.events == ["start", "trial", "trial", "batch 2", "trial", "batch 1", "remeasured", "end"]
     assert log.result is result
 
 
 def test_a_plain_function_hears_each_trial() -> None:
     heard: list[int] = []
-    run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=3, callbacks=[lambda t: heard.append(t.number)])
+    run(
+        ListTuner(small_space()),
+        ArtificialMeasurer(by_index),
+        SearchOptions(trials=3, callbacks=[lambda t: heard.append(t.number)]),
+    )
     assert heard == [0, 1, 2]
 
 
@@ -415,7 +439,7 @@ def test_a_callback_may_end_the_run() -> None:
         if trial.number == 2:
             raise StopSearch
 
-    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=20, callbacks=[enough])
+    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=20, callbacks=[enough]))
     assert (len(result.trials), result.stopped_because) == (3, "stopped by a callback")
     assert result.best is not None
 
@@ -426,7 +450,9 @@ def test_a_broken_callback_is_dropped_and_the_run_goes_on() -> None:
 
     log = Essential()
     with pytest.warns(RuntimeWarning, match=r"broken raised ValueError in on_trial: oops") as caught:
-        result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=4, callbacks=[broken, log])
+        result = run(
+            ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=4, callbacks=[broken, log])
+        )
     assert len(caught) == 1
     assert len(result.trials) == len(log.trials) == 4
 
@@ -441,7 +467,9 @@ def test_an_essential_callback_that_breaks_ends_the_run_with_everything_kept() -
 
     log = Log()
     with pytest.raises(TuningError, match=r"FullDisk raised OSError in on_trial: no space left.*4 trials") as caught:
-        run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=9, callbacks=[log, FullDisk()])
+        run(
+            ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=9, callbacks=[log, FullDisk()])
+        )
     assert isinstance(caught.value.__cause__, OSError)
     assert len(caught.value.result.trials) == len(log.trials) == 4
     assert caught.value.result.best.config.index == 3
@@ -461,8 +489,7 @@ def test_essential_callbacks_come_first() -> None:
     run(
         ListTuner(small_space()),
         ArtificialMeasurer(by_index),
-        trials=1,
-        callbacks=[lambda t: order.append("other"), Records()],
+        SearchOptions(trials=1, callbacks=[lambda t: order.append("other"), Records()]),
     )
     assert order == ["records", "other"]
 
@@ -485,7 +512,11 @@ def test_a_tuner_that_raises_is_named_and_nothing_is_lost(method: str) -> None:
 
     log = Log()
     with pytest.raises(TuningError, match=rf"tuner 'mine' raised ZeroDivisionError in {method}.*bad luck") as caught:
-        run(Broken(small_space()), ArtificialMeasurer(by_index), trials=20, batch_size=4, callbacks=[log], name="mine")
+        run(
+            Broken(small_space()),
+            ArtificialMeasurer(by_index),
+            SearchOptions(trials=20, batch_size=4, callbacks=[log], name="mine"),
+        )
     assert len(caught.value.result.trials) == len(log.trials) == 8
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -505,12 +536,14 @@ class Proposing:
 
 def test_a_proposal_that_is_no_config_is_an_error() -> None:
     with pytest.raises(TuningError, match=r"tuner 'Proposing' proposed 17, which is not a Config"):
-        run(Proposing(17), ArtificialMeasurer(by_index), trials=4)
+        run(Proposing(17), ArtificialMeasurer(by_index), SearchOptions(trials=4))
 
 
 def test_a_proposal_from_another_space_is_an_error() -> None:
     with pytest.raises(TuningError, match="another space"):
-        run(Proposing(matmul_space().get(0)), ArtificialMeasurer(by_index), trials=4, space=small_space())
+        run(
+            Proposing(matmul_space().get(0)), ArtificialMeasurer(by_index), SearchOptions(trials=4), space=small_space()
+        )
 
 
 def test_a_proposal_that_the_space_excludes_is_an_error() -> None:
@@ -521,7 +554,7 @@ def test_a_proposal_that_the_space_excludes_is_an_error() -> None:
     bad.define_knob("a", [1, 2, 3])
     config = bad.get(1)
     with pytest.raises(TuningError, match=r"the space excludes|another space"):
-        run(Proposing(config), ArtificialMeasurer(by_index), trials=4, space=space)
+        run(Proposing(config), ArtificialMeasurer(by_index), SearchOptions(trials=4), space=space)
 
 
 def test_a_tuner_that_repeats_itself_is_an_error_and_measures_once() -> None:
@@ -532,7 +565,7 @@ def test_a_tuner_that_repeats_itself_is_an_error_and_measures_once() -> None:
         return 1.0
 
     with pytest.raises(TuningError, match="measured already"):
-        run(Proposing(small_space().get(5)), ArtificialMeasurer(cost), trials=4)
+        run(Proposing(small_space().get(5)), ArtificialMeasurer(cost), SearchOptions(trials=4))
     assert len(measured) == 1
 
 
@@ -557,7 +590,7 @@ class Cut(ArtificialMeasurer):
 
 def test_a_measurer_that_raises_ends_the_run_with_everything_kept() -> None:
     with pytest.raises(TuningError, match="the measurer raised OSError: gone") as caught:
-        run(ListTuner(small_space()), Cut(6, OSError("gone")), trials=20, batch_size=4)
+        run(ListTuner(small_space()), Cut(6, OSError("gone")), SearchOptions(trials=20, batch_size=4))
     assert len(caught.value.result.trials) == 6
 
 
@@ -576,7 +609,7 @@ def test_a_tuner_whose_other_methods_raise_is_named_and_nothing_is_lost(method: 
                 raise ZeroDivisionError("bad luck")
 
     with pytest.raises(TuningError, match=rf"tuner 'mine' raised ZeroDivisionError in {method}.*bad luck") as caught:
-        run(Broken(small_space()), Busy([], silent=True), trials=20, batch_size=4, name="mine")
+        run(Broken(small_space()), Busy([], silent=True), SearchOptions(trials=20, batch_size=4, name="mine"))
     assert len(caught.value.result.trials) == 8
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -626,7 +659,7 @@ def test_wherever_the_measurer_raises_nothing_is_lost(place: str, kept: int) -> 
     tuner, log = Ahead(small_space(), []), Log()
     tuner.batch_size = 4  # type: ignore[attr-defined]
     with pytest.raises(TuningError, match=r"the measurer raised OSError.*: gone") as caught:
-        run(tuner, Faulty(place), trials=20, callbacks=[log])
+        run(tuner, Faulty(place), SearchOptions(trials=20, callbacks=[log]))
     assert len(caught.value.result.trials) == kept
     assert log.events[-1] == "end"
 
@@ -637,7 +670,7 @@ def test_a_stream_that_cannot_be_left_ends_the_run_with_everything_kept() -> Non
             raise StopSearch
 
     with pytest.raises(TuningError, match=r"the measurer raised OSError at the end of measure\(\): gone") as caught:
-        run(ListTuner(small_space()), Faulty("close"), trials=20, callbacks=[stop])
+        run(ListTuner(small_space()), Faulty("close"), SearchOptions(trials=20, callbacks=[stop]))
     assert len(caught.value.result.trials) == 7
 
 
@@ -649,7 +682,7 @@ def test_of_two_errors_the_first_is_told() -> None:
                 raise OSError("disk full")
 
     with pytest.raises(TuningError, match="disk full") as caught:
-        run(ListTuner(small_space()), Faulty("close"), trials=20, callbacks=[Records()])
+        run(ListTuner(small_space()), Faulty("close"), SearchOptions(trials=20, callbacks=[Records()]))
     assert len(caught.value.result.trials) == 7
 
 
@@ -659,19 +692,19 @@ def test_ctrl_c_is_no_error_where_the_stream_cannot_be_left_either() -> None:
             if trial.number == 6:
                 signal.raise_signal(signal.SIGINT)
 
-    result = run(ListTuner(small_space()), Faulty("close"), trials=20, callbacks=[Interrupting()])
+    result = run(ListTuner(small_space()), Faulty("close"), SearchOptions(trials=20, callbacks=[Interrupting()]))
     assert (result.stopped_because, len(result.trials)) == ("interrupted", 7)
 
 
 def test_a_measurer_that_gives_too_few_results_is_an_error() -> None:
     with pytest.raises(TuningError, match="gave 2 results for 4 configurations") as caught:
-        run(ListTuner(small_space()), Cut(6, None), trials=20, batch_size=4)
+        run(ListTuner(small_space()), Cut(6, None), SearchOptions(trials=20, batch_size=4))
     assert len(caught.value.result.trials) == 6
 
 
 def test_ctrl_c_keeps_everything_and_gives_the_best_so_far() -> None:
     log, measurer = Log(), Cut(6, KeyboardInterrupt())
-    result = run(ListTuner(small_space()), measurer, trials=20, batch_size=4, callbacks=[log])
+    result = run(ListTuner(small_space()), measurer, SearchOptions(trials=20, batch_size=4, callbacks=[log]))
     assert result.stopped_because == "interrupted"
     assert len(result.trials) == len(log.trials) == 6
     assert result.best is not None
@@ -692,7 +725,7 @@ def interrupted_at_trial(number: int) -> Log:
 
 def search_interrupted_at(number: int, log: Log | None = None) -> TuneResult:
     callbacks = [log or Log(), interrupted_at_trial(number)]
-    return run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=20, callbacks=callbacks)
+    return run(ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=20, callbacks=callbacks))
 
 
 def test_a_second_ctrl_c_breaks_a_loop_of_searches() -> None:
@@ -712,7 +745,7 @@ def test_a_ctrl_c_long_after_the_first_ends_one_search(monkeypatch: pytest.Monke
 def test_ctrl_c_while_a_module_is_imported_ends_the_search_and_not_the_process() -> None:
     program = """
 import pegbox as pb
-from pegbox.search import run
+from pegbox.search import SearchOptions, run
 from pegbox.task.work import format_phases
 
 class Importing:
@@ -723,7 +756,7 @@ class Importing:
 
 space = pb.ConfigSpace()
 space.define_knob("a", [1])
-print(run(Importing(), None, trials=1).stopped_because)
+print(run(Importing(), None, SearchOptions(trials=1)).stopped_because)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert ran.stdout == "interrupted\n"
@@ -740,7 +773,9 @@ def test_ctrl_c_waits_until_a_result_is_with_every_callback() -> None:
             super().on_trial(trial, state)
 
     records, log = Records(), Log()
-    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), trials=20, callbacks=[records, log])
+    result = run(
+        ListTuner(small_space()), ArtificialMeasurer(by_index), SearchOptions(trials=20, callbacks=[records, log])
+    )
     assert result.stopped_because == "interrupted"
     assert [trial.number for trial in records.trials] == [trial.number for trial in log.trials] == [0, 1, 2]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -751,7 +786,7 @@ def test_leaving_a_batch_early_closes_the_measurers_stream() -> None:
         raise StopSearch
 
     measurer = Cut(100, None)
-    result = run(ListTuner(small_space()), measurer, trials=20, callbacks=[stop])
+    result = run(ListTuner(small_space()), measurer, SearchOptions(trials=20, callbacks=[stop]))
     assert len(result.trials) == 1
     assert measurer.closed
 
@@ -762,5 +797,5 @@ def test_a_dropped_trial_is_no_finalist() -> None:
             for config in configs:
                 yield config, Ok((1.0 + config.index / 1000,), partial=config.index != 7)
 
-    result = run(ListTuner(small_space()), Dropping(by_index), trials=10)
+    result = run(ListTuner(small_space()), Dropping(by_index), SearchOptions(trials=10))
     assert [trial.config.index for trial in result.finalists] == [7]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pegbox.measure.result import Ok, Result
-from pegbox.search import run
+from pegbox.search import SearchOptions, run
 from pegbox.search.loop import noise
 from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.outcome import TuneResult
@@ -63,7 +63,7 @@ def searched(
         tuner = GridTuner(small_space())
         watch = [NoiseWatch(threads)]
         measurer = Measurer(costs, again, waited)
-        result = run(tuner, measurer, trials=len(costs), callbacks=watch, finalists=len(again))
+        result = run(tuner, measurer, SearchOptions(trials=len(costs), callbacks=watch, finalists=len(again)))
     assert {warning.filename for warning in caught} <= {__file__}  # the user's line, not one of pegbox
     return [str(warning.message) for warning in caught], result
 
@@ -198,7 +198,7 @@ class WithoutWait(SharedCores):
 
 
 def shared(measurer: SharedCores) -> TuneResult:
-    return run(GridTuner(small_space()), measurer, trials=12, finalists=3)
+    return run(GridTuner(small_space()), measurer, SearchOptions(trials=12, finalists=3))
 
 
 LOST = (

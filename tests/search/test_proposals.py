@@ -8,7 +8,7 @@ import pytest
 
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
-from pegbox.search import ModelReport, TuneResult, run
+from pegbox.search import ModelReport, SearchOptions, TuneResult, run
 from pegbox.search.loop.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Proposer, SearchFailure, first_fault
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace, ListedSpace
@@ -33,8 +33,8 @@ class Scripted:
 
 
 def search(*answers: Any, **options: Any) -> TuneResult:
-    settings: dict[str, Any] = {"trials": 12, "batch_size": 4, "space": SPACE, "name": "mine", **options}
-    return run(Scripted(*answers), ArtificialMeasurer(lambda config: 1.0 + config.index), **settings)
+    settings = SearchOptions(trials=12, batch_size=4, name="mine")
+    return run(Scripted(*answers), ArtificialMeasurer(lambda c: 1.0 + c.index), settings, **{"space": SPACE, **options})
 
 
 # --- answers that are not quite right --------------------------------------------------------------------------------
@@ -170,7 +170,9 @@ class Reporting(Scripted):
 
 
 def report_of(report: Callable[[], Any]) -> TuneResult:
-    return run(Reporting(report), ArtificialMeasurer(lambda config: 1.0), trials=12, batch_size=4, name="mine")
+    return run(
+        Reporting(report), ArtificialMeasurer(lambda config: 1.0), SearchOptions(trials=12, batch_size=4, name="mine")
+    )
 
 
 def test_the_report_of_the_model_reaches_the_result() -> None:

@@ -20,7 +20,7 @@ from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal
 from pegbox.report.figure import saved
-from pegbox.search import Trial, TuneResult, make_tuner, run
+from pegbox.search import PriorTrials, SearchOptions, Subject, Trial, TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences
 from pegbox.search.charts.picture import draw_search, search_svg
 from pegbox.search.loop.outcome import Gain
@@ -55,8 +55,9 @@ def cost(config: Config) -> float:
 
 def tuned(task: pb.Task, trials: int = 30, **options: Any) -> TuneResult:
     tuner = make_tuner("random", task.space, seed=3)
-    given: dict[str, Any] = {"yardstick": True, "task": task, "name": "random", "flop": task.flop, **options}
-    return run(tuner, Measuring(cost), trials=trials, space=task.space, **given)
+    given: dict[str, Any] = {"yardstick": True, "name": "random", **options}
+    subject = Subject(task=task, flop=task.flop)
+    return run(tuner, Measuring(cost), SearchOptions(trials=trials, **given), subject=subject, space=task.space)
 
 
 def test_repr_has_three_lines_with_cost_quality_and_configuration(task: pb.Task) -> None:
@@ -84,7 +85,7 @@ def test_without_a_yardstick_nothing_is_said_of_it(task: pb.Task) -> None:
 
 def test_the_measurer_is_asked_on_both_sides_of_the_finalists_and_a_simulation_never(task: pb.Task) -> None:
     measurer = Measuring(cost)
-    run(make_tuner("random", task.space, seed=3), measurer, trials=30, space=task.space, yardstick=True)
+    run(make_tuner("random", task.space, seed=3), measurer, SearchOptions(trials=30, yardstick=True), space=task.space)
     assert measurer.asked == [1e-3, 1e-3]
     space = shipped_space("matmul-512x512x512")
     assert "NumPy" not in str(pb.tune(space, tuner="random", trials=3, progress=False))
@@ -96,7 +97,9 @@ def test_a_yardstick_that_cannot_be_had_costs_no_result(task: pb.Task) -> None:
             raise OSError("no such machine")
 
     with pytest.warns(RuntimeWarning, match="no such machine"):
-        result = run(make_tuner("random", task.space), Broken(cost), trials=4, space=task.space, yardstick=True)
+        result = run(
+            make_tuner("random", task.space), Broken(cost), SearchOptions(trials=4, yardstick=True), space=task.space
+        )
     assert result.best is not None
 
 
@@ -266,9 +269,13 @@ def test_a_resumed_search_shows_recorded_trials_as_they_ran_as_the_loaded_one_do
     def search(trials: int) -> TuneResult:
         recording = open_recording(journal, task, resume=True, tuner="random", seed=3)
         return run(
-            make_tuner("random", task.space, seed=3), Measuring(careful), trials=trials, space=task.space, task=task,
-            history=recording.history, history_trials=recording.trials, callbacks=recording.callbacks,
-        )  # fmt: skip
+            make_tuner("random", task.space, seed=3),
+            Measuring(careful),
+            SearchOptions(trials=trials, callbacks=recording.callbacks),
+            subject=Subject(task=task),
+            space=task.space,
+            prior=PriorTrials(recording.history, recording.trials),
+        )
 
     search(12)
     for trials in (12, 0):

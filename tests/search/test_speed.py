@@ -8,7 +8,7 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.measure.result import Ok
-from pegbox.search import run
+from pegbox.search import SearchOptions, Subject, run
 from pegbox.search.loop.display import LineProgress
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config
@@ -43,11 +43,16 @@ def cost(config: Config) -> float:
 def test_in_the_result_of_a_search_and_on_the_way(task):
     stream = io.StringIO()
     tuner = pb.create_tuner("grid", task.space).tuner
-    work = {"flop": task.flop, "bytes_moved": task.bytes_moved}
-    result = run(tuner, ArtificialMeasurer(cost), trials=3, space=task.space, callbacks=[LineProgress(stream)], **work)
+    result = run(
+        tuner,
+        ArtificialMeasurer(cost),
+        SearchOptions(trials=3, callbacks=[LineProgress(stream)]),
+        subject=Subject(flop=task.flop, bytes_moved=task.bytes_moved),
+        space=task.space,
+    )
     assert SPEED in str(result)
     assert SPEED in stream.getvalue()
-    assert result.bytes_moved == BYTES
+    assert result.subject.bytes_moved == BYTES
 
 
 def test_in_a_recorded_space_and_in_what_is_tuned_on_it(recorded):

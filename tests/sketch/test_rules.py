@@ -19,6 +19,7 @@ from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rul
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Knob, compute_at
+from pegbox.search import SearchOptions
 from pegbox.search.factory.create import make_tuner
 from pegbox.search.loop.tuning import run
 from pegbox.space import Config
@@ -225,7 +226,7 @@ def test_a_schedule_that_is_not_legal_is_counted_and_not_compiled() -> None:
     generator = SketchGenerator([IllegalWhenChosen(), *ansor_rules()])
     task = pb.create_task("elementwise_chain", (16, 16), space=generator, target="llvm -num-cores 1")
     measurer = Lowering(task)
-    result = run(make_tuner("grid", task.space, seed=0), measurer, trials=2)
+    result = run(make_tuner("grid", task.space, seed=0), measurer, SearchOptions(trials=2))
     assert [config["late"].val for config in measurer.compiled] == [0]
     assert result.failures == {"invalid": 1}
     assert "failed: 1 invalid" in str(result)

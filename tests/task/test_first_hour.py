@@ -21,6 +21,7 @@ from pegbox.errors import ComputeError, MeasureError, PegboxError, SpaceError, T
 from pegbox.measure.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.origin import explained
+from pegbox.search import Subject
 from pegbox.search.loop.outcome import Trial, TuneResult
 
 HERE = r"^\S*test_first_hour\.py:\d+: "
@@ -202,7 +203,7 @@ def test_a_body_that_raises_in_some_configurations_names_the_first_and_how_to_se
     made = task(body)
     bad = next(config for config in made.space.iterate() if config["u"].val == 9)
     failed = Failed(FailureKind.INVALID, "no nines")
-    result = TuneResult(None, [Trial(0, bad, failed)], 1.0, {}, "trials", task=made)
+    result = TuneResult(None, [Trial(0, bad, failed)], 1.0, {}, "trials", subject=Subject(task=made))
     again = f"its config: {bad}; again: pegbox.build(task, config={bad.index})"
     assert f"the first said: no nines\n    {again}" in str(result)
     with pytest.raises(TemplateError, match=r"test_first_hour.py:\d+: .*no nines"):

@@ -12,7 +12,7 @@ import pytest
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Ok
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.models.experience import Experience
 from pegbox.search.protocols import CHOOSING, LEARNING, Features, Transfer, Tuner
 from pegbox.search.testing import (
@@ -41,7 +41,7 @@ class TestBayes(TunerContract):
 
 
 def searched(tuner: Any, space: ConfigSpace, *, trials: int = 64, cost: Any = matmul_cost) -> list[Config]:
-    result = run(tuner, ArtificialMeasurer(cost), trials=trials, space=space, finalists=0)
+    result = run(tuner, ArtificialMeasurer(cost), SearchOptions(trials=trials, finalists=0), space=space)
     return [trial.config for trial in result.trials]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.choices import Choices, choice_columns
@@ -32,7 +32,10 @@ def found(tuner: str, seed: int) -> bool:
     """Whether a hundred trials find what is faster than all that are packed."""
     space = hidden_space()
     result = run(
-        make_tuner(tuner, space, seed=seed), ArtificialMeasurer(hidden_cost), trials=100, space=space, finalists=0
+        make_tuner(tuner, space, seed=seed),
+        ArtificialMeasurer(hidden_cost),
+        SearchOptions(trials=100, finalists=0),
+        space=space,
     )
     return min(trial.result.cost for trial in result.trials) < 1e-3 / 0.85
 

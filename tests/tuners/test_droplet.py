@@ -8,7 +8,7 @@ import scipy.stats
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Ok
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import ConfigSpace, ListedSpace
 from pegbox.tuners.droplet import DropletTuner, Measurement, faster, welch
@@ -27,7 +27,7 @@ def depth(config: Any) -> float:
 
 
 def test_goes_straight_down_a_valley() -> None:
-    result = run(DropletTuner(valley(), seed=1), ArtificialMeasurer(depth), trials=150, space=valley())
+    result = run(DropletTuner(valley(), seed=1), ArtificialMeasurer(depth), SearchOptions(trials=150), space=valley())
     assert result.best is not None
     assert [result.best.config[name].val for name in ("x", "y", "z")] == [11, 3, 9]
 
@@ -36,7 +36,9 @@ def test_beats_random_search_at_equal_trials() -> None:
     best = {
         spec: np.median(
             [
-                min(run(make_tuner(spec, space, seed=seed), ArtificialMeasurer(), trials=96).best_costs())
+                min(
+                    run(make_tuner(spec, space, seed=seed), ArtificialMeasurer(), SearchOptions(trials=96)).best_costs()
+                )
                 for seed in range(9)
                 for space in [constrained_space()]
             ]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError, PluginError
-from pegbox.search import BoundTuner, ModelReport, Transfer, make_tuner, run
+from pegbox.search import BoundTuner, ModelReport, SearchOptions, Transfer, make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_cost, matmul_space, result_of
 from pegbox.space import ConfigSpace
 from pegbox.tuners.cost_models.training import rank_share
@@ -166,12 +166,12 @@ def test_scores_of_two_states_of_a_model_are_not_compared() -> None:
 
 def test_the_report_reaches_the_result_and_its_text() -> None:
     space = constrained_space()
-    result = run(make_tuner("xgb", space, seed=1), ArtificialMeasurer(), trials=56, space=space)
+    result = run(make_tuner("xgb", space, seed=1), ArtificialMeasurer(), SearchOptions(trials=56), space=space)
     assert result.model is not None
     assert result.model.trials == 56 - 12
     assert result.model.pairwise_accuracy > 0.5
     assert "unseen pairs in order" in str(result)
-    assert run(make_tuner("random", space), ArtificialMeasurer(), trials=8).model is None
+    assert run(make_tuner("random", space), ArtificialMeasurer(), SearchOptions(trials=8)).model is None
 
 
 def test_a_model_that_gives_no_numbers_is_named() -> None:

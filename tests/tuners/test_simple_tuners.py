@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, matmul_cost, matmul_space, result_of, small_space
 from pegbox.space import ConfigSpace
 from pegbox.tuners.ga import GATuner
@@ -16,7 +16,9 @@ from pegbox.tuners.random import RandomTuner
 
 
 def best_cost(spec: str, *, seed: int, trials: int) -> float:
-    result = run(make_tuner(spec, matmul_space(), seed=seed), ArtificialMeasurer(), trials=trials, batch_size=16)
+    result = run(
+        make_tuner(spec, matmul_space(), seed=seed), ArtificialMeasurer(), SearchOptions(trials=trials, batch_size=16)
+    )
     assert result.best is not None
     return result.best.cost
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError
-from pegbox.search import make_tuner, run
+from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, matmul_cost, matmul_space, result_of
 from pegbox.space import Config
 from pegbox.tuners.cost_models.training import relative_speed
@@ -17,7 +17,12 @@ from pegbox.tuners.xgb import XGBTuner
 
 def best_cost(spec: str, *, seed: int, trials: int) -> float:
     space = matmul_space()
-    result = run(make_tuner(spec, space, seed=seed), ArtificialMeasurer(), trials=trials, batch_size=8, space=space)
+    result = run(
+        make_tuner(spec, space, seed=seed),
+        ArtificialMeasurer(),
+        SearchOptions(trials=trials, batch_size=8),
+        space=space,
+    )
     assert result.best is not None
     return result.best.cost
 

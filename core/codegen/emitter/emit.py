@@ -8,7 +8,7 @@ from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE
-from pegbox.codegen.emitter.scalar_loops import has_scalar_loops
+from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, has_scalar_loops
 from pegbox.codegen.emitter.scattered_stores import loops_with_scattered_stores
 from pegbox.codegen.emitter.statements import Plan, Writer
 from pegbox.codegen.emitter.text import identifier
@@ -58,7 +58,7 @@ def emit(func: Function, target: Target) -> Program:
         target,
         externs,
         foreign,
-        scalar_loops=has_scalar_loops(func, plan.unrolling.explicit),
+        scalar_loops=module.branches <= MOST_BRANCHES and has_scalar_loops(func, plan.unrolling.explicit),
         written_out=tuple(module.written_out),
     )
 

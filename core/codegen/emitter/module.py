@@ -14,6 +14,8 @@ MOST_IN_A_ROW = 32768
 """Instructions without a branch between them; LLVM needs up to eight seconds for so many."""
 MOST_INSTRUCTIONS = 65536
 """Instructions of a function; LLVM needs several seconds for so many."""
+MOST_LOOPS = 512
+"""Loops of a function, which unrolled loops around them copy; LLVM's time grows with the square of their number."""
 
 
 class ModuleText:
@@ -69,23 +71,29 @@ class ModuleText:
         number = len(self._metadata)
         return self.metadata(f"distinct !{{{', '.join([f'!{number}', *parts])}}}")
 
+    @property
+    def branches(self) -> int:
+        """The branches of the function that has the most."""
+        return max(text.count("\n  br ") for text in self.functions)
+
     def check_length(self, text: FunctionText, loops: Sequence[str]) -> None:
         """Refuse a function that gets too long for LLVM; `loops` are the unrolled and vectorized ones around.
 
         Raises:
             CompileError: it does.
         """
-        if text.in_a_row <= MOST_IN_A_ROW and text.instructions <= MOST_INSTRUCTIONS:
+        sizes = (
+            (text.in_a_row, MOST_IN_A_ROW, "instructions in a row"),
+            (text.instructions, MOST_INSTRUCTIONS, "instructions"),
+            (text.loops, MOST_LOOPS, "loops"),
+        )
+        excess = next((f"{most} {things}" for size, most, things in sizes if size > most), None)
+        if excess is None:
             return
         named = ", ".join(dict.fromkeys(loops)) or "none"
-        most = (
-            f"{MOST_IN_A_ROW} instructions in a row"
-            if text.in_a_row > MOST_IN_A_ROW
-            else f"{MOST_INSTRUCTIONS} instructions"
-        )
         raise CompileError(
-            f"{self.name}: unrolling and vectorizing emits more than {most} (inside the loops {named}), for which LLVM "
-            "would take long; unroll fewer loops, or lower auto_unroll_max_step"
+            f"{self.name}: unrolling and vectorizing emits more than {excess} (inside the loops {named}), for which "
+            "LLVM would take long; unroll fewer loops, or lower auto_unroll_max_step"
         )
 
     def text(self) -> str:

@@ -16,6 +16,8 @@ from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import For, ForKind, Function, If, Stmt, Store
 from pegbox.loops.visit import children
 
+MOST_BRANCHES = 512
+"""Branches of a function that the second half may see: its time grows faster than their number, to seconds here."""
 MOST_WRITTEN_OUT = 64  # iterations that LLVM writes out in the first half, more or less
 
 

@@ -109,6 +109,7 @@ class Writer:
     def serial(self, stmt: For, start: str, stop: str) -> None:
         """A loop from `start` to `stop` (i64 literals or registers with start < stop)."""
         frame = self.frame
+        frame.text.loops += 1
         var = frame.text.fresh(identifier(stmt.var.name))
         header, after = frame.text.label("for"), frame.text.label("end")
         before = frame.text.block

@@ -26,17 +26,17 @@ class FunctionText:
     """The text of a function that is being written.
 
     `level` is the current loop body, `block` the label of the current basic block, `inlined` the number of instructions
-    that calls stand for.
+    that calls stand for, `loops` the number of loops so far.
     """
 
-    __slots__ = ("_before", "_count", "allocas", "block", "entry", "inlined", "level", "lines")
+    __slots__ = ("_before", "_count", "allocas", "block", "entry", "inlined", "level", "lines", "loops")
 
     def __init__(self) -> None:
         self.lines: Lines = []
         self.allocas: list[str] = []
         self.entry = self.level = Level(0)
         self.block = "entry"
-        self.inlined = 0
+        self.inlined = self.loops = 0
         self._count = self._before = 0
 
     @property

@@ -5,17 +5,16 @@ vectorized.
 
 LLVM ends its process where one of its assertions fails. Those of its loop vectorizer do on some programs that are
 right ("VPlan cost model and legacy cost model disagreed"), so what is vectorized by it is compiled in another process,
-which runs this file. That process needs nothing of pegbox, and so starts in half of the time.
+which imports this file. Of pegbox that process needs nothing beside it but `masked_stores.py`, and so starts in half of
+the time.
 """
 
 from __future__ import annotations
 
 import atexit
-import itertools
 import math
 import os
 import pickle
-import re
 import resource
 import select
 import signal
@@ -29,9 +28,24 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
+from pegbox.codegen.runtime.masked_stores import without_single_lanes
+
 Form: TypeAlias = Literal["object", "assembly", "ir"]
 Passes: TypeAlias = Literal["all", "simplification"]
 
+# The program of the other process. Its packages of pegbox have this folder, and nothing else that pegbox imports.
+_PROGRAM = """
+import sys
+from types import ModuleType
+
+folder = sys.argv.pop(1)
+for name in "pegbox", "pegbox.codegen", "pegbox.codegen.runtime":
+    sys.modules[name] = ModuleType(name)
+sys.modules["pegbox.codegen.runtime"].__path__ = [folder]
+from pegbox.codegen.runtime import llvm
+
+llvm._main()
+"""
 
 _IDLE = 60.0  # seconds without work after which the other process ends
 _LOOK = 0.5  # seconds between two looks for the end of the process that asks
@@ -112,53 +126,6 @@ def _written(module: Any, machine: Machine, form: Form) -> bytes:
     return str(target_machine(machine).emit_assembly(module) if form == "assembly" else module).encode()
 
 
-_MASKED = "llvm.masked.store."
-_MASKED_STORE = re.compile(r"^ *(?:tail )?call void @llvm\.masked\.store\.[\w.]+\((.*)\)[^()\n]*$", re.MULTILINE)
-_VECTOR = re.compile(r"<(?P<count>\d+) x (?P<element>\w+)> (?P<value>.*)", re.DOTALL)
-_POINTER = re.compile(r"ptr(?: (?:align \d+|[a-z]+(?:\([^)]*\))?))* (?P<value>[%@].*)")
-_BRACKETS = str.maketrans("<([{>)]}", "(((())))")
-
-
-def without_single_lanes(module: Any) -> str | None:
-    """Write the module with a plain store for each masked store of one known lane; None where there is none.
-
-    LLVM 22.1 makes a scalar store of such a masked store for AVX-512, and where the vector was truncated it stores the
-    element as it was before: bytes behind its place are overwritten (docs/llvm-defects.md). Such stores come from the
-    last vectors of loops, also of those that LLVM vectorizes, so they are looked for when its passes are done.
-    """
-    if not any(function.name.startswith(_MASKED) for function in module.functions):
-        return None
-    text, count = str(module), itertools.count()
-    repaired = _MASKED_STORE.sub(lambda match: _of_one_lane(match, f"%single.{next(count)}"), text)
-    return None if repaired == text else repaired
-
-
-def _of_one_lane(match: re.Match[str], name: str) -> str:
-    """Write the instructions in place of a masked store; one of several lanes, or of unknown ones, stays."""
-    stored, place, *_, mask = _arguments(match[1])
-    vector, pointer = _VECTOR.fullmatch(stored), _POINTER.fullmatch(place)
-    live = [part.strip() for part in mask.partition("> <")[2].rstrip(">").split(",")]
-    if vector is None or pointer is None or live.count("i1 true") != 1 or len(live) != int(vector["count"]):
-        return match[0]
-    lane, element = live.index("i1 true"), vector["element"]
-    return (
-        f"  {name} = extractelement {stored}, i64 {lane}\n"
-        f"  {name}.place = getelementptr {element}, ptr {pointer['value']}, i64 {lane}\n"
-        f"  store {element} {name}, ptr {name}.place, align 1"
-    )
-
-
-def _arguments(text: str) -> list[str]:
-    """Split at the commas that no bracket is around."""
-    parts, depth, start = [], 0, 0
-    for position, letter in enumerate(text.translate(_BRACKETS)):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    return [*parts, text[start:].strip()]
-
-
 def translate_or_end(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
     """Translate as `translate` does, in a process that may end: SIGXCPU ends it where "all" takes several seconds.
 
@@ -213,11 +180,12 @@ def translate_apart(text: str, machine: Machine, form: Form, passes: Passes, *, 
 
 
 class _Process:
-    """A process that runs this file. What LLVM says in it is shown here."""
+    """A process that runs `_main`. What LLVM says in it is shown here."""
 
     def __init__(self) -> None:
         # Without `site`, which takes a third of the start: the path has all that it would add.
-        command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), *sys.path]
+        folder = os.path.dirname(os.path.abspath(__file__))
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, folder, str(os.getpid()), *sys.path]
         self.owner = os.getpid()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._shown = 0
@@ -359,7 +327,3 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_LOOK)
     os._exit(1)
-
-
-if __name__ == "__main__":
-    _main()

@@ -36,7 +36,9 @@ _UNREAD = {
     "assume": "leave it out",
     "tvm_access_ptr": 'write T.address(A[i, 0:16], "r")',
     "address_of": 'write T.address(A[i, 0:16], "r")',
-    "Shuffle": "write the elements one by one",
+    "Shuffle": "the lengths of its vectors are not in the text; store the elements one by one",
+    "load": "write A[i], or by a flat index P[i] of a view P = T.Buffer((64,), data=A.data)",
+    "store": "write A[i] = x, or by a flat index P[i] = x of a view P = T.Buffer((64,), data=A.data)",
 }
 
 

@@ -33,7 +33,10 @@ class Influence:
 
 
 def influences(trials: Sequence[Trial]) -> list[Influence]:
-    """Those of all knobs that had several values, the most influential first. Trials that failed are left out."""
+    """Compute the influence of each knob that had several values, the greatest first.
+
+    Trials that failed are left out.
+    """
     ran = [trial for trial in trials if trial.ok]
     columns: dict[str, list[Hashable]] = {}
     for trial in ran:

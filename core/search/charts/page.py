@@ -38,7 +38,7 @@ def _best(result: TuneResult) -> str:
 
 
 def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
-    """What the page says in words, by name."""
+    """Collect the facts that the page states in words, by name."""
     facts = {"found": best.origin, "config": str(best.config)}
     if result.task is not None:
         facts["task"] = repr(result.task)

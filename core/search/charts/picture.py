@@ -84,16 +84,16 @@ def search_svg(result: TuneResult) -> tuple[str, str]:
 
 
 def subject_of(result: TuneResult) -> str:
-    """What was searched."""
+    """Name the subject of the search."""
     task = result.task
-    if task is None or result.subject not in ("", task.name):
-        return result.subject or "search"
+    if task is None or result.subject.name not in ("", task.name):
+        return result.subject.name or "search"
     arguments = [*map(str, task.args), *(f"{name}={value}" for name, value in task.kwargs.items())]
     return f"{task.name}({', '.join(arguments)})"
 
 
 def title_of(result: TuneResult) -> str:
-    """What was searched, and with what."""
+    """Name the subject of the search, and the tuner."""
     return f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
 
 

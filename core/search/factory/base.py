@@ -129,7 +129,7 @@ class BaseTuner:
         return BoundTuner(cls, options)
 
     def ask(self, n: int) -> Sequence[Config]:
-        """At most `n` new configurations; an empty sequence says that the space is exhausted."""
+        """Propose at most `n` new configurations; an empty sequence says that the space is exhausted."""
         raise NotImplementedError(f"{type(self).__name__} defines no ask(n)")
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:

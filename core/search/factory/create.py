@@ -127,7 +127,7 @@ def check_factory(tuner: Any) -> TunerFactory:
 
 
 def tuner_label(spec: str | Spec | TunerFactory) -> str:
-    """What to call a tuner in tables, records and messages: "xgb:plan_size=32", "MyTuner(alpha=2)", "MyTuner"."""
+    """Name a tuner in tables, records and messages: "xgb:plan_size=32", "MyTuner(alpha=2)", "MyTuner"."""
     match spec:
         case str():
             return str(parse_spec(spec))

@@ -14,8 +14,9 @@ from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, rows_of
 from pegbox.records.record import FUNCTION, Record
 from pegbox.records.runs import by_run
-from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult, gflops_of
+from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult
 from pegbox.search.objective import Objective
+from pegbox.search.subject import Subject
 from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.space.seen_space import SeenSpace
@@ -63,7 +64,7 @@ def load_result(
 
 
 def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
-    """What the run that found the winner has gained, on its machine; None where there is nothing to compare."""
+    """Compute the gain of the run that found the winner, on its machine; None where there is nothing to compare."""
     return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)])
 
 
@@ -77,12 +78,18 @@ def _seen(records: Sequence[Record], source: str) -> list[Config]:
 def _result(records: Sequence[Record], task: Task | Objective | None, each_config: Sequence[Config]) -> TuneResult:
     """`task` is None for a function of which there are only records."""
     configs = dict(zip(map(id, records), each_config, strict=True))
-    flop = 0.0 if task is None else task.flop
+    subject = Subject(
+        records[0].name,
+        task if isinstance(task, Task) else None,
+        flop=0.0 if task is None else task.flop,
+        bytes_moved=float(getattr(task, "bytes_moved", 0.0)),
+        unit="s" if isinstance(task, Task) else (task or records[0]).unit,
+    )
     began = min(record.result.timestamp - record.result.total_seconds for record in records)
 
     def trial(number: int, record: Record) -> Trial:
         result = record.result
-        speed, elapsed = gflops_of(result, flop), result.timestamp - began
+        speed, elapsed = subject.gflops(result), result.timestamp - began
         return Trial(number, configs[id(record)], result, speed, elapsed, remeasured=record.remeasured)
 
     runs = by_run(trials_of(records))
@@ -96,17 +103,15 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
         return numbers.get((record.run, config), numbers[config])
 
     again = {id(r): trial(number_of(r), r) for r in records if r.remeasured}
-    winner, unit = best(records), "s" if isinstance(task, Task) else (task or records[0]).unit
-    bytes_moved = float(getattr(task, "bytes_moved", 0.0))
+    winner = best(records)
     found, gain = None, None
     if winner is not None:
         found = again.get(id(winner)) or trial(number_of(winner), winner)
-        gain = gain_of(winner, records) if unit == "s" else None
+        gain = gain_of(winner, records) if subject.unit == "s" else None
     return TuneResult(
         best=BestTrial.of(
             found,
-            bytes_moved=bytes_moved,
-            unit=unit,
+            subject=subject,
             yardstick=latest_yardstick(records, records[0].host),
             gain=gain,
         ),
@@ -115,11 +120,7 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
         phases={},
         stopped_because="recorded",
         tuner=" and ".join(dict.fromkeys(record.tuner for record in records if record.tuner)) or "an unknown tuner",
-        flop=flop,
         finalists=tuple(again.values()),
-        bytes_moved=bytes_moved,
-        unit=unit,
-        task=task if isinstance(task, Task) else None,
-        subject=records[0].name,
+        subject=subject,
         recorded_runs=tuple(map(len, runs)),
     )

@@ -85,7 +85,7 @@ class CallbackList:
 
     @property
     def essential(self) -> bool:
-        """Whether any of them is: trials are recorded, then."""
+        """True if any of them is essential: then trials are recorded."""
         return any(callback.essential for callback in self._callbacks)
 
     def start(self, state: SearchState) -> None:

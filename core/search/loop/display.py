@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from pegbox.errors import ArgumentError
 from pegbox.search.loop.callbacks import Callback
-from pegbox.search.loop.outcome import Trial, TuneResult, format_cost, format_counts
+from pegbox.search.loop.outcome import Trial, TuneResult, format_counts
 from pegbox.search.loop.state import SearchState
 from pegbox.shown import escaped, value_text
 from pegbox.task.work import format_speed
@@ -74,8 +74,8 @@ def _seconds_left(state: SearchState) -> float | None:
 def _best(state: SearchState) -> str:
     if state.best is None:
         return "best: none yet"
-    speed = format_speed(state.best.cost, flop=state.flop, bytes_moved=state.bytes_moved)
-    return f"best {speed or format_cost(state.best.cost, state.unit)}"
+    cost, about = state.best.cost, state.subject
+    return f"best {format_speed(cost, flop=about.flop, bytes_moved=about.bytes_moved) or about.speed(cost)}"
 
 
 class LineProgress(Callback):

@@ -33,22 +33,22 @@ class CheckedMeasurer:
 
     @property
     def machines(self) -> int:
-        """How many configurations are measured at the same time."""
+        """The number of configurations that are measured at the same time."""
         return self._called(lambda: int(getattr(self._measurer, "machines", 1)))
 
     @property
     def where(self) -> str:
-        """For people: the machines that measure; empty where this one does."""
+        """The machines that measure, in words; empty where this one does."""
         return self._called(lambda: str(getattr(self._measurer, "where", "")))
 
     @property
     def compiles(self) -> bool:
-        """Whether a candidate is compiled first."""
+        """True if a candidate is compiled first."""
         return self._called(lambda: bool(getattr(self._measurer, "compiles", False)))
 
     @property
     def yardstick(self) -> Callable[[float], Yardstick | None] | None:
-        """What says what costs are compared with. Its errors are its own: a search does not end by them."""
+        """The measurement of the costs to compare with. Its errors do not end a search."""
         compares = self._called(lambda: bool(getattr(self._measurer, "compares", True)))
         return self._called(lambda: getattr(self._measurer, "yardstick", None)) if compares else None
 
@@ -59,7 +59,7 @@ class CheckedMeasurer:
         return None if wait is None else lambda: self._called(wait, "in wait_until_quiet()")
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """For what is done beside measurements; None where nothing may be."""
+        """Give the context for work beside measurements; None where no work may be done."""
         given = self._called(lambda: getattr(self._measurer, "beside", contextlib.nullcontext)(), "in beside()")
         return None if given is None else self._inside(given, "in beside()")
 

@@ -22,8 +22,9 @@ from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
+from pegbox.search.subject import Subject
 from pegbox.task.work import format_cost as format_cost
-from pegbox.task.work import format_phases, format_speed
+from pegbox.task.work import format_phases
 from pegbox.task.work import format_seconds as format_seconds
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ class BestTrial:
     """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
     that found it.
 
-    `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
-    `bytes_moved` (per call, at least) tell the speed of what has no arithmetic. `yardstick` has NumPy's time for the
+    `remeasured` says whether the cost comes from the careful measurement at the end or from the trial itself.
+    `subject` is what was searched, with the unit of the cost. `yardstick` has NumPy's time for the
     same and the machine's limits, `gain` what the search has gained; None where they are not known. `recorded` trials
     came from the records of an earlier run.
     """
@@ -107,8 +108,7 @@ class BestTrial:
     number: int
     remeasured: bool = False
     phases: Mapping[str, float] = field(default_factory=dict)
-    bytes_moved: float = 0.0
-    unit: str = "s"
+    subject: Subject = Subject()
     yardstick: Yardstick | None = None
     gain: Gain | None = None
     recorded: int = 0
@@ -119,8 +119,7 @@ class BestTrial:
         trial: Trial | None,
         *,
         phases: Mapping[str, float] | None = None,
-        bytes_moved: float = 0.0,
-        unit: str = "s",
+        subject: Subject = Subject(),
         yardstick: Yardstick | None = None,
         gain: Gain | None = None,
         recorded: int = 0,
@@ -130,12 +129,12 @@ class BestTrial:
             return None
         return cls(
             trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured,
-            phases=phases or {}, bytes_moved=bytes_moved, unit=unit, yardstick=yardstick, gain=gain, recorded=recorded,
+            phases=phases or {}, subject=subject, yardstick=yardstick, gain=gain, recorded=recorded,
         )  # fmt: skip
 
     @property
     def place(self) -> int:
-        """Of the trial among all trials, recorded ones first. People count from 1."""
+        """The number of the trial among all trials, recorded ones first. People count from 1."""
         return self.recorded + self.number + 1
 
     @property
@@ -147,12 +146,16 @@ class BestTrial:
     @property
     def speed(self) -> str:
         """The cost, and GFLOP/s or GB/s where the work is known, as text."""
-        told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
-        return f"{format_cost(self.cost, self.unit)}{f', {told}' if told else ''}"
+        return self.subject.speed(self.cost)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the cost, "s" for seconds."""
+        return self.subject.unit
 
     @property
     def quality(self) -> list[str]:
-        """How good it is, as far as that is known: beside NumPy and the machine's limits, and what was gained."""
+        """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
         beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs, self.result.waited)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
@@ -173,7 +176,7 @@ class TuneResult:
     `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
     its seconds, `best.yardstick` what NumPy takes for the same and what the machine could. `trials` are all trials in
     their order, each with `config`, `cost` and `result`; `history` are those that a resumed run had from its records,
-    which come before. `task` is what was tuned, None where only its space is known; `subject` is its name.
+    which come before. `subject` is what was searched: its name, task, and work.
 
     `elapsed` and `phases` are wall-clock seconds of the run, and the phases add up to nearly all of it. `finalists` are
     the careful measurements that `best` was picked from; `model` tells how good the tuner's model was on trials that it
@@ -190,22 +193,28 @@ class TuneResult:
     phases: Mapping[str, float]
     stopped_because: StopReason
     tuner: str = "tuner"
-    flop: float = 0.0
+    subject: Subject = Subject()
     finalists: Sequence[Trial] = ()
     model: ModelReport | None = None
     simulated: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
-    bytes_moved: float = 0.0
-    unit: str = "s"
-    task: Task | None = field(default=None, compare=False)
     history: Sequence[Trial] = ()
-    subject: str = ""
     recorded_runs: Sequence[int] = ()
     untold: Sequence[Trial] = field(default=(), repr=False, compare=False)
 
     @property
+    def task(self) -> Task | None:
+        """The task that was tuned; None for a function, and where only a space is known."""
+        return self.subject.task
+
+    @property
+    def unit(self) -> str:
+        """The unit of the costs, "s" for seconds."""
+        return self.subject.unit
+
+    @property
     def runs(self) -> Sequence[int]:
-        """How many of all trials each run has: one number, but for records of several runs, which follow each other."""
+        """The number of trials of each run: one number, except for records of several runs, which follow each other."""
         return self.recorded_runs or (len(self.all_trials),)
 
     @property
@@ -222,25 +231,26 @@ class TuneResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many of all trials failed, by kind, the most frequent first; those not recorded are not failures."""
+        """The number of failed trials by kind, the most frequent first; those not recorded are not failures."""
         return failure_counts(trial.result for trial in self.all_trials if not trial.not_recorded)
 
     @property
     def emulated(self) -> bool:
-        """Whether the best was timed by an emulator: its seconds say nothing of a processor."""
+        """True if the best was timed by an emulator: its seconds show nothing about a processor."""
         return self.best is not None and self.best.result.emulated
 
     @property
     def notes(self) -> list[str]:
-        """What has to be known of the timings, a line each: that other programs had the cores, or that the best took
-        another time in the search than when it was measured again. Empty for a simulation."""
+        """Notes on the timings, a line each: that other programs used the cores, or that the best took another time in
+        the search than when it was measured again. Empty for a simulation.
+        """
         if self.simulated or self.unit != "s":
             return []
         return remarks(self.all_trials, self.finalists, self.best, self._threads)
 
     @property
     def _threads(self) -> int:
-        """Of each kernel, as far as that is known."""
+        """The number of threads of each kernel, as far as it is known."""
         if self.task is not None:
             return self.task.target.num_cores
         known = None if self.best is None else self.best.yardstick
@@ -248,7 +258,7 @@ class TuneResult:
 
     @property
     def not_recorded(self) -> int:
-        """How many trials a simulation had no answer for."""
+        """The number of trials for which a simulation had no answer."""
         return sum(trial.not_recorded for trial in self.trials)
 
     @property
@@ -318,7 +328,7 @@ class TuneResult:
 
     @property
     def counted(self) -> str:
-        """How many trials there are, as text; those from the records apart."""
+        """The number of trials, as text, with those from the records counted separately."""
         if self.stopped_because == "recorded":
             several = f" of {len(self.runs)} runs" if len(self.runs) > 1 else ""
             return _trials(len(self.trials), "recorded ") + several
@@ -363,7 +373,7 @@ def _trials(count: int, kind: str = "") -> str:
 
 
 def failure_counts(results: Iterable[Result]) -> dict[str, int]:
-    """How many of the results are failures, by kind, the most frequent first."""
+    """Count the failures among the results by kind, the most frequent first."""
     return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
 
 
@@ -375,7 +385,7 @@ def best_so_far(costs: Sequence[float], runs: Sequence[int]) -> list[float]:
 
 
 def validated(result: Result) -> Result:
-    """What a measurer gave, or a failure where it succeeded with NaN, infinitely many or no seconds as its cost.
+    """Return the measurer's result, or a failure where its costs are NaN, infinite or missing.
 
     NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.
     """
@@ -383,12 +393,6 @@ def validated(result: Result) -> Result:
         return result
     message = f"the measurer gave {result.cost!r} seconds as the cost; a cost is finite and above 0"
     return Failed(FailureKind.RUN_ERROR, message, result.total_seconds, result.timestamp, result.phases)
-
-
-def gflops_of(result: Result, flop: float) -> float:
-    """GFLOP/s of one result; 0 for a failed one or when the work is not known."""
-    cost = result.cost
-    return flop / cost / 1e9 if 0 < cost < math.inf else 0.0
 
 
 def format_counts(counts: Mapping[str, int]) -> str:

@@ -60,7 +60,7 @@ class Proposer:
         """How many proposals were left out, by reason: `REPEATED`, `SURPLUS`."""
 
     def ask(self, n: int) -> list[Config]:
-        """At most `n` configurations never asked for or told before; none when the tuner proposes none."""
+        """Propose at most `n` configurations never asked for or told before; none when the tuner proposes none."""
         for _ in range(MAX_STALE_ASKS):
             proposed = self._ask(n)
             if not proposed:
@@ -93,7 +93,7 @@ class Proposer:
 
     @property
     def activity(self) -> str:
-        """What the tuner does when it is asked, in words."""
+        """The tuner's activity when it is asked, in words."""
         try:
             return str(getattr(self._tuner, "activity", CHOOSING))
         except Exception as error:
@@ -110,7 +110,7 @@ class Proposer:
             raise self._raised("wait()", error) from error
 
     def model_report(self) -> ModelReport | None:
-        """What the tuner says of its model, if it has one."""
+        """Get the tuner's report on its model, if it has one."""
         if not isinstance(self._tuner, SelfReporting):
             return None
         try:
@@ -183,7 +183,7 @@ def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[i
 
 
 def _has_more(space: ConfigSpace, seen: int) -> bool:
-    """Whether the space has more than `seen` valid configurations: a sample is smaller only where it has not."""
+    """Decide whether the space has more than `seen` valid configurations: only then is a sample that large."""
     try:
         return len(space.sample(seen + 1, np.random.default_rng(0))) > seen
     except SpaceError:  # none at all

@@ -93,7 +93,7 @@ class Recording:
     callbacks: Sequence[Recorder] = ()
 
     def yardstick(self, host: str) -> Yardstick | None:
-        """What the best was compared with on this host, or on this machine where it is none."""
+        """Find the best's yardstick on this host, or on this machine where `host` is empty."""
         return latest_yardstick(self.held, host or describe_host())
 
     @property
@@ -102,11 +102,11 @@ class Recording:
         return min((result.cost for _, result in self.history), default=math.inf)
 
     def trials_left(self, trials: int | None) -> int | None:
-        """How many of `trials` are left, as those in the history count, too."""
+        """Count how many of `trials` are left, given that those in the history count."""
         return trials if trials is None or not self.history else max(trials - len(self.history), 0)
 
     def finished(self, trials: int | None) -> str:
-        """What to say where the history leaves nothing to measure, else empty."""
+        """Write the message for a history that leaves nothing to measure; empty otherwise."""
         if not trials or self.trials_left(trials):
             return ""
         held = len(self.history)

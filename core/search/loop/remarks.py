@@ -65,7 +65,10 @@ class SearchNoise:
         return statistics.fmean(self._shares) if len(self._shares) >= _ENOUGH else 0.0
 
     def told(self) -> str:
-        """In words; empty where there is nothing to tell. A few disturbed trials in a long search are interruptions."""
+        """Say it in words; empty where there is nothing to say.
+
+        A few disturbed trials in a long search are interruptions.
+        """
         if self.threads > 1 and self.waited >= _WAITED_IN_TRIALS:
             return waiting(self.waited, self.threads)
         if _are_many(len(self._noisy), self._timed):
@@ -82,7 +85,7 @@ def _are_many(noisy: int, timed: int) -> bool:
 
 
 def waiting(share: float, threads: int) -> str:
-    """That threads waited for cores for this share of the time in which kernels were timed."""
+    """Say that threads waited for cores for this share of the time in which kernels were timed."""
     found = f"other programs use this machine's cores: for {share:.0%} of the time in which kernels were timed, "
     if threads == 1:
         return (
@@ -94,7 +97,7 @@ def waiting(share: float, threads: int) -> str:
 def finalists_noise(
     finalists: Sequence[Trial], trials: Sequence[Trial], best: BestTrial | None, threads: int = 1
 ) -> str:
-    """What those measured again say, beside themselves in the search; empty where there is nothing to tell."""
+    """Compare the finalists' times with those in the search, in words; empty where there is nothing to say."""
     again = [trial for trial in finalists if trial.ok and not trial.result.emulated]
     if threads > 1 and (share := _waited(again)) >= WAITED:
         return waiting(share, threads)
@@ -144,7 +147,7 @@ def lost_threads(
 
 
 def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
-    """That the best of the search, which the progress line showed, is `MOVED` times off what was measured again."""
+    """Say that the best of the search, which the progress line showed, took `MOVED` times another time afterwards."""
     shown = min((trial.cost for trial in trials), default=math.inf)
     if best is None or not best.remeasured or shown == math.inf or _ratio(shown, best.cost) < MOVED:
         return ""
@@ -198,7 +201,7 @@ def _costs(trial: Trial | Record) -> Sequence[float]:
 
 
 def _range(trials: Sequence[Trial]) -> str:
-    """What the one takes whose timings differ most."""
+    """Write the range of the trial whose timings differ most."""
     worst = max(trials, key=lambda trial: spread(_costs(trial)))
     costs = _costs(worst)
     return f"config {worst.config.index} takes {format_seconds(min(costs))} to {format_seconds(max(costs))}"

@@ -15,6 +15,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.records.simulation import VirtualClock
 from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport
+from pegbox.search.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,7 @@ class SearchState:
 
     tuner: str
     limits: Limits
-    flop: float = 0.0
-    bytes_moved: float = field(default=0.0, kw_only=True)
-    unit: str = field(default="s", kw_only=True)
+    subject: Subject = Subject()
     clock: Callable[[], float] = time.monotonic
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None
@@ -89,7 +88,7 @@ class SearchState:
 
     @property
     def simulated(self) -> bool:
-        """Whether time is that of records, not of this machine."""
+        """True if time is that of records, not of this machine."""
         return isinstance(self.clock, VirtualClock)
 
     @property
@@ -98,7 +97,7 @@ class SearchState:
         return len(self.trials) / elapsed if elapsed > 0 else 0.0
 
     def room(self, wanted: int, *, outstanding: int = 0) -> int:
-        """How many of `wanted` trials the trial limit leaves, beside those that are `outstanding`."""
+        """Count how many of `wanted` trials the limit leaves, besides those that are `outstanding`."""
         left = math.inf if self.limits.trials is None else self.limits.trials - len(self.trials) - outstanding
         return int(min(wanted, left))
 

@@ -11,141 +11,105 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pegbox.checks import check_instance, check_int, check_list, check_text
-from pegbox.errors import ArgumentError, TuningError
+from pegbox.checks import check_instance, check_int
+from pegbox.errors import TuningError
 from pegbox.measure.result import Result
-from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
-from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
+from pegbox.search.loop.callbacks import CallbackFailure, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import absorb_interrupt, defer_interrupt
 from pegbox.search.loop.measurements import CheckedMeasurer
-from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult, gflops_of
+from pegbox.search.loop.options import PriorTrials, SearchOptions
+from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.remarks import slowed_threads, threads_of
-from pegbox.search.loop.state import Limits, PhaseClock, SearchState
+from pegbox.search.loop.state import PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
-from pegbox.shown import value_text
+from pegbox.search.subject import Subject
 from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task.task import Task
 
 DEFAULT_BATCH = 16
 COMPILING, MEASURING = "compiling", "measuring"
-DEFAULT_FINALISTS = 6
 
 
 def run(
     tuner: Tuner,
     measurer: Measurer,
+    options: SearchOptions,
     *,
-    trials: int | None = None,
-    budget_seconds: float | None = None,
-    early_stopping: int | None = None,
-    batch_size: int | None = None,
-    callbacks: Iterable[CallbackLike] = (),
-    history: Iterable[tuple[Config, Result]] = (),
-    history_trials: Mapping[Config, Result] | None = None,
+    subject: Subject = Subject(),
     space: ConfigSpace | None = None,
     searched: ConfigSpace | None = None,
-    flop: float = 0.0,
-    bytes_moved: float = 0.0,
-    unit: str = "s",
-    name: str | None = None,
-    finalists: int = DEFAULT_FINALISTS,
-    yardstick: bool = False,
-    recorded_yardstick: Yardstick | None = None,
-    task: Task | None = None,
-    subject: str = "",
+    prior: PriorTrials = PriorTrials(),
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
-    `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
-    search. Where it holds what was measured again, `history_trials` are the results of the trials themselves, for the
-    result: they compare with those of new trials. `early_stopping` is a number of trials without improvement.
-    `batch_size` defaults to the tuner's own `batch_size`, else 16; where the measurer measures more at the same time
-    (`machines`), to as many. Given `space`, a configuration from elsewhere is an
-    error; `searched` is the part of it that the tuner was given, where that is less. `flop` (per call) turns seconds
-    into GFLOP/s, `bytes_moved` into GB/s where there is no arithmetic; `unit` is that of the costs, for people. `name`
-    stands for the tuner in messages. The `finalists` fastest within noise are measured again at the end and the winner
-    is picked from them; 0 leaves that out. With `yardstick` the measurer is asked at the end what costs are compared
-    with, if it can say; where nothing was, `recorded_yardstick` is that of the history. `task` and its name, `subject`,
-    are for the result, which shows the task's programs. Time is that of the measurer's `clock` if it has one, as a
-    simulation has.
+    Time is that of the measurer's `clock` if it has one, as a simulation has.
 
-    Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
-    when the tuner, an essential callback or the measurer breaks. Raises `KeyboardInterrupt` at a second Ctrl-C that
-    follows the one that ended the search before, so that a loop of searches ends.
+    Args:
+        subject: the computation or function, for the result: it turns costs into speeds, and names the task.
+        space: given it, a configuration from elsewhere is an error.
+        searched: the part of the space that the tuner was given, where that is less.
+        prior: trials of an earlier search.
+
+    Raises:
+        TuningError: the tuner, an essential callback or the measurer broke; everything measured is in its `result`.
+        KeyboardInterrupt: a second Ctrl-C followed the one that ended the search before, so that a loop of searches
+            ends.
     """
+    check_instance("options", options, SearchOptions, "a pegbox.search.SearchOptions")
+    check_instance("subject", subject, Subject, "a pegbox.search.Subject")
+    check_instance("prior", prior, PriorTrials, "a pegbox.search.PriorTrials")
     for place, given in (("space", space), ("searched", searched)):
         if given is not None:
             check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
-    pairs = "(config, result) of each trial"
-    listed = check_list("history", history, pairs, of=tuple)
-    if any(len(pair) != 2 for pair in listed):
-        raise ArgumentError(f"history={value_text(listed)}: give {pairs}")
-    name = check_text("name", type(tuner).__name__ if name is None else name) or type(tuner).__name__
-    check_text("unit", unit)
+    name = options.name or type(tuner).__name__
     clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
-    wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
+    wanted = options.batch_size if options.batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     phases = PhaseClock(clock)
     loop = _Loop(
+        options,
         Proposer(tuner, name, space=space, searched=searched),
         CheckedMeasurer(measurer, phases),
-        SearchState(
-            name,
-            Limits(trials, budget_seconds, early_stopping),
-            flop,
-            clock,
-            bytes_moved=bytes_moved,
-            unit=unit,
-        ),
-        CallbackList(callbacks),
+        SearchState(name, options.limits, subject, clock),
+        CallbackList(options.callbacks),
         phases,
+        prior,
         batch_size=check_int("batch_size", wanted),
-        batch_given=batch_size is not None,
-        finalists=check_int("finalists", finalists, minimum=0),
-        with_yardstick=yardstick,
-        recorded_yardstick=recorded_yardstick,
-        task=task,
-        subject=subject,
-        history_trials={} if history_trials is None else history_trials,
+        with_yardstick=options.yardstick,
     )
-    return loop.run(listed)
+    return loop.run()
 
 
 @dataclass
 class _Loop:
     """One run in progress."""
 
+    options: SearchOptions
     proposer: Proposer
     measurer: CheckedMeasurer
     state: SearchState
     callbacks: CallbackList
     clock: PhaseClock
+    prior: PriorTrials
     batch_size: int
-    finalists: int
-    batch_given: bool = False
+    with_yardstick: bool
     history: list[Trial] = field(default_factory=list)
     remeasured: list[Trial] = field(default_factory=list)
     ahead: list[Config] = field(default_factory=list)
-    with_yardstick: bool = False
-    recorded_yardstick: Yardstick | None = None
-    task: Task | None = None
-    subject: str = ""
-    history_trials: Mapping[Config, Result] = field(default_factory=dict)
 
-    def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
+    def run(self) -> TuneResult:
         broken: Exception | None = None
         leave = False
         try:
-            self._begin(history)
+            self._begin()
             reason = self._search()
             self._measure_finalists()
         except KeyboardInterrupt:
@@ -166,10 +130,11 @@ class _Loop:
             )
         return result
 
-    def _begin(self, history: Sequence[tuple[Config, Result]]) -> None:
+    def _begin(self) -> None:
+        history = self.prior.results
         for number, (config, result) in enumerate(history, start=-len(history)):
-            again = self.history_trials.get(config, result) != result
-            trial = Trial(number, config, result, gflops_of(result, self.state.flop), remeasured=again)
+            again = self.prior.trials.get(config, result) != result
+            trial = Trial(number, config, result, self.state.subject.gflops(result), remeasured=again)
             self.history.append(trial)
             self.state.consider(trial)
         with self.clock.phase("callbacks"):
@@ -199,8 +164,8 @@ class _Loop:
             return self.proposer.ask(room)
 
     def _batch_size(self) -> int:
-        """As many as are measured at the same time, where these are more than the tuner takes by itself."""
-        return self.batch_size if self.batch_given else max(self.batch_size, self.measurer.machines)
+        """Give the batch size: the number of simultaneous trials, where it exceeds the tuner's own size."""
+        return self.batch_size if self.options.batch_size is not None else max(self.batch_size, self.measurer.machines)
 
     def _stop(self) -> StopReason | None:
         return self.callbacks.stop or self.state.limits.reached(self.state)
@@ -265,7 +230,7 @@ class _Loop:
 
     def _commit(self, config: Config, result: Result) -> None:
         state = self.state
-        trial = Trial(len(state.trials), config, result, gflops_of(result, state.flop), state.elapsed)
+        trial = Trial(len(state.trials), config, result, state.subject.gflops(result), state.elapsed)
         with defer_interrupt(), self.clock.phase("callbacks"):
             state.add(trial)
             self.callbacks.trial(trial, state)
@@ -293,7 +258,7 @@ class _Loop:
         trials = [*self.history, *self.state.trials]
         self._measure_yardstick(min(trial.cost for trial in trials))
         for _ in range(MAX_ROUNDS):
-            chosen = pick_finalists(trials, self.finalists, known=self.remeasured)
+            chosen = pick_finalists(trials, self.options.finalists, known=self.remeasured)
             if not chosen:
                 return
             if not self.remeasured:
@@ -320,7 +285,7 @@ class _Loop:
         return [] if slowed is None or slowed in chosen else [slowed]
 
     def _commit_remeasured(self, trial: Trial, result: Result) -> None:
-        speed = gflops_of(result, self.state.flop)
+        speed = self.state.subject.gflops(result)
         again = Trial(trial.number, trial.config, result, speed, self.state.elapsed, remeasured=True)
         self.remeasured.append(again)
         self.callbacks.remeasured(again, self.state)
@@ -335,16 +300,12 @@ class _Loop:
             phases=phases,
             stopped_because=reason,
             tuner=state.tuner,
-            flop=state.flop,
+            subject=state.subject,
             finalists=tuple(self.remeasured),
             model=state.model,
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
-            bytes_moved=state.bytes_moved,
-            unit=state.unit,
-            task=self.task,
             history=tuple(self._recorded_trials()),
-            subject=self.subject,
             untold=tuple(t for t in (*self.history, *state.trials) if not self.proposer.knows(t.config)),
         )
 
@@ -355,8 +316,8 @@ class _Loop:
 
     def _recorded_trials(self) -> Iterator[Trial]:
         for trial in self.history:
-            result = self.history_trials.get(trial.config, trial.result)
-            yield Trial(trial.number, trial.config, result, gflops_of(result, self.state.flop))
+            result = self.prior.trials.get(trial.config, trial.result)
+            yield Trial(trial.number, trial.config, result, self.state.subject.gflops(result))
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
         winner = winner_of(self.remeasured)
@@ -365,13 +326,12 @@ class _Loop:
             told = f"none of the best ran when measured again: {messages}"
             warnings.warn(told, RuntimeWarning, stacklevel=users_level())
         state, found = self.state, winner or self.state.best
-        gain = Gain.of([*self._recorded_trials(), *state.trials]) if state.unit == "s" else None
+        gain = Gain.of([*self._recorded_trials(), *state.trials]) if state.subject.unit == "s" else None
         return BestTrial.of(
             found,
             phases=phases if state.trials else None,  # else they took no time
-            bytes_moved=state.bytes_moved,
-            unit=state.unit,
-            yardstick=state.yardstick or self.recorded_yardstick,
+            subject=state.subject,
+            yardstick=state.yardstick or self.prior.yardstick,
             gain=gain,
             recorded=len(self.history),
         )

@@ -152,7 +152,8 @@ def spread(scores: Floats) -> float:
 
 
 def shipped_experience(task: SearchTask) -> Experience | None:
-    """What comes with pegbox, of all workloads but the task's own; None where the task has no template.
+    """Load the experience that comes with pegbox, of all workloads but the task's own; None for a task without a
+    template.
 
     Without its own, so that a search of something that was recorded shows what one of anything else would be like. What
     was measured for targets like the task's counts more (`affinity`).
@@ -172,7 +173,7 @@ def template_task(task: SearchTask) -> Task | None:
 
 
 def affinity(one: Target, other: Target) -> float:
-    """What measurements made for one target count for the other: 1 for the same processor, less for unlike ones."""
+    """Weigh measurements for one target when another is tuned: 1 for the same processor, less for unlike ones."""
     if one.cpu == other.cpu and one.vector_bits == other.vector_bits:
         return 1.0
     alike = (one.vector_bits, one.vector_registers) == (other.vector_bits, other.vector_registers)
@@ -205,13 +206,13 @@ class ShippedSource:
 
 
 def learned_for(target: Target, sources: Sequence[ShippedSource]) -> Experience:
-    """What the sources teach for a target."""
+    """Learn from the sources for a target."""
     return Experience([replace(one.measured, weight=affinity(target, Target(one.target))) for one in sources])
 
 
 @functools.lru_cache(maxsize=16)
 def _weighted(weights: tuple[float, ...]) -> Experience:
-    """What the shipped sources teach, without those of weight 0.
+    """Learn from the shipped sources, without those of weight 0.
 
     One for all searches that learn from the same, which is all of a target but those of shipped workloads: learning
     takes half a second.

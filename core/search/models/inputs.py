@@ -36,7 +36,7 @@ def tuner_inputs(
     task: SearchTask | ConfigSpace,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
 ) -> TunerInputs:
-    """What the tuner is given beside the space and the seed, as far as it takes it. A space alone has no programs.
+    """Make the inputs that the tuner takes besides the space and the seed. A space alone has no programs.
 
     Raises `ArgumentError` for `transfer` that the tuner does not take or that holds nothing of use.
     """
@@ -66,7 +66,7 @@ def program_features(task: SearchTask) -> FeatureSource | None:
 
 
 def load_transfer(sources: TransferSource | Sequence[TransferSource], task: SearchTask) -> tuple[Transfer, ...]:
-    """What the sources hold of other shapes of the task's template on its target, one `Transfer` a shape.
+    """Load the sources' records of other shapes of the task's template on its target, one `Transfer` a shape.
 
     Records of other templates, other targets and of spaces that have changed since are skipped with a warning; those of
     the task itself belong into `records`, with `resume`.
@@ -99,7 +99,7 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
 
 
 def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
-    """What the records of one workload teach, or why nothing."""
+    """Make a `Transfer` of the records of one workload, or say why they are of no use."""
     first = records[0]
     if all(record.emulated for record in records):
         return f"of {first.described}, from an emulator, whose times say nothing of a processor"

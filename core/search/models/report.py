@@ -39,7 +39,7 @@ class ModelReport:
 
     @property
     def trust(self) -> str:
-        """How far to trust the model, in words; empty while too few pairs were compared to say."""
+        """The trust that the model deserves, in words; empty while too few pairs were compared."""
         if self.pairs < FEWEST_PAIRS:
             return ""
         return next(words for least, words in _TRUST if self.pairwise_accuracy >= least)
@@ -82,7 +82,7 @@ class ModelJudge:
 
 
 def pairs_in_order(scores: Floats, costs: Floats) -> tuple[float, int]:
-    """How many pairs of trials the scores put in the right order (a tie of scores counts half), out of how many.
+    """Count the pairs of trials that the scores put in the right order (a tie counts half), and all pairs.
 
     `scores` (the higher, the faster) and `costs` (seconds, infinite for a failure) have shape (n,). Pairs of equal
     costs, two failures for instance, have no order and don't count. A score that is NaN ties with every other.

@@ -20,11 +20,13 @@ from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.interrupt import absorb_interrupt
+from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import failure_counts, format_counts, format_seconds
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
 from pegbox.search.problem import measuring_host
 from pegbox.search.protocols import Measurer
+from pegbox.search.subject import Subject
 from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
 from pegbox.space.uniform_sample import LISTED, uniform_order
 from pegbox.task.work import format_speed
@@ -62,7 +64,7 @@ class SweepResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many configurations failed, by kind."""
+        """The number of failed configurations by kind."""
         return failure_counts(self.results.values())
 
     def __str__(self) -> str:
@@ -116,16 +118,17 @@ class Sweep:
         first = run(
             _ListTuner(missing),
             measurer,
-            trials=len(missing),
-            budget_seconds=self.budget_seconds,
-            batch_size=_BATCH,
-            callbacks=[*([self.recorder] if self.recorder else []), *self.callbacks],
-            history=self.known.items(),
+            SearchOptions(
+                len(missing),
+                self.budget_seconds,
+                batch_size=_BATCH,
+                finalists=0,
+                callbacks=[*([self.recorder] if self.recorder else []), *self.callbacks],
+                name="sweep",
+            ),
+            subject=Subject(self.task.name, self.task, self.task.flop, self.task.bytes_moved),
             space=self.task.space,
-            flop=self.task.flop,
-            bytes_moved=self.task.bytes_moved,
-            name="sweep",
-            finalists=0,
+            prior=PriorTrials(list(self.known.items())),
         )
         results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
         reason = str(first.stopped_because)
@@ -154,7 +157,7 @@ class Sweep:
             self.recorder.append(config, result, remeasured=True)
 
     def _missing(self) -> list[Config]:
-        """What is left to be measured, in random order."""
+        """List the configurations that are left to be measured, in random order."""
         space = self.task.space
         count = space.num_valid()
         if self.configs is None and (count is None or count > LISTED):

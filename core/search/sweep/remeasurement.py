@@ -84,7 +84,7 @@ class Remeasurement:
 
 
 def in_time() -> bool:
-    """For whoever has all the time there is."""
+    """Set no limit of time."""
     return True
 
 
@@ -145,7 +145,7 @@ class Convergence:
         return True
 
     def unconverged(self) -> list[Config]:
-        """What has to be measured again, the fastest first."""
+        """List the configurations that must be measured again, the fastest first."""
         good = {c: r for c, r in self._remeasurement.results.items() if isinstance(r, Ok) and not r.partial}
         ranked = sorted(good, key=lambda config: good[config].cost)[:MOST]
         best = good[ranked[0]].cost if ranked else 0.0

@@ -105,7 +105,7 @@ def sweep(
 
 
 def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[list[Record], dict[Any, Any], Counter[Any]]:
-    """What the file holds of the task: the records, the latest results, and how often each was measured again."""
+    """Read the task's records: all of them, the latest results, and the number of remeasurements of each."""
     configs, results = load_history(journal, task)
     source = str(journal.path)
     own = of_code(matching(journal.read(), task, source=source), task, source=source) if configs else []

@@ -99,7 +99,7 @@ class CostModelContract:
         refused("call fit", lambda: model.predict(easy_data(4)[0]))
 
     def scores(self) -> str:
-        """What a model with a seed says, as text."""
+        """Write the scores of a model with a seed, as text."""
         features, costs = easy_data(60)
         model = self.make(seed=5)
         model.fit(features[:40], costs[:40])

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.search import SearchOptions, Subject
 from pegbox.search.loop.tuning import run
 from pegbox.search.protocols import Tuner
 from pegbox.search.testing.subprocess_test import in_another_process
@@ -205,7 +206,9 @@ class TunerContract:
 
     def test_runs_in_the_tuning_loop(self) -> None:
         space = matmul_space()
-        result = run(self.make(space), ArtificialMeasurer(), trials=40, space=space, flop=FLOP)
+        result = run(
+            self.make(space), ArtificialMeasurer(), SearchOptions(trials=40), subject=Subject(flop=FLOP), space=space
+        )
         assert len(result.trials) == 40
         assert result.best is not None
 
@@ -220,7 +223,7 @@ class TunerContract:
             yield configs, results
 
     def proposals(self) -> str:
-        """What a tuner with a seed proposes in a few rounds, as text."""
+        """Write the proposals of a tuner with a seed in a few rounds, as text."""
         asked = self.rounds(self.make(constrained_space(), seed=11), batches=4, n=8)
         return " ".join(str(config.index) for configs, _ in asked for config in configs)
 

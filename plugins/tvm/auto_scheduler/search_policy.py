@@ -29,8 +29,8 @@ from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.factory.create import make_tuner
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.display import progress
+from pegbox.search.loop.options import DEFAULT_FINALISTS
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.loop.tuning import DEFAULT_FINALISTS
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.session import Session
 

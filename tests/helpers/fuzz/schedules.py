@@ -85,7 +85,7 @@ def called(graph: Graph, seeds: Sequence[int], tally: Tally) -> tuple[TESchedule
     for number, seed in enumerate(seeds):
         attempted: Counter[str] = Counter()
         try:
-            calls.append(te_step(s, random.Random(seed), attempted, first=number < 2))
+            calls.append(te_step(s, seed, attempted, first=number < 2))
         except ScheduleError:
             tally.refused.update(f"te.{name}" for name in attempted)
     return s, calls

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fuzz.inlining import too_large
 from fuzz.te_storage_steps import double_buffer, rolling_buffer, set_scope, storage_align
 from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
 from fuzz.tensor_steps import tensorize_te
 from pegbox.compute.axis import IterVar
-from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.schedule import TESchedule
@@ -30,10 +30,13 @@ class Nothing(ScheduleError):
     """There is nothing to which the step could be applied."""
 
 
-def _some(items: list, rng: random.Random) -> object:
-    if not items:
-        raise Nothing("nothing to choose from")
-    return rng.choice(items)
+class _Choices(random.Random):
+    """Random numbers; a choice from nothing raises `Nothing`, not an IndexError with a text of this Python."""
+
+    def choice(self, items: Sequence[Any]) -> Any:
+        if not items:
+            raise Nothing("nothing to choose from")
+        return super().choice(items)
 
 
 def _stage(s: TESchedule, rng: random.Random) -> Stage:
@@ -121,8 +124,7 @@ def pragma_kind(s: TESchedule, rng: random.Random) -> None:
 def prefetch(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
     readable = [t for t in stage.op.inputs if rng.random() < 0.9 or t.op.inputs]
-    tensor = _some(readable, rng)
-    assert isinstance(tensor, Tensor)
+    tensor = rng.choice(readable)
     if tensor.op.inputs and rng.random() < 0.2:
         tensor = rng.choice(tensor.op.inputs)  # which an inlined stage may read
     stage.prefetch(tensor, _loop(stage, rng), rng.choice((1, 1, 2, 5)))
@@ -135,8 +137,7 @@ def fuse_list(s: TESchedule, rng: random.Random) -> None:
 
 def chain(s: TESchedule, rng: random.Random) -> None:
     """Attach a stage to its reader, and what it reads to the stage itself: nested places."""
-    stage = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
-    assert isinstance(stage, Stage)
+    stage = rng.choice([x for x in s.stages if not x.is_output and _readers(s, x)])
     stage.compute_at(reader := rng.choice(_readers(s, stage)), rng.choice(reader.leaf_iter_vars[:2]))
     for maker in s.stages:
         if not maker.is_output and _readers(s, maker) == [stage] and rng.random() < 0.8:
@@ -151,16 +152,14 @@ def inline_all(s: TESchedule, rng: random.Random) -> None:
 
 
 def compute_at(s: TESchedule, rng: random.Random) -> None:
-    stage = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
-    assert isinstance(stage, Stage)
+    stage = rng.choice([x for x in s.stages if not x.is_output and _readers(s, x)])
     reader = rng.choice(_readers(s, stage) if rng.random() < 0.9 else s.stages)
     outside = [iv for iv in reader.leaf_iter_vars if reader.kinds.get(iv) is not ForKind.VECTORIZED]
     stage.compute_at(reader, rng.choice(outside or reader.leaf_iter_vars))
 
 
 def compute_inline(s: TESchedule, rng: random.Random) -> None:
-    stage = _some([x for x in s.stages if not x.is_output and x.op.reduce is None], rng)
-    assert isinstance(stage, Stage)
+    stage = rng.choice([x for x in s.stages if not x.is_output and x.op.reduce is None])
     _inline(s, stage)
 
 
@@ -171,8 +170,7 @@ def _inline(s: TESchedule, stage: Stage) -> None:
 
 
 def compute_root(s: TESchedule, rng: random.Random) -> None:
-    stage = _some([x for x in s.stages if not isinstance(x.attach, Root)], rng)
-    assert isinstance(stage, Stage)
+    stage = rng.choice([x for x in s.stages if not isinstance(x.attach, Root)])
     stage.compute_root()
 
 
@@ -183,25 +181,20 @@ def cache_write(s: TESchedule, rng: random.Random) -> None:
 
 def cache_read(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
-    tensor = _some(list(stage.op.inputs), rng)
-    assert isinstance(tensor, Tensor)
+    tensor = rng.choice(list(stage.op.inputs))
     s.cache_read(tensor, rng.choice(("local", "global")), [stage.op])
 
 
 def rfactor(s: TESchedule, rng: random.Random) -> None:
-    stage = _some([x for x in s.stages if x.op.reduce is not None], rng)
-    assert isinstance(stage, Stage)
-    axis = _some([iv for iv in stage.leaf_iter_vars if iv.kind == "reduce"], rng)
-    assert isinstance(axis, IterVar)
+    stage = rng.choice([x for x in s.stages if x.op.reduce is not None])
+    axis = rng.choice([iv for iv in stage.leaf_iter_vars if iv.kind == "reduce"])
     s.rfactor(stage.op.outputs[0], axis, rng.choice((0, 0, -1, 1)))
 
 
 def create_group(s: TESchedule, rng: random.Random) -> None:
     """A group, mostly placed at a loop of a reader of its last stage."""
-    end = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
-    assert isinstance(end, Stage)
-    start = _some([t for x in s.stages for t in x.op.inputs], rng)
-    assert isinstance(start, Tensor)
+    end = rng.choice([x for x in s.stages if not x.is_output and _readers(s, x)])
+    start = rng.choice([t for x in s.stages for t in x.op.inputs])
     group = s.create_group(list(end.op.outputs), start, include_inputs=rng.random() < 0.5)
     reader = rng.choice(_readers(s, end))
     group.compute_at(reader, _loop(reader, rng))
@@ -216,15 +209,11 @@ TE_STEPS: list[TEStep] = [
 ]  # fmt: skip
 
 
-def te_step(s: TESchedule, rng: random.Random, calls: Counter[str], *, first: bool) -> str:
+def te_step(s: TESchedule, seed: int, calls: Counter[str], *, first: bool) -> str:
     """Make one random call; gives its name. The first ones are often those that rewrite the graph."""
+    rng = _Choices(seed)
     step = rng.choice(REWRITES if first and rng.random() < 0.4 else TE_STEPS)
     name = getattr(step, "__name__", "step")
     calls[name] += 1
-    try:
-        step(s, rng)
-    except IndexError as error:
-        if "empty sequence" not in str(error):
-            raise
-        raise Nothing(str(error)) from error
+    step(s, rng)
     return name

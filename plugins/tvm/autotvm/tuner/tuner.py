@@ -19,10 +19,12 @@ from pegbox.plugins.tvm.autotvm.utils import format_si_prefix
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.noise import NoiseWatch
+from pegbox.search.loop.options import DEFAULT_FINALISTS, SearchOptions
 from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
 from pegbox.search.loop.state import SearchState
-from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
+from pegbox.search.loop.tuning import run
 from pegbox.search.protocols import Tuner as SearchTuner
+from pegbox.search.subject import Subject
 from pegbox.space import Config
 
 
@@ -104,17 +106,16 @@ class Tuner:
                 self.result = result = run(
                     self._searcher(),
                     measurer,
-                    trials=n_trial if self._left is None else min(n_trial, self._left),
-                    early_stopping=early_stopping,
-                    callbacks=[watch, NoiseWatch(task.target.num_cores)],
+                    SearchOptions(
+                        n_trial if self._left is None else min(n_trial, self._left),
+                        early_stopping=early_stopping,
+                        # A script's own runner is asked for its trials alone.
+                        finalists=0 if isinstance(measurer, ScriptMeasurer) else DEFAULT_FINALISTS,
+                        callbacks=[watch, NoiseWatch(task.target.num_cores)],
+                        name=type(self).__name__,
+                    ),
+                    subject=Subject(task.name, task.inner, task.flop, task.inner.bytes_moved),
                     space=space,
-                    flop=task.flop,
-                    bytes_moved=task.inner.bytes_moved,
-                    name=type(self).__name__,
-                    # A script's own runner is asked for its trials alone.
-                    finalists=0 if isinstance(measurer, ScriptMeasurer) else DEFAULT_FINALISTS,
-                    task=task.inner,
-                    subject=task.name,
                 )
         except TuningError as error:
             raise watch.broken or error from None

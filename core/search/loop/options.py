@@ -1,0 +1,109 @@
+"""`SearchOptions`: the limits and habits of a search; `PriorTrials`: the trials that it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pegbox.checks import check_flag, check_instance, check_int, check_list, check_seconds, check_text
+from pegbox.errors import ArgumentError
+from pegbox.measure.result import Result
+from pegbox.measure.yardstick import Yardstick
+from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.state import Limits
+from pegbox.shown import value_text
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
+
+DEFAULT_FINALISTS = 6
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """The limits and habits of a search.
+
+    Attributes:
+        trials: new measurements at most; None where only the budget limits.
+        budget_seconds: seconds of the search at most.
+        early_stopping: a number of trials without improvement after which the search ends.
+        batch_size: how many configurations the tuner is asked for at a time; None for the tuner's own `batch_size`,
+            else 16, or as many as the measurer measures at the same time (`machines`) where these are more.
+        finalists: how many of the fastest within noise are measured again at the end, for the winner to be picked
+            from them; 0 leaves that out.
+        callbacks: functions of a trial, or `Callback` objects.
+        progress: whether `tune` shows its progress.
+        yardstick: whether the measurer is asked at the end for the costs to compare with, if it knows any.
+        name: the tuner's name in messages; None for that of its class.
+
+    Raises:
+        ArgumentError: an option outside its domain, or no limit.
+    """
+
+    trials: int | None = None
+    budget_seconds: float | None = None
+    early_stopping: int | None = None
+    batch_size: int | None = None
+    finalists: int = DEFAULT_FINALISTS
+    callbacks: Iterable[CallbackLike] = ()
+    progress: bool = False
+    yardstick: bool = False
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.limits
+        if self.batch_size is not None:
+            check_int("batch_size", self.batch_size)
+        check_int("finalists", self.finalists, minimum=0)
+        check_flag("progress", self.progress)
+        check_flag("yardstick", self.yardstick)
+        if self.name is not None:
+            check_text("name", self.name)
+
+    @classmethod
+    def of(
+        cls,
+        trials: int | None,
+        budget: float | str | None,
+        early_stopping: int | None,
+        batch_size: int | None,
+        callbacks: Iterable[CallbackLike],
+        *,
+        progress: bool,
+        finalists: int = DEFAULT_FINALISTS,
+    ) -> SearchOptions:
+        """Check the arguments of `tune`, which asks for a yardstick, and at least one trial."""
+        if trials is not None:
+            check_int("trials", trials)  # none at all would read as if nothing valid had been found
+        seconds = None if budget is None else check_seconds("budget", budget)
+        listed = check_callbacks(callbacks)
+        return cls(trials, seconds, early_stopping, batch_size, finalists, listed, progress, yardstick=True)
+
+    @property
+    def limits(self) -> Limits:
+        """The conditions that end the search."""
+        return Limits(self.trials, self.budget_seconds, self.early_stopping)
+
+
+@dataclass(frozen=True)
+class PriorTrials:
+    """The trials that a search starts from: they may win, and are never measured again by the search.
+
+    Attributes:
+        results: the latest result of each configuration, which the tuner is told first.
+        trials: the results of the trials themselves, where `results` has what was measured again: they compare with
+            those of new trials.
+        yardstick: the costs to compare with, for a search that measures none.
+    """
+
+    results: Sequence[tuple[Config, Result]] = ()
+    trials: Mapping[Config, Result] = field(default_factory=dict)
+    yardstick: Yardstick | None = None
+
+    def __post_init__(self) -> None:
+        pairs = "(config, result) of each trial"
+        for pair in check_list("results", self.results, pairs, of=tuple):
+            if len(pair) != 2:
+                raise ArgumentError(f"results: {value_text(pair)} is not a pair; give {pairs}")
+        check_instance("trials", self.trials, Mapping, "the result of each configuration")  # type: ignore[type-abstract]

@@ -1,0 +1,47 @@
+"""`Subject`: the computation or function that a search is about, as its results name it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pegbox.checks import check_float, check_text
+from pegbox.measure.result import Ok, Result
+from pegbox.task.work import format_cost, format_speed
+
+if TYPE_CHECKING:
+    from pegbox.task.task import Task
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The computation or function that a search is about.
+
+    Attributes:
+        name: its name in results.
+        task: the task whose programs results show; None for a function, and where only a space is known.
+        flop: operations of one call, 0 where they are not known; they turn seconds into GFLOP/s.
+        bytes_moved: bytes of one call, at least; they give a speed in GB/s where there is no arithmetic.
+        unit: the unit of the costs, "s" for seconds.
+    """
+
+    name: str = ""
+    task: Task | None = field(default=None, compare=False)
+    flop: float = 0.0
+    bytes_moved: float = 0.0
+    unit: str = "s"
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        check_text("unit", self.unit)
+        check_float("flop", self.flop)
+        check_float("bytes_moved", self.bytes_moved)
+
+    def gflops(self, result: Result) -> float:
+        """Compute the GFLOP/s of a result; 0 where it failed, or the operations are not known."""
+        return self.flop / result.cost / 1e9 if isinstance(result, Ok) and self.flop else 0.0
+
+    def speed(self, cost: float) -> str:
+        """Write a cost with its unit, and the speed where it is known."""
+        speed = format_speed(cost, flop=self.flop, bytes_moved=self.bytes_moved)
+        return f"{format_cost(cost, self.unit)}{f', {speed}' if speed else ''}"
