@@ -228,6 +228,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Comparison": lambda w: comparison(),
     "Config": lambda w: w.config,
     "ConfigSpace": lambda w: w.space,
+    "Subject": lambda w: search.Subject("m", flop=8.0),
     "Expr": lambda w: A[0, 0],
     "History": lambda w: records.History([w.a_record]),
     "IRBuilder": lambda w: w.builder,
@@ -415,6 +416,9 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "ListedSpace.from_json.form": lambda w: listed().get(0).to_json(),
     "ListedSpace.rows_from_json.forms": lambda w: [listed().get(0).to_json()],
     "Limits.trials": lambda w: 3,
+    "SearchOptions.trials": lambda w: 3,
+    "Subject.gflops.result": lambda w: measure.Ok((1.0,), 1.0, 1.0),
+    "Subject.speed.cost": lambda w: 1.0,
     "ProgramFeatures.digits": lambda w: task().space.sample(2, w.rng),
     "RuntimeModule.__call__.arrays": lambda w: w.wide,
     "RuntimeModule.__getitem__.name": lambda w: "main",
@@ -496,7 +500,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "minimize.progress": lambda w: False,
     "run.measurer": lambda w: w.measurer,
     "run.tuner": lambda w: search.make_tuner("random", small_space()),
-    "run.trials": lambda w: 1,
+    "run.options": lambda w: search.SearchOptions(trials=1),
     "sweep.task": lambda w: task(),
     "thread_axis.dom": lambda w: "threadIdx.x",
     "truncdiv.a": lambda w: INDEX,
@@ -612,7 +616,7 @@ def _each(reason: str, names: str) -> dict[str, str]:
 EXEMPT = {
     **_each(
         "the search calls it",
-        "Callback. LineProgress. LiveProgress. SearchState SearchState. Limits. BestTrial. "
+        "Callback. LineProgress. LiveProgress. SearchState SearchState. Limits. BestTrial. SearchOptions. Subject. "
         "Run.of BoundTuner. BaseTuner.",
     ),
     **_each(
