@@ -25,3 +25,8 @@ def on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return get
+
+
+def by_name(names: Mapping[str, str]) -> dict[str, str]:
+    """The module of each name, from the names of each module, which are separated by spaces."""
+    return {name: home for home, listed in names.items() for name in listed.split()}

@@ -27,7 +27,6 @@ from pegbox.compute.scan import scan as scan
 from pegbox.compute.tag import tag_scope as tag_scope
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.tensor import TensorSlice as TensorSlice
-from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError, ExprError
 from pegbox.expr import dtypes, intrinsics, low_level
 from pegbox.expr.build import all_of, any_of, as_expr
@@ -83,6 +82,7 @@ from pegbox.expr.nodes import Expr as Expr
 from pegbox.loops import python_function
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
+from pegbox.loops.threads.axis import thread_axis as thread_axis
 from pegbox.schedule.te.intrinsic import IntrinBuffer
 from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
 from pegbox.schedule.te.intrinsic import decl_tensor_intrin as decl_tensor_intrin

@@ -8,7 +8,7 @@ if __name__ != "pegbox.templates":
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import on_demand
+from pegbox.hooks import on_demand
 
 if TYPE_CHECKING:
     from pegbox.templates.weights import pack_weights

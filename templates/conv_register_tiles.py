@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pegbox.codegen.targets.target import Target
+from pegbox.codegen import LATENCY, Target, fits_registers
 from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_shape import Conv
-from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, step_cost
+from pegbox.templates.register_tile import ROWS, VECTORS, step_cost
 
 _HEIGHTS = (1, 2, 3, 4, 7)
 _CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
@@ -62,7 +62,7 @@ def pixel_tiles(conv: Conv) -> frozenset[tuple[int, int]]:
     count = -(-conv.pixels[0] * conv.pixels[1] // conv.lanes)
     widths = [v for v in VECTORS if tiles.sticks_out_little(count, v)]
     rows = tile_sizes(conv.o, ROWS)
-    return frozenset(_good((r, v) for r, v in itertools.product(rows, widths) if fits(conv.target, r, v)))
+    return frozenset(_good((r, v) for r, v in itertools.product(rows, widths) if fits_registers(conv.target, r, v)))
 
 
 def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:
@@ -81,7 +81,7 @@ def tile_widths(conv: Conv) -> list[int]:
 
 def streams_vectors(target: Target, rows: int, vectors: int) -> bool:
     """Are a tile's vectors loaded one by one, and its broadcast elements kept? Where registers do not hold a row."""
-    return not fits(target, rows, vectors)
+    return not fits_registers(target, rows, vectors)
 
 
 def _near_the_best(costs: dict[ChannelTile, float]) -> frozenset[ChannelTile]:
@@ -107,7 +107,7 @@ def _cut_tiles(conv: Conv) -> Iterator[ChannelTile]:
 
 
 def _fits(target: Target, tile: ChannelTile) -> bool:
-    return fits(target, tile.rows, tile.vectors) or fits(target, tile.vectors, tile.rows)
+    return fits_registers(target, tile.rows, tile.vectors) or fits_registers(target, tile.vectors, tile.rows)
 
 
 def _good(found: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from pegbox.codegen.targets.target import Target
+from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
-from pegbox.templates.register_tile import lanes_of
 
 if TYPE_CHECKING:
-    from pegbox.task.task import Task
+    from pegbox.task import Task
 
 T = TypeVar("T")
 

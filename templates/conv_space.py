@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 import pegbox as pb
-from pegbox.expr.dtypes import nbytes
+from pegbox.expr import nbytes
 from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_choices import (
     AS_IT_LIES,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pegbox as pb
 from pegbox import te
-from pegbox.compute.tensor import AHEAD
+from pegbox.compute import AHEAD
 from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LOOP
 from pegbox.templates.conv_shape import PACKED, Conv
 

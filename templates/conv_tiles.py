@@ -8,7 +8,7 @@ Schedules call these with traced integers, whose values `int()` would pin: value
 
 from __future__ import annotations
 
-from pegbox.task.config_view import KnobValues
+from pegbox.task import KnobValues
 from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import Conv
 

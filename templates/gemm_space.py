@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 
 import pegbox as pb
-from pegbox.task.config_view import KnobValues
+from pegbox.codegen import LATENCY, fits_registers
+from pegbox.task import KnobValues
 from pegbox.templates.product import Product
-from pegbox.templates.register_tile import BODY, LATENCY, ROWS, VECTORS, fits, is_balanced
+from pegbox.templates.register_tile import BODY, ROWS, VECTORS, is_balanced
 
 # Values of `layout`: the ways to multiply.
 PACKED, DIRECT, STREAM = "packed", "direct", "stream"
@@ -61,7 +62,7 @@ def _when(layouts: Sequence[str], *wanted: str) -> dict[str, list[str]]:
 
 def _rows(p: Product) -> list[int]:
     """Rows of the register tile."""
-    return [r for r in ROWS if r <= p.m and fits(p.target, r, 1)]
+    return [r for r in ROWS if r <= p.m and fits_registers(p.target, r, 1)]
 
 
 def _widths(p: Product) -> list[int]:
@@ -113,7 +114,7 @@ class _Constraints:
     def __init__(self, cfg: pb.TemplateConfig, p: Product, layouts: Sequence[str]) -> None:
         self.cfg, self.p, self.layouts = cfg, p, layouts
         self.caches = p.target.caches
-        self.least = min(LATENCY, max(r * v for r in _rows(p) for v in _widths(p) if fits(p.target, r, v)))
+        self.least = min(LATENCY, max(r * v for r in _rows(p) for v in _widths(p) if fits_registers(p.target, r, v)))
 
     def add(self) -> None:
         registers, caches = self.p.target.vector_registers, self.caches
@@ -159,7 +160,7 @@ class _Constraints:
         return layout_of(c, self.p) == STREAM
 
     def tile_fits(self, c: pb.Config) -> bool:
-        return fits(self.p.target, *self.shape(c))
+        return fits_registers(self.p.target, *self.shape(c))
 
     def hides_latency(self, c: pb.Config) -> bool:
         return self.streams(c) or math.prod(self.shape(c)) >= self.least

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen import fits_registers
 from pegbox.templates.product import Product
-from pegbox.templates.register_tile import fits
 
 
 def compute(p: Product, a: te.Tensor, b: te.Tensor) -> te.Tensor:
@@ -33,7 +33,9 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     cfg.define_knob("vectors", [v for v in (1, 2, 4, 8) if v * p.lanes <= p.k])
     cfg.define_knob("unroll_k", [1, 2, 4])
     cfg.add_constraint(
-        lambda c: fits(p.target, c["rows"].val * c["vectors"].val, p.n) or c["rows"].val == c["vectors"].val == 1,
+        lambda c: (
+            fits_registers(p.target, c["rows"].val * c["vectors"].val, p.n) or c["rows"].val == c["vectors"].val == 1
+        ),
         reads=("rows", "vectors"),
         message=f"rows × columns × vectors take at most {p.target.vector_registers} registers",
     )

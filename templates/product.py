@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pegbox import te
-from pegbox.codegen.targets.target import Target
-from pegbox.compute.tensor import AHEAD, Tensor
+from pegbox.codegen import Target, lanes_of
+from pegbox.compute import AHEAD, Tensor
 from pegbox.errors import TemplateError
-from pegbox.expr.dtypes import nbytes
-from pegbox.templates.register_tile import lanes_of
+from pegbox.expr import nbytes
 
 WEIGHTS = ("plain", "packed")
 _COLUMNS = 8  # up to which the reduction fills vectors better than the columns do

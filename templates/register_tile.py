@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.codegen.targets.register_tile import fits
-from pegbox.codegen.targets.vectors import LATENCY, lanes_of
-
-__all__ = ["BODY", "LATENCY", "ROWS", "VECTORS", "fits", "is_balanced", "lanes_of", "step_cost"]
+from pegbox.codegen import LATENCY
 
 BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 ROWS = (*range(1, 15), 16, 20, 24, 28)

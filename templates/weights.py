@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_array
 from pegbox.errors import ArgumentError
-from pegbox.task.workload import GeneratedTemplate
+from pegbox.task import GeneratedTemplate
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pegbox.task.task import Task
+    from pegbox.task import Task
 
 _TEMPLATES = ("batch_matmul", "conv2d", "matmul")
 

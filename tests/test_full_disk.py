@@ -190,7 +190,6 @@ DIRECTLY = {
     "core/measure/worker.py": {"open"},
     "core/codegen/runtime/export.py": {"write_bytes"},
     "plugins/runners/emulation.py": {"write_bytes", "write_text"},
-    "plugins/tvm/auto_scheduler/task_scheduler.py": {"open"},
     "plugins/tvm/runtime/module.py": {"open"},
 }
 """Modules that write files without `write_file`: temporary files, devices, log files, files of `written_beside`."""

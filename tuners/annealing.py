@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pegbox.checks import check_float, check_int
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.space import ConfigSpace
 from pegbox.tuners.rows import Digits
 

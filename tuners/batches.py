@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.tuners.rows import Digits, Places
 
 if TYPE_CHECKING:

@@ -15,17 +15,24 @@ import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.hooks.options import bind_options
-from pegbox.measure.result import Result
-from pegbox.search.factory.base import BaseTuner
-from pegbox.search.models.experience import MODEL
-from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import CHOOSING, LEARNING, FeatureSource, Floats, Prior, Transfer
+from pegbox.hooks import bind_options
+from pegbox.measure import Result
+from pegbox.search import (
+    CHOOSING,
+    EXPERIENCE_MODEL,
+    LEARNING,
+    BaseTuner,
+    FeatureSource,
+    Floats,
+    ModelReport,
+    Prior,
+    Transfer,
+    standardised_logs,
+)
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.choices import Choices, choice_columns
-from pegbox.tuners.cost_models.training import standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, rows_of
@@ -116,7 +123,7 @@ class BayesTuner(BaseTuner):
         kind = "knobs" if program is None else "program"
         priors: list[Prior] = []
         if transfer:
-            priors.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
+            priors.append(experience_of(transfer, EXPERIENCE_MODEL, FeatureTable(space, program, kind)))
         self.experienced = experience is not None and known.use_experience and program is not None
         if experience is not None and self.experienced:
             priors.append(experience)

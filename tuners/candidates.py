@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.tuners.rows import Digits, whole
 from pegbox.tuners.visited_set import VisitedSet
 

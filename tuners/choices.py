@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.space import ConfigSpace
 from pegbox.tuners.rows import Digits, keys_of
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegbox.checks import check_float, check_int
-from pegbox.measure.result import Ok, Result
-from pegbox.search.factory.base import BaseTuner
-from pegbox.search.protocols import Floats
+from pegbox.measure import Ok, Result
+from pegbox.search import BaseTuner, Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.steps import Steps

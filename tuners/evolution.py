@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegbox.checks import check_float, check_int
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Score
 from pegbox.tuners.mutation import Mutation

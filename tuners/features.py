@@ -12,8 +12,7 @@ import numpy as np
 
 from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
-from pegbox.search.models.experience import Experience
-from pegbox.search.protocols import Features, FeatureSource, Prior
+from pegbox.search import Experience, Features, FeatureSource, Prior
 from pegbox.space import ConfigSpace
 from pegbox.tuners.rows import Digits, Places, keys_of
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Result
-from pegbox.search.factory.base import BaseTuner
-from pegbox.search.protocols import Floats
+from pegbox.measure import Result
+from pegbox.search import BaseTuner, Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.rows import Digits, Places, rows_of
 from pegbox.tuners.visited_set import VisitedSet

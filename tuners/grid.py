@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from pegbox.measure.result import Result
-from pegbox.search.factory.base import BaseTuner
+from pegbox.measure import Result
+from pegbox.search import BaseTuner
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.index_interval import configs_in, index_range
 from pegbox.tuners.visited_set import VisitedSet

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.errors import ArgumentError
-from pegbox.search.factory.create import make_cost_model
-from pegbox.search.models.experience import Experience, checked_scores, spread
-from pegbox.search.models.report import pairs_in_order
-from pegbox.search.protocols import CostModel, Features, Floats, Prior, Transfer
+from pegbox.search import (
+    CostModel,
+    Experience,
+    Features,
+    Floats,
+    Prior,
+    Transfer,
+    checked_scores,
+    make_cost_model,
+    pairs_in_order,
+    spread,
+)
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.rows import Digits
 

@@ -10,9 +10,7 @@ import itertools
 
 import numpy as np
 
-from pegbox.space import ConfigSpace
-from pegbox.space.split import SplitKnob, divisors, inferred_outer, powers_of_two
-from pegbox.space.walk import revive
+from pegbox.space import ConfigSpace, SplitKnob, divisors, inferred_outer, powers_of_two, revive
 from pegbox.tuners.rows import Digits
 
 TRIES = 8

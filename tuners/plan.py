@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pegbox.checks import check_float, check_int
-from pegbox.hooks.options import bind_options
-from pegbox.measure.result import Result
-from pegbox.search.factory.base import BaseTuner
-from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import CHOOSING, LEARNING, CostModel, FeatureSource, Floats, Prior, Transfer
+from pegbox.hooks import bind_options
+from pegbox.measure import Result
+from pegbox.search import CHOOSING, LEARNING, BaseTuner, CostModel, FeatureSource, Floats, ModelReport, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.choices import Choices, choice_columns

@@ -10,8 +10,8 @@ from itertools import islice
 
 import numpy as np
 
-from pegbox.measure.result import Result
-from pegbox.search.factory.base import BaseTuner
+from pegbox.measure import Result
+from pegbox.search import BaseTuner
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.index_interval import configs_in, index_range, shuffled
 from pegbox.tuners.visited_set import VisitedSet

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegbox.space import ConfigSpace
-from pegbox.space.variation import nearest
+from pegbox.space import ConfigSpace, nearest
 from pegbox.tuners.rows import Digits
 
 MOST = 8

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pegbox.measure.result import Result
-from pegbox.search.models.report import ModelJudge, ModelReport
-from pegbox.search.protocols import Floats
+from pegbox.measure import Result
+from pegbox.search import Floats, ModelJudge, ModelReport
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.visited_set import VisitedSet

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegbox.checks import check_int
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.plan import PlanOptions, PlanTuner
 from pegbox.tuners.rows import Digits

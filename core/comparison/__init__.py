@@ -1,18 +1,25 @@
 """Comparison of tuners: the runs, the statistics, and the report."""
 
 from pegbox.comparison.contenders import TunerLike
+from pegbox.comparison.contest import Entry
 from pegbox.comparison.experiment import ComparisonInterrupted, compare
+from pegbox.comparison.jsonform import REPORT
+from pegbox.comparison.pool import LocalPool, RunPool
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.summary import Reach, Summary
 from pegbox.comparison.verdicts import Question, Verdict
 
 __all__ = [
+    "REPORT",
     "Comparison",
     "ComparisonInterrupted",
+    "Entry",
+    "LocalPool",
     "Question",
     "Reach",
     "Run",
+    "RunPool",
     "Setup",
     "Summary",
     "TaskInfo",

@@ -1,1 +1,21 @@
-"""The compute graph: tensors, operations, reductions, and the NumPy reference."""
+"""The graph of a computation: tensors, operations, reductions, their order, work and text as te code."""
+
+from pegbox.compute.axis import IterVar
+from pegbox.compute.convolution import convolve, convolve_nhwc, padded
+from pegbox.compute.elementwise import elementwise
+from pegbox.compute.flop import count_flop, elements, operations
+from pegbox.compute.graph import placeholders, post_order
+from pegbox.compute.numpy_program import NumpyProgram
+from pegbox.compute.phases import without_zeros
+from pegbox.compute.printer import RESERVED, identifier, te_lines, tensor_names
+from pegbox.compute.reducer import map_body
+from pegbox.compute.scan_op import ScanOp
+from pegbox.compute.sizes import check_static
+from pegbox.compute.tensor import AHEAD, ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, parts_of, read_buffers
+
+__all__ = [
+    "AHEAD", "RESERVED", "ComputeOp", "ExternOp", "IterVar", "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp",
+    "Tensor", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "identifier",
+    "map_body", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "te_lines",
+    "tensor_names", "without_zeros",
+]  # fmt: skip

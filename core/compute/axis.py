@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from pegbox.expr.build import index
 from pegbox.expr.nodes import Expr, Var
+
+AxisKind: TypeAlias = Literal["spatial", "reduce", "thread"]
 
 
 class SizeVar(Var):
@@ -30,7 +33,7 @@ class IterVar(Var):
 
     __slots__ = ("dom", "kind")
 
-    def __init__(self, name: str, dom: Range, kind: str) -> None:
+    def __init__(self, name: str, dom: Range, kind: AxisKind) -> None:
         super().__init__(name)
         self.dom = dom
         self.kind = kind

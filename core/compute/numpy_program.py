@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.compute.digit import digit_step, split_digits
+from pegbox.compute.digit_grid import split_digits
 from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import Factor, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
@@ -29,6 +29,7 @@ from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
+from pegbox.expr.digits import Digit
 from pegbox.expr.intrinsics import NUMPY
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import loads
@@ -111,6 +112,7 @@ class _Writer:
     """What is there before the program runs."""
     terms: dict[str, str] = field(default_factory=dict)
     """What the parts of the statement that is being written compute, each once, and the symbol that stands for it."""
+    digits: dict[Var, Digit] = field(default_factory=dict)
     shared: int = 0
 
     def program(self) -> NumpyProgram:
@@ -153,7 +155,8 @@ class _Writer:
         if op.reduce is not None:
             self._reduction(op, tensor)
             return
-        body, grid = split_digits(op.body[0], _grid(op.axis))
+        body, grid, digits = split_digits(op.body[0], _grid(op.axis))
+        self.digits.update(digits)
         moved = tensor not in self.outputs and not self._is_ahead(op)
         if moved and isinstance(body, Load) and grid.variables == _grid(op.axis).variables:
             self.storages[tensor.buffer] = self._access(body, grid)
@@ -301,7 +304,7 @@ class _Writer:
                 raise _Unspoken
 
     def _access(self, load: Load, grid: Grid) -> _Storage:
-        """Where the elements are, with a step for each variable of the grid."""
+        """Locate the elements, with a step for each variable of the grid."""
         held = self.storages.get(load.buffer)
         if held is None:
             raise _Unspoken
@@ -333,7 +336,8 @@ class _Writer:
         """The view that a tensor is written through: one dimension for each variable, digits of one side by side."""
         held = self.storages[tensor.buffer]
         by_axis = dict(zip((axis.var for axis in tensor.op.axis), held.strides, strict=True))
-        steps = tuple(by_axis[v] if v in by_axis else digit_step(v, by_axis) for v in grid.variables)
+        digits = [self.digits.get(v, Digit(v, 1, None)) for v in grid.variables]
+        steps = tuple(by_axis[digit.var] * digit.step for digit in digits)
         offset = sum(first * step for (first, _), step in zip(grid.ranges, steps, strict=True))
         return self._named(f"view({held.name}, {held.offset + offset}, {grid.shape}, {steps})")
 
@@ -377,5 +381,5 @@ def _number(value: float) -> str:
 
 
 def _scalar(const: Const) -> str:
-    """With its type, where nothing else has one."""
+    """Write a constant with its type, where nothing else has one."""
     return f"np.dtype('{const.dtype}').type({_constant(const)})"

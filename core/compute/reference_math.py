@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegbox.expr import dtypes, numpy_operators, operators
+from pegbox.expr.nodes import CompareOp
 from pegbox.expr.numpy_operators import FUNCTIONS
 
 Array = NDArray[Any]
@@ -16,7 +17,7 @@ Array = NDArray[Any]
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     **numpy_operators.BINARY, "and": np.logical_and, "or": np.logical_or,
 }  # fmt: skip
-COMPARE: dict[str, Callable[[Array, Array], Array]] = operators.COMPARE
+COMPARE: dict[CompareOp, Callable[[Array, Array], Array]] = operators.COMPARE
 
 
 def cast(dtype: str, value: Array) -> Array:

@@ -202,6 +202,7 @@ class Sizes:
         if type(op) is not ComputeOp:
             raise ComputeError(f"{op.name} is a {type(op).__name__}, which has fixed sizes: give numbers as extents")
         made = ComputeOp(op.name, tuple(map(self.axis, op.axis)), self._body(op), op.attrs, op.tag, op.definition)
+        made = made.in_scope(op.outputs[0].buffer.scope)
         self._made(op, made)
         return made
 
@@ -212,7 +213,6 @@ class Sizes:
 
     def _made(self, op: ComputeOp, made: ComputeOp) -> None:
         for old, new in zip(op.outputs, made.outputs, strict=True):
-            new.buffer.scope = old.buffer.scope
             self._tensors[old.buffer] = new
 
     def _scan(self, op: ScanOp) -> ScanOp:

@@ -23,10 +23,12 @@ class Tensor(Whole):
 
     __slots__ = ("buffer", "op", "value_index")
 
-    def __init__(self, op: Operation, value_index: int, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    def __init__(
+        self, op: Operation, value_index: int, name: str, shape: tuple[int, ...], dtype: str, scope: str = "global"
+    ) -> None:
         self.op = op
         self.value_index = value_index
-        self.buffer: Buffer = TensorBuffer(self, name, shape, dtype)
+        self.buffer: Buffer = TensorBuffer(self, name, shape, dtype, scope)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -269,6 +271,12 @@ class ComputeOp(Operation):
         op.name, op._axis, op.body, op.attrs, op.outputs = self.name, self._axis, body, self.attrs, self.outputs
         op.tag, op.definition = self.tag, self.definition
         op._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
+        return op
+
+    def in_scope(self, scope: str) -> ComputeOp:
+        """The same computation, whose outputs are new tensors in memory of that scope."""
+        op = self.rebuilt(self.body)
+        op.outputs = tuple(Tensor(op, n, t.name, t.shape, t.dtype, scope) for n, t in enumerate(self.outputs))
         return op
 
     @property

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Literal
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
 from pegbox.expr.low_level import broadcast
-from pegbox.expr.nodes import OPERATORS, Binary, Cast, Compare, Const, Expr, Logic, Not, NumberCompare, Select, Var
+from pegbox.expr.nodes import (
+    OPERATORS,
+    Binary,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Logic,
+    Not,
+    NumberCompare,
+    Select,
+    Var,
+)
 from pegbox.expr.operators import COMPARE
 from pegbox.shown import value_text
 
@@ -257,7 +271,7 @@ def maximum(a: object, b: object) -> Expr:
     return _extremum("max", max, a, b)
 
 
-def _extremum(op: str, fold: Callable[..., int | float], a: object, b: object) -> Expr:
+def _extremum(op: Literal["min", "max"], fold: Callable[..., int | float], a: object, b: object) -> Expr:
     ea, eb = _meet(a, b)
     if isinstance(ea, Const) and isinstance(eb, Const) and not dtypes.is_float(ea.dtype):
         return Const(fold(ea.value, eb.value), ea.dtype)
@@ -270,7 +284,7 @@ def neg(a: object) -> Expr:
     return mul(ea, const(-1, ea.dtype)) if dtypes.is_float(ea.dtype) else sub(const(0, ea.dtype), ea)
 
 
-def compare(op: str, a: object, b: object) -> Expr:
+def compare(op: CompareOp, a: object, b: object) -> Expr:
     ea, eb = _meet(a, b)
     if "x" in ea.dtype:
         raise ExprError(f"{ea} and {eb}: vectors are not compared; use minimum and maximum")

@@ -22,7 +22,7 @@ a tuner builds hundreds of thousands of them: construction is three times as fas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 from pegbox.errors import ExprError, UnknownValue
 from pegbox.expr import dtypes
@@ -45,19 +45,24 @@ _OF_TE.update(absolute="abs", rint="round", arcsin="asin", arccos="acos", arctan
 _OF_TE.update(arcsinh="asinh", arccosh="acosh", arctanh="atanh")
 
 
+BinaryOp: TypeAlias = Literal["add", "sub", "mul", "div", "floordiv", "floormod", "min", "max"]
+CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
+LogicOp: TypeAlias = Literal["and", "or"]
+
+
 class Buffer:
     """A dense row-major array that programs read and write. Identity counts: two buffers are never equal.
 
-    `shape` holds Python ints (shapes are static), `scope` is "global" or "local" (a hint where to place it).
+    `shape` holds Python ints (shapes are static), `scope` is the memory that holds it, such as "global" or "local".
     """
 
     __slots__ = ("dtype", "name", "scope", "shape")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str = "float32", scope: str = "global") -> None:
-        self.name = name
-        self.shape = shape
-        self.dtype = dtypes.check(dtype)
-        self.scope = scope
+        self.name: Final = name
+        self.shape: Final = shape
+        self.dtype: Final = dtypes.check(dtype)
+        self.scope: Final = scope
 
     def in_scope(self, scope: str) -> Buffer:
         """A buffer of another scope, for what this one holds."""
@@ -272,7 +277,7 @@ class Binary(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
 
-    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+    def __init__(self, op: BinaryOp, a: Expr, b: Expr) -> None:
         self.op = op
         self.a = a
         self.b = b
@@ -286,7 +291,7 @@ class Compare(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
 
-    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+    def __init__(self, op: CompareOp, a: Expr, b: Expr) -> None:
         self.op = op
         self.a = a
         self.b = b
@@ -323,7 +328,7 @@ class Logic(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
 
-    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+    def __init__(self, op: LogicOp, a: Expr, b: Expr) -> None:
         self.op = op
         self.a = a
         self.b = b

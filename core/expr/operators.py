@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from pegbox.expr.nodes import BinaryOp, CompareOp
+
 
 def _divide(a: float, b: float) -> float:
     try:
@@ -21,12 +23,12 @@ def _extremum(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 # Of whole numbers without a limit and of float64: who computes in a narrower type wraps or rounds what comes out.
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _divide,
     "floordiv": lambda a, b: a // b if b else 0, "floormod": lambda a, b: a % b if b else 0,
     "min": _extremum(min), "max": _extremum(max),
 }  # fmt: skip
 
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip

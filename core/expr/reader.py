@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from pegbox.expr import build
-from pegbox.expr.nodes import Expr
+from pegbox.expr.nodes import CompareOp, Expr
 from pegbox.expr.operators import COMPARE
 
 # Of Python's values, and as soon as an expression is among the operands.
 Operation: TypeAlias = tuple[Callable[..., Any], Callable[..., Expr]]
 Operations: TypeAlias = Mapping[type[ast.AST], Operation]
 
-_COMPARISONS: dict[type[ast.AST], str] = {
+_COMPARISONS: dict[type[ast.AST], CompareOp] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.footprint import NOTHING, Known, Memory, Touched, by_buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach, step
-from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.nest import Nest, Reference, Statement
 from pegbox.features.symbol import Quantity, below, ceil_div, equal, largest, least, product
 from pegbox.loops.nodes import ForKind
 
@@ -125,7 +125,7 @@ def _sum(parts: Iterable[Touched]) -> Touched:
 def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
     lanes = [loop for loop in main.loops if loop.kind is ForKind.VECTORIZED]
     unrolled = [loop for loop in main.loops if loop.kind is ForKind.UNROLLED]
-    parallel = [loop for loop in main.loops if loop.kind in (ForKind.PARALLEL, ForKind.THREAD)]
+    parallel = [loop for loop in main.loops if loop.kind.is_concurrent]
     return {
         "flop": main.operations,
         "points": main.domain,
@@ -158,7 +158,7 @@ def _innermost(statement: Statement) -> Loop | None:
     return loops[-1] if loops else None
 
 
-def _stride(access: Access, loop: Loop, memory: Memory) -> Quantity:
+def _stride(access: Reference, loop: Loop, memory: Memory) -> Quantity:
     """Elements from one iteration to the next; 0 where there is no next one."""
     between: Quantity = 1
     total: Quantity = 0
@@ -324,7 +324,7 @@ def _iterations(statement: Statement, shared: int) -> Quantity:
 def _regions(statement: Statement, shared: int) -> Quantity:
     """Count the starts of the statement's own parallel loops."""
     for position, loop in enumerate(statement.loops):
-        if loop.kind in (ForKind.PARALLEL, ForKind.THREAD):
+        if loop.kind.is_concurrent:
             return product(x.extent for x in statement.loops[:position]) if position >= shared else 0
     return 0
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach
-from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.nest import Nest, Reference, Statement
 from pegbox.features.symbol import Quantity, at_most, ceil_div, largest, least, most, product
 from pegbox.features.traced import quantity
 
@@ -37,7 +37,7 @@ class Touched:
         return Touched(self.bytes + other.bytes, self.lines + other.lines, self.pages + other.pages)
 
     def joined(self, other: Touched) -> Touched:
-        """What two accesses of one buffer touch, taken to overlap."""
+        """Join what two accesses of one buffer touch, taken to overlap."""
         return Touched(most(self.bytes, other.bytes), most(self.lines, other.lines), most(self.pages, other.pages))
 
 
@@ -57,8 +57,8 @@ class Memory:
         self._counted: dict[tuple[Sum, Quantity, tuple[Loop | None, ...]], Count] = {}
         self._known = known
 
-    def of(self, accesses: Iterable[Access], running: Set[Loop]) -> Touched:
-        """What accesses of one buffer touch while some loops run."""
+    def of(self, accesses: Iterable[Reference], running: Set[Loop]) -> Touched:
+        """Compute the elements that accesses of one buffer touch while some loops run."""
         total: Touched | None = None
         for access in accesses:
             shape, size = self.shapes[access.buffer], nbytes(access.buffer.dtype)
@@ -70,20 +70,20 @@ class Memory:
             total = found if total is None or total is found else total.joined(found)
         return total or NOTHING
 
-    def depend(self, accesses: Iterable[Access], loops: Set[Loop]) -> bool:
+    def depend(self, accesses: Iterable[Reference], loops: Set[Loop]) -> bool:
         """Does what is touched depend on whether these loops run?"""
         return any(not loops.isdisjoint(self._loops_of(index)) for access in accesses for index in access.indices)
 
-    def elements(self, accesses: Iterable[Access], running: Set[Loop]) -> Quantity:
-        """How many different elements they touch."""
+    def elements(self, accesses: Iterable[Reference], running: Set[Loop]) -> Quantity:
+        """Count the different elements that they touch."""
         return largest(product(points for points, _ in self._counts(access, running)) for access in accesses)
 
-    def _counts(self, access: Access, running: Set[Loop]) -> Counts:
+    def _counts(self, access: Reference, running: Set[Loop]) -> Counts:
         extents = self.shapes[access.buffer]
         return tuple([self._count(*dim, running) for dim in zip(access.indices, extents, strict=True)])
 
     def _count(self, index: Sum, extent: Quantity, running: Set[Loop]) -> Count:
-        """Of one dimension."""
+        """Count the elements along one dimension."""
         moving = tuple([loop for loop in self._loops_of(index) if loop is None or loop in running])
         found = self._counted.get((index, extent, moving))
         if found is None:
@@ -104,8 +104,8 @@ def _count(index: Sum, moving: Sequence[Loop | None], extent: Quantity, running:
     return least(span, product(loop.extent for loop in moving if loop is not None)), span
 
 
-def by_buffer(accesses: Iterable[Access]) -> dict[Buffer, list[Access]]:
-    grouped: dict[Buffer, list[Access]] = {}
+def by_buffer(accesses: Iterable[Reference]) -> dict[Buffer, list[Reference]]:
+    grouped: dict[Buffer, list[Reference]] = {}
     for access in accesses:
         grouped.setdefault(access.buffer, []).append(access)
     return grouped
@@ -142,7 +142,7 @@ def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
 
     That is how much of it lowering allocates (`pegbox.loops.passes.compact`).
     """
-    uses: dict[Buffer, list[tuple[Statement, Access]]] = {}
+    uses: dict[Buffer, list[tuple[Statement, Reference]]] = {}
     for statement in nest.statements:
         for access in statement.accesses:
             uses.setdefault(access.buffer, []).append((statement, access))
@@ -150,7 +150,7 @@ def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
     return {b: wholes[b] if b in nest.params else _used(wholes[b], found) for b, found in uses.items()}
 
 
-def _used(whole: Sequence[Quantity], uses: Sequence[tuple[Statement, Access]]) -> tuple[Quantity, ...]:
+def _used(whole: Sequence[Quantity], uses: Sequence[tuple[Statement, Reference]]) -> tuple[Quantity, ...]:
     common = uses[0][0].loops
     for statement, _ in uses:
         same = [a is b for a, b in zip(common, statement.loops, strict=False)]

@@ -16,7 +16,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.features.index import Loop, Sum, digit, fixed, reach
-from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.nest import Nest, Reference, Statement
 from pegbox.features.rolls import per_iteration
 from pegbox.features.statements import statements_of, unroll_steps
 from pegbox.features.symbol import Quantity, ceil_div, least, most
@@ -102,7 +102,7 @@ def _narrow(
 ) -> None:
     """Only what is needed in one iteration of the loops around is computed there."""
     own = {t.buffer for t in op.outputs}
-    needed: list[tuple[Access, Statement]] = [
+    needed: list[tuple[Reference, Statement]] = [
         (access, statement)
         for host in placed.values()
         for statement in host.statements

@@ -29,7 +29,7 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Digit:
+class Division:
     """`value // divisor` or `value % divisor`."""
 
     op: str
@@ -49,7 +49,7 @@ class Anywhere:
     """What memory or an intrinsic gives: any index."""
 
 
-Atom: TypeAlias = "Loop | Digit | Choice | Anywhere"
+Atom: TypeAlias = "Loop | Division | Choice | Anywhere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def digit(op: str, value: Sum, divisor: Quantity) -> Sum:
         return Sum((), value.const // divisor if op == "floordiv" else value.const % divisor)
     if isinstance(divisor, int) and divisor == 1:
         return value if op == "floordiv" else Sum(())
-    return Sum(((Digit(op, value, divisor), 1),))
+    return Sum(((Division(op, value, divisor), 1),))
 
 
 def _product(a: Sum, b: Sum) -> Sum:
@@ -124,9 +124,9 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
     match atom:
         case Loop():
             return atom.extent - 1 if atom in running else 0
-        case Digit("floordiv", value, divisor):
+        case Division("floordiv", value, divisor):
             return reach(value, running, limit) // divisor
-        case Digit(_, value, divisor):
+        case Division(_, value, divisor):
             return least(_reach_within(value, divisor, running, limit), divisor - 1)
         case Choice(values):
             return largest([reach(each, running, limit) for each in values])
@@ -135,7 +135,7 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
 
 
 def _reach_within(value: Sum, divisor: Quantity, running: Set[Loop], limit: Quantity) -> Quantity:
-    """As `reach`, without the terms that move by multiples of the divisor."""
+    """Compute `reach` without the terms that move by multiples of the divisor."""
     return sum(
         [least(factor % divisor, 1) * _size(factor) * _reach_of(atom, running, limit) for atom, factor in value.terms]
     )
@@ -148,7 +148,7 @@ def loops_in(value: Sum) -> list[Loop | None]:
         match atom:
             case Loop():
                 found[atom] = None
-            case Digit(_, inner, _):
+            case Division(_, inner, _):
                 found.update(dict.fromkeys(loops_in(inner)))
             case Choice(values):
                 found.update(dict.fromkeys(loop for each in values for loop in loops_in(each)))
@@ -158,7 +158,7 @@ def loops_in(value: Sum) -> list[Loop | None]:
 
 
 def step(value: Sum, loop: Loop) -> Quantity:
-    """By how much the value moves from one iteration of a loop to the next, in general."""
+    """Compute the general difference between the values of two neighbouring iterations of a loop."""
     return sum([coefficient * _step_of(atom, loop) for atom, coefficient in value.terms])
 
 
@@ -166,9 +166,9 @@ def _step_of(atom: Atom, loop: Loop) -> Quantity:
     match atom:
         case Loop():
             return 1 if atom is loop else 0
-        case Digit("floordiv", value, divisor):
+        case Division("floordiv", value, divisor):
             return step(value, loop) // divisor
-        case Digit(_, value, divisor):
+        case Division(_, value, divisor):
             return step(value, loop) % divisor
         case Choice(values):
             return step(values[0], loop)
@@ -188,7 +188,7 @@ def _fixed_atom(atom: Atom, outer: Set[Loop]) -> Sum:
     match atom:
         case Loop():
             return Sum(((atom, 1),)) if atom in outer else Sum(())
-        case Digit(op, value, divisor):
+        case Division(op, value, divisor):
             return digit(op, fixed(value, outer), divisor)
         case Choice(values):
             return Sum(((Choice(tuple(fixed(each, outer) for each in values)), 1),))

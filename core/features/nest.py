@@ -10,7 +10,7 @@ from pegbox.features.symbol import Quantity
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class Reference:
     """One place of a statement that reads or writes a buffer, with an index per dimension."""
 
     buffer: Buffer
@@ -34,7 +34,7 @@ class Statement:
     domain: Quantity
     iters: tuple[tuple[Sum, Quantity], ...]
     operations: int
-    accesses: tuple[Access, ...]
+    accesses: tuple[Reference, ...]
     is_reduction: bool
 
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pegbox.compute.flop import operations
 from pegbox.expr.nodes import Load, Var
 from pegbox.expr.visit import loads
 from pegbox.features.index import Loop, Sum, index_of
-from pegbox.features.nest import Access, Statement
+from pegbox.features.nest import Reference, Statement
 from pegbox.features.symbol import Quantity, product
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
-from pegbox.task.flop import operations
 
 
 @dataclass
@@ -22,7 +22,7 @@ class _Body:
     inner: tuple[Loop, ...]
     values: dict[Var, Sum]
     operations: int = 0
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[Reference] = field(default_factory=list)
     parts: list[_Body] = field(default_factory=list)
 
     def flat(self) -> Iterator[_Body]:
@@ -84,7 +84,7 @@ def _collect(stmt: Stmt, into: _Body) -> None:
 
 def _touch(load: Load, into: _Body, *, is_write: bool) -> None:
     indices = tuple(index_of(index, into.values) for index in load.indices)
-    into.accesses.append(Access(load.buffer, indices, is_write))
+    into.accesses.append(Reference(load.buffer, indices, is_write))
 
 
 def unroll_steps(annotations: Mapping[str, object]) -> Quantity:

@@ -1,10 +1,38 @@
-"""Plugins: hook specs, plugin loading, and the registry of names.
+"""Plugins: hook specs, plugin loading, the registry of names, and what the code of plugins needs.
 
-A plugin needs `hookimpl` from here; everything else in pegbox asks `registry` for names.
+A plugin needs `hookimpl` from here; everything else in pegbox asks `registry` for names. Names are imported when they
+are first used: the processes that run candidates need no plugins.
 """
 
-from pegbox.hooks import registry
-from pegbox.hooks.refs import split_options
-from pegbox.hooks.specs import hookimpl
+from __future__ import annotations
 
-__all__ = ["hookimpl", "registry", "split_options"]
+from typing import TYPE_CHECKING
+
+from pegbox.exports import by_name, on_demand
+
+if TYPE_CHECKING:
+    from pegbox.hooks import registry
+    from pegbox.hooks.manager import Plugin
+    from pegbox.hooks.options import bind_options
+    from pegbox.hooks.refs import split_options
+    from pegbox.hooks.specs import hookimpl
+    from pegbox.origin import explained, located, users_level
+
+__all__ = [
+    "Plugin", "bind_options", "explained", "hookimpl", "located", "on_demand", "registry", "split_options",
+    "users_level",
+]  # fmt: skip
+
+_NAMES = {
+    "pegbox.hooks.manager": "Plugin",
+    "pegbox.hooks.options": "bind_options",
+    "pegbox.hooks.refs": "split_options",
+    "pegbox.hooks.specs": "hookimpl",
+    "pegbox.origin": "explained located users_level",
+}
+
+__getattr__ = on_demand(__name__, {**by_name(_NAMES), "registry": "pegbox.hooks.registry"})
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pegbox.measure import RunnerFactory
-    from pegbox.plugins.sketch.rules import Rule
-    from pegbox.records.reader import ResultsReader
+    from pegbox.records import ResultsReader
     from pegbox.search import CostModel, Tuner
-    from pegbox.task.workload import SpaceGenerator
+    from pegbox.task import SpaceGenerator
 
 PROJECT = "pegbox"
 
@@ -100,11 +99,11 @@ def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenera
 
 
 @hookspec
-def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], Rule] | str]:
+def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], object] | str]:
     """Rules of the space generator `sketch` by name. Called when any name is first looked up.
 
     The object is a factory without arguments, of a rule that is asked before the built-in ones, in the order of the
-    names (`pegbox.plugins.sketch.rules.Rule`).
+    names. What a rule is, the generator says (`pegbox.plugins.sketch.Rule`).
     """
     raise NotImplementedError
 

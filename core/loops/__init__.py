@@ -1,1 +1,51 @@
-"""The loop IR: nodes, walking, modules, verification, equality and printing."""
+"""The loop IR: nodes of programs, modules, and how values are written in scripts.
+
+Names are imported when they are first used: the processes that compile candidates need few.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import by_name, on_demand
+
+if TYPE_CHECKING:
+    from pegbox.loops.module import IRModule
+    from pegbox.loops.nodes import (
+        Alloc,
+        Block,
+        BlockIter,
+        BlockRealize,
+        Evaluate,
+        For,
+        ForKind,
+        Function,
+        If,
+        IterKind,
+        Region,
+        Seq,
+        Stmt,
+        Store,
+    )
+    from pegbox.loops.script.style import literal
+    from pegbox.loops.visit import walk
+
+__all__ = [
+    "Alloc", "Block", "BlockIter", "BlockRealize", "Evaluate", "For", "ForKind", "Function", "IRModule", "If",
+    "IterKind", "Region", "Seq", "Stmt", "Store", "literal", "walk",
+]  # fmt: skip
+
+_NAMES = {
+    "pegbox.loops.module": "IRModule",
+    "pegbox.loops.nodes": (
+        "Alloc Block BlockIter BlockRealize Evaluate For ForKind Function If IterKind Region Seq Stmt Store"
+    ),
+    "pegbox.loops.script.style": "literal",
+    "pegbox.loops.visit": "walk",
+}
+
+__getattr__ = on_demand(__name__, by_name(_NAMES))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,7 +18,7 @@ class IRModule:
     """Functions by name. Immutable: `with_function` gives a changed one."""
 
     def __init__(self, functions: Mapping[str, Function] | Function) -> None:
-        """From functions by name, or from a single function, which keeps its name.
+        """Make a module of functions by name, or of a single function, which keeps its name.
 
         Raises:
             LoweringError: there is no function.

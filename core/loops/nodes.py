@@ -35,24 +35,14 @@ from pegbox.checks import check_text
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.kind import ForKind as ForKind
 
 Annotation: TypeAlias = tuple[str, Any]
 
 
-class ForKind(str, Enum):
-    SERIAL = "serial"
-    PARALLEL = "parallel"
-    VECTORIZED = "vectorized"
-    UNROLLED = "unrolled"
-    THREAD = "thread"  # bound to a thread axis: see `thread_tag`
-
-    def __str__(self) -> str:
-        return self.value
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Stmt:
-    """Base of all statements. Identity counts: to compare two programs, compare their text."""
+    """Base of all statements. Identity counts: functions are compared by structure."""
 
     def __str__(self) -> str:
         from pegbox.loops.printer import show_stmt  # the printer imports this module
@@ -64,8 +54,7 @@ class Stmt:
 class For(Stmt):
     """`for var in range(extent)`.
 
-    Annotations: ("pragma_auto_unroll_max_step", n), ("pragma_unroll_explicit", bool); a loop of kind `thread` has
-    ("thread", "threadIdx.x").
+    Annotations: ("pragma_auto_unroll_max_step", n), ("pragma_unroll_explicit", bool).
     """
 
     var: Var
@@ -260,16 +249,6 @@ class Function:
         from pegbox.loops.printer import show_function  # the printer imports this module
 
         return show_function(self)
-
-
-def how_it_runs(loop: For) -> str:
-    """In words: "serial", "vectorized", "bound to threadIdx.x"."""
-    return f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
-
-
-def thread_tag(loop: For) -> str:
-    """The thread axis that a loop is bound to ("threadIdx.x"), or "" for any other loop."""
-    return next((str(value) for key, value in loop.annotations if key == "thread"), "")
 
 
 def seq(*stmts: Stmt) -> Stmt:

@@ -22,7 +22,6 @@ from pegbox.loops.nodes import (
     Seq,
     Stmt,
     Store,
-    thread_tag,
 )
 
 INDENT = "    "
@@ -102,10 +101,9 @@ def show_stmt(stmt: Stmt) -> str:
 
 
 def show_kind(loop: For) -> str:
-    """What stands before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
-    if loop.kind is ForKind.SERIAL:
-        return ""
-    return f"thread({thread_tag(loop)}) " if loop.kind is ForKind.THREAD else f"{loop.kind} "
+    """Write the text before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
+    axis = f"({loop.kind.value})" if loop.kind.is_thread else ""
+    return "" if loop.kind is ForKind.SERIAL else f"{loop.kind}{axis} "
 
 
 class PlainPrinter(StatementPrinter):
@@ -133,7 +131,7 @@ class PlainPrinter(StatementPrinter):
         return f"{self.enter(buffer)} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
 
     def loop(self, stmt: For) -> list[str]:
-        notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations if key != "thread")
+        notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations)
         heading = f"for {self.declare(stmt.var)} in {show_kind(stmt)}range({stmt.extent}):{notes}"
         return [heading, *self.suite(stmt.body)]
 

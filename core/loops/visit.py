@@ -212,6 +212,11 @@ def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
             yield node
 
 
+def loops_below(stmt: Stmt) -> Iterator[For]:
+    """The loops below (or at) a statement, in program order, without those inside of blocks."""
+    return (node for node in walk_nest(stmt) if isinstance(node, For))
+
+
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
     """The blocks below (or at) a statement, in program order, without those inside of blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))
@@ -244,7 +249,7 @@ def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> St
 
 
 def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
-    """What all the paths from one root begin with: the statements around all places to which they lead."""
+    """Find the common beginning of all paths from one root: the statements around all places to which they lead."""
     common = list(paths[0]) if paths else []
     for path in paths[1:]:
         depth = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a is not b), len(path))

@@ -6,10 +6,10 @@ import dataclasses
 import statistics
 from typing import TYPE_CHECKING
 
+from pegbox.compute.flop import slow_operations
 from pegbox.measure.baseline import call_overhead
 from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.yardstick import NEAR, Yardstick
-from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:

@@ -1,30 +1,62 @@
-"""Records: measurements stored as one JSON object per line, and their use."""
+"""Records: measurements stored as one JSON object per line, their use, and readers of other tools' results.
 
-from pegbox.codegen.targets.host import describe_host
-from pegbox.records.history import (
-    History,
-    apply_history_best,
-    best,
-    best_of_each,
-    current_history,
-    load_history,
-    matching,
-)
-from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.record import FAILED_COST, VERSION, Record
+Names are imported when they are first used: a history needs no simulation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import by_name, on_demand
+
+if TYPE_CHECKING:
+    from pegbox.codegen.targets.host import describe_host
+    from pegbox.packed_file import check_archive, read_unpacked
+    from pegbox.records.document import NotJson, read_document
+    from pegbox.records.history import (
+        History,
+        apply_history_best,
+        best,
+        best_of_each,
+        by_task,
+        current_history,
+        latest_yardstick,
+        load_history,
+        matching,
+        trials_of,
+    )
+    from pegbox.records.journal import Journal, RecordWarning
+    from pegbox.records.pack import check_packed
+    from pegbox.records.reader import ResultsReader
+    from pegbox.records.record import FAILED_COST, VERSION, Record, call
+    from pegbox.records.recorded_space import RecordedSpace
+    from pegbox.records.runs import by_run
 
 __all__ = [
-    "FAILED_COST",
-    "VERSION",
-    "History",
-    "Journal",
-    "Record",
-    "RecordWarning",
-    "apply_history_best",
-    "best",
-    "best_of_each",
-    "current_history",
-    "describe_host",
-    "load_history",
-    "matching",
-]
+    "FAILED_COST", "VERSION", "History", "Journal", "NotJson", "Record", "RecordWarning", "RecordedSpace",
+    "ResultsReader", "apply_history_best", "best", "best_of_each", "by_run", "by_task", "call", "check_archive",
+    "check_packed", "current_history", "describe_host", "latest_yardstick", "load_history", "matching",
+    "read_document", "read_unpacked", "trials_of",
+]  # fmt: skip
+
+_NAMES = {
+    "pegbox.codegen.targets.host": "describe_host",
+    "pegbox.packed_file": "check_archive read_unpacked",
+    "pegbox.records.document": "NotJson read_document",
+    "pegbox.records.history": (
+        "History apply_history_best best best_of_each by_task current_history latest_yardstick load_history "
+        "matching trials_of"
+    ),
+    "pegbox.records.journal": "Journal RecordWarning",
+    "pegbox.records.pack": "check_packed",
+    "pegbox.records.reader": "ResultsReader",
+    "pegbox.records.record": "FAILED_COST VERSION Record call",
+    "pegbox.records.recorded_space": "RecordedSpace",
+    "pegbox.records.runs": "by_run",
+}
+
+__getattr__ = on_demand(__name__, by_name(_NAMES))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,1 +1,33 @@
-"""What reports are made of: pages of HTML, and pictures drawn by matplotlib."""
+"""What commands show and write: pages of HTML, pictures drawn by matplotlib, text for terminals, files.
+
+Names are imported when they are first used: most commands write no report.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import by_name, on_demand
+
+if TYPE_CHECKING:
+    from pegbox.output import check_distinct, check_output, write_file
+    from pegbox.report.figure import check_plot
+    from pegbox.report.page import PAGE
+    from pegbox.shown import EscapedStream, escaped
+
+__all__ = [
+    "PAGE", "EscapedStream", "check_distinct", "check_output", "check_plot", "escaped", "write_file",
+]  # fmt: skip
+
+_NAMES = {
+    "pegbox.output": "check_distinct check_output write_file",
+    "pegbox.report.figure": "check_plot",
+    "pegbox.report.page": "PAGE",
+    "pegbox.shown": "EscapedStream escaped",
+}
+
+__getattr__ = on_demand(__name__, by_name(_NAMES))
+
+
+def __dir__() -> list[str]:
+    return __all__

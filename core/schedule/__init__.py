@@ -1,4 +1,7 @@
-"""Schedules: `Schedule` edits a program step by step, and `Trace` records the steps."""
+"""Schedules: `Schedule` edits a program step by step, and `Trace` records the steps.
+
+`Root`, `Inline` and `At` are the places where stages of `pegbox.te` are computed.
+"""
 
 from pegbox.schedule.schedule import Schedule as Schedule
 from pegbox.schedule.state.handles import BlockRef as BlockRef
@@ -9,3 +12,6 @@ from pegbox.schedule.state.trace import Drawn as Drawn
 from pegbox.schedule.state.trace import LoopAt as LoopAt
 from pegbox.schedule.state.trace import Step as Step
 from pegbox.schedule.state.trace import Trace as Trace
+from pegbox.schedule.te.stage_base import At as At
+from pegbox.schedule.te.stage_base import Inline as Inline
+from pegbox.schedule.te.stage_base import Root as Root

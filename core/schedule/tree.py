@@ -6,7 +6,6 @@ to move it. Building a tree costs microseconds, so that each edit just makes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pegbox.errors import ScheduleError
@@ -14,8 +13,9 @@ from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.visit import blocks_below as blocks_below
+from pegbox.loops.visit import loops_below as loops_below
 from pegbox.loops.visit import map_blocks as map_blocks
-from pegbox.loops.visit import realizes, walk_nest
+from pegbox.loops.visit import realizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,11 +157,6 @@ class Tree:
 def children(loop: For) -> tuple[Stmt, ...]:
     """The statements of a loop's body."""
     return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
-
-
-def loops_below(stmt: Stmt) -> Iterator[For]:
-    """The loops below (or at) a statement, in program order, without those inside of blocks."""
-    return (node for node in walk_nest(stmt) if isinstance(node, For))
 
 
 def with_allocs(func: Function, add: tuple[Buffer, ...] = (), drop: tuple[Buffer, ...] = ()) -> Function:

@@ -7,88 +7,92 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import on_demand
+from pegbox.exports import by_name, on_demand
 
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
     from pegbox.hooks.spec import Spec, parse_spec
+    from pegbox.search.allocation import GradientAllocation, Progress, RoundRobin
     from pegbox.search.factory.base import BaseTuner, BoundTuner
     from pegbox.search.factory.create import make_cost_model, make_tuner
+    from pegbox.search.loop.archive import gain_of
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
     from pegbox.search.loop.options import PriorTrials, SearchOptions
-    from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult
+    from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
+    from pegbox.search.loop.remarks import lost_threads, waiting
     from pegbox.search.loop.state import Limits, SearchState
     from pegbox.search.loop.tuning import run
-    from pegbox.search.models.report import ModelJudge, ModelReport
-    from pegbox.search.protocols import CostModel, FeatureSource, Measurer, SearchTask, SelfReporting, Transfer, Tuner
+    from pegbox.search.models.experience import EXPERIENCE_MODEL, Experience, checked_scores, spread
+    from pegbox.search.models.report import ModelJudge, ModelReport, pairs_in_order
+    from pegbox.search.models.training import (
+        checked_features,
+        checked_training,
+        not_fitted,
+        rank_and_speed,
+        rank_share,
+        relative_speed,
+        standardised_logs,
+    )
+    from pegbox.search.objective import Objective
+    from pegbox.search.protocols import (
+        CHOOSING,
+        LEARNING,
+        CostModel,
+        Features,
+        FeatureSource,
+        Floats,
+        Measurer,
+        Prior,
+        SearchTask,
+        SelfReporting,
+        Transfer,
+        Tuner,
+    )
+    from pegbox.search.session import Session
     from pegbox.search.subject import Subject
 
 __all__ = [
-    "BaseTuner",
-    "BestTrial",
-    "BoundTuner",
-    "Callback",
-    "CallbackLike",
-    "Comparison",
-    "ComparisonInterrupted",
-    "CostModel",
-    "FeatureSource",
-    "Limits",
-    "LineProgress",
-    "LiveProgress",
-    "Measurer",
-    "ModelJudge",
-    "ModelReport",
-    "PriorTrials",
-    "Run",
-    "SearchOptions",
-    "SearchState",
-    "SearchTask",
-    "SelfReporting",
-    "Spec",
-    "StopReason",
-    "StopSearch",
-    "Subject",
-    "Summary",
-    "Transfer",
-    "Trial",
-    "TuneResult",
-    "Tuner",
-    "compare",
-    "make_cost_model",
-    "make_tuner",
-    "parse_spec",
-    "progress",
-    "run",
-]
+    "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "BaseTuner", "BestTrial", "BoundTuner", "Callback", "CallbackLike",
+    "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats", "Gain",
+    "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
+    "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
+    "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
+    "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",
+    "lost_threads", "make_cost_model", "make_tuner", "not_fitted", "pairs_in_order", "parse_spec", "progress",
+    "rank_and_speed", "rank_share", "relative_speed", "run", "spread", "standardised_logs", "waiting",
+]  # fmt: skip
 
 _NAMES = {
-    "pegbox.comparison": ["Comparison", "ComparisonInterrupted", "Run", "Summary", "compare"],
-    "pegbox.search.factory.base": ["BaseTuner", "BoundTuner"],
-    "pegbox.search.factory.create": ["make_cost_model", "make_tuner"],
-    "pegbox.hooks.spec": ["Spec", "parse_spec"],
-    "pegbox.search.loop.callbacks": ["Callback", "CallbackLike", "StopSearch"],
-    "pegbox.search.loop.display": ["LineProgress", "LiveProgress", "progress"],
-    "pegbox.search.loop.options": ["PriorTrials", "SearchOptions"],
-    "pegbox.search.subject": ["Subject"],
-    "pegbox.search.loop.outcome": ["BestTrial", "StopReason", "Trial", "TuneResult"],
-    "pegbox.search.loop.state": ["Limits", "SearchState"],
-    "pegbox.search.loop.tuning": ["run"],
-    "pegbox.search.models.report": ["ModelJudge", "ModelReport"],
-    "pegbox.search.protocols": [
-        "CostModel",
-        "FeatureSource",
-        "Measurer",
-        "SearchTask",
-        "SelfReporting",
-        "Transfer",
-        "Tuner",
-    ],
+    "pegbox.comparison": "Comparison ComparisonInterrupted Run Summary compare",
+    "pegbox.hooks.spec": "Spec parse_spec",
+    "pegbox.search.allocation": "GradientAllocation Progress RoundRobin",
+    "pegbox.search.factory.base": "BaseTuner BoundTuner",
+    "pegbox.search.factory.create": "make_cost_model make_tuner",
+    "pegbox.search.loop.archive": "gain_of",
+    "pegbox.search.loop.callbacks": "Callback CallbackLike StopSearch",
+    "pegbox.search.loop.display": "LineProgress LiveProgress progress",
+    "pegbox.search.loop.options": "PriorTrials SearchOptions",
+    "pegbox.search.loop.outcome": "BestTrial Gain StopReason Trial TuneResult",
+    "pegbox.search.loop.remarks": "lost_threads waiting",
+    "pegbox.search.loop.state": "Limits SearchState",
+    "pegbox.search.loop.tuning": "run",
+    "pegbox.search.models.experience": "EXPERIENCE_MODEL Experience checked_scores spread",
+    "pegbox.search.models.report": "ModelJudge ModelReport pairs_in_order",
+    "pegbox.search.models.training": (
+        "checked_features checked_training not_fitted rank_and_speed rank_share relative_speed standardised_logs"
+    ),
+    "pegbox.search.objective": "Objective",
+    "pegbox.search.protocols": (
+        "CHOOSING LEARNING CostModel FeatureSource Features Floats Measurer Prior SearchTask SelfReporting "
+        "Transfer Tuner"
+    ),
+    "pegbox.search.session": "Session",
+    "pegbox.search.subject": "Subject",
 }
 
-__getattr__ = on_demand(__name__, {name: home for home, names in _NAMES.items() for name in names})
+__getattr__ = on_demand(__name__, by_name(_NAMES))
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

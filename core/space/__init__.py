@@ -9,7 +9,9 @@ from pegbox.space.listed_space import ListedSpace
 from pegbox.space.option import OptionKnob
 from pegbox.space.reorder import ReorderKnob
 from pegbox.space.space import ConfigSpace
-from pegbox.space.split import SplitKnob
+from pegbox.space.split import SplitKnob, divisors, inferred_outer, policy_splits, powers_of_two
+from pegbox.space.variation import nearest
+from pegbox.space.walk import revive
 
 __all__ = [
     "AnnotateEntity",
@@ -27,4 +29,10 @@ __all__ = [
     "ReorderKnob",
     "SplitEntity",
     "SplitKnob",
+    "divisors",
+    "inferred_outer",
+    "nearest",
+    "policy_splits",
+    "powers_of_two",
+    "revive",
 ]

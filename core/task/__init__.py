@@ -1,1 +1,36 @@
-"""Templates, tasks and workloads."""
+"""Templates, tasks, workloads and space generators, and costs in words.
+
+Names are imported when they are first used: a command's help needs no schedules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import by_name, on_demand
+
+if TYPE_CHECKING:
+    from pegbox.task.config_view import KnobValues, TemplateConfig
+    from pegbox.task.task import Task, create_task
+    from pegbox.task.template import Template
+    from pegbox.task.work import format_cost, format_speed
+    from pegbox.task.workload import GeneratedTemplate, Space, SpaceGenerator, Workload, find_workload
+
+__all__ = [
+    "GeneratedTemplate", "KnobValues", "Space", "SpaceGenerator", "Task", "Template", "TemplateConfig", "Workload",
+    "create_task", "find_workload", "format_cost", "format_speed",
+]  # fmt: skip
+
+_NAMES = {
+    "pegbox.task.config_view": "KnobValues TemplateConfig",
+    "pegbox.task.task": "Task create_task",
+    "pegbox.task.template": "Template",
+    "pegbox.task.work": "format_cost format_speed",
+    "pegbox.task.workload": "GeneratedTemplate Space SpaceGenerator Workload find_workload",
+}
+
+__getattr__ = on_demand(__name__, by_name(_NAMES))
+
+
+def __dir__() -> list[str]:
+    return __all__

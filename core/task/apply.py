@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from pegbox.compute.tensor import Operation, Tensor
-from pegbox.compute.thread_axis import thread_axis
 from pegbox.errors import TemplateError
+from pegbox.loops.threads.axis import thread_axis
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Stage

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.compute.flop import count_flop
 from pegbox.compute.graph import post_order
 from pegbox.compute.printer import te_lines, tensor_names
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor
-from pegbox.task.flop import count_flop
 
 
 class ComputeDAG:
@@ -24,7 +24,7 @@ class ComputeDAG:
 
     @property
     def flop(self) -> float:
-        """Arithmetic operations of all of it; see `pegbox.task.flop.count_flop`."""
+        """Arithmetic operations of all of it; see `pegbox.compute.flop.count_flop`."""
         return count_flop([op.outputs[0] for op in self.ops if isinstance(op, ComputeOp)])
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pegbox.checks import check_instance, check_list, check_mapping, near_names
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target, target_of
+from pegbox.compute.flop import count_flop
 from pegbox.compute.subscripts import check_subscripts, has_indirect_reads
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
 from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TargetError, TemplateError
@@ -25,7 +26,6 @@ from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
-from pegbox.task.flop import count_flop
 from pegbox.task.template import Template
 from pegbox.task.work import bytes_of
 from pegbox.task.workload import generated_template, template_of

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from pegbox.compute.flop import elements
 from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from pegbox.expr.affine import linear
 from pegbox.expr.nodes import Buffer, Expr
 from pegbox.expr.visit import loads
-from pegbox.task.flop import elements
 
 
 def bytes_of(arguments: Sequence[Tensor]) -> float:

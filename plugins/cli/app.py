@@ -24,7 +24,7 @@ from pegbox.checks import did_you_mean
 from pegbox.errors import ComparisonError, PegboxError, TuningError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
-from pegbox.shown import EscapedStream
+from pegbox.report import EscapedStream
 
 _EXAMPLES = """\
 examples:
@@ -159,13 +159,13 @@ def _check_target_options(parser: argparse.ArgumentParser, words: list[str]) -> 
     """End with a usage error at options of targets that stand outside of --target."""
     if "--target" not in parser._option_string_actions or not any(re.match("-[a-z]{2}", word) for word in words):
         return
-    from pegbox.codegen.targets.target import OPTIONS  # loads what 'pegbox --help' should not wait for
+    from pegbox.codegen import TARGET_OPTIONS  # loads what 'pegbox --help' should not wait for
 
     target, astray, rest = "llvm", [], iter(words)
     for word in rest:
         if word == "--target":
             target = next(rest, target)
-        elif word.partition("=")[0] in OPTIONS:
+        elif word.partition("=")[0] in TARGET_OPTIONS:
             astray.append(word if "=" in word else f"{word} {next(rest, '')}".rstrip())
         else:
             target = word.removeprefix("--target=") if word.startswith("--target=") else target

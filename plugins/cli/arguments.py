@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.checks import DURATIONS, read_seconds
 from pegbox.errors import ArgumentError, RecordError, SpaceError
-from pegbox.packed_file import check_archive
 from pegbox.plugins.cli import exits
+from pegbox.records import check_archive
 
 if TYPE_CHECKING:
-    from pegbox.records.recorded_space import RecordedSpace
+    from pegbox.records import RecordedSpace
     from pegbox.space import Config
-    from pegbox.task.task import Task
+    from pegbox.task import Task
 
 
 MEASURING = ("runner", "timeout", "inputs")
@@ -126,7 +126,7 @@ def _read_inputs(path: Path) -> dict[str, Any]:
 
 
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:
-    """What `recorded_task` reads; the task's own arguments may be left out then. `several`: it may be given again."""
+    """Add the arguments that `recorded_task` reads; they replace the task's own. `several`: they may be repeated."""
     parser.add_argument(
         "--simulate",
         action="append" if several else "store",
@@ -157,9 +157,7 @@ def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
 
     `others` are further files that the command writes or reads, by the names of their options.
     """
-    from pegbox.output import check_output
-    from pegbox.report.figure import check_plot
-    from pegbox.report.page import PAGE
+    from pegbox.report import PAGE, check_output, check_plot
 
     check_files(namespace, html=namespace.html, plot=namespace.plot, **others)
     check_output(namespace.html, PAGE)
@@ -169,7 +167,7 @@ def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
 
 def check_files(namespace: argparse.Namespace, **files: Path | None) -> None:
     """Raise ArgumentError where two of a command's files are one; that of the template is among them."""
-    from pegbox.output import check_distinct
+    from pegbox.report import check_distinct
 
     path, _, attribute = (namespace.template or "").rpartition(":")
     source = Path(path) if attribute and path.endswith(".py") else None
@@ -187,7 +185,7 @@ def write_outputs(namespace: argparse.Namespace, **writers: Callable[[Path], Non
 
 
 def recorded_task(namespace: argparse.Namespace) -> RecordedSpace:
-    """What is recorded of the task that was named, or whatever the records are of."""
+    """Find the recorded space of the task that was named, or of whatever the records are of."""
     task = None if namespace.template is None else make_task(namespace)
     options: dict[str, Any] = {"task": task, "host": namespace.host, "objective": namespace.objective}
     if namespace.target != "llvm":
@@ -241,7 +239,7 @@ def natural(text: str) -> int:
 
 
 def default_records(namespace: argparse.Namespace) -> Path:
-    """Where `tune` keeps records unless told: one file per task in the current folder, `matmul-64x64x64.jsonl`."""
+    """Name the default file of records: one per task in the current folder, `matmul-64x64x64.jsonl`."""
     _, attribute_colon, attribute = namespace.template.rpartition(".py:")
     stem = attribute if attribute_colon else namespace.template
     parts = [stem, "x".join(word for word in namespace.args if "=" not in word)]

@@ -141,9 +141,9 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 
 def _check(namespace: argparse.Namespace) -> None:
-    """What would be regretted after an hour."""
-    from pegbox.comparison.jsonform import REPORT  # loads NumPy, which --help should not wait for
-    from pegbox.output import check_output
+    """Refuse early what would fail after an hour."""
+    from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
+    from pegbox.report import check_output
 
     check_simulate(namespace, *MEASURING)
     if namespace.template is not None and len(namespace.simulate or ()) > 1:

@@ -8,24 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegbox.measure.result import Ok
-from pegbox.measure.yardstick import WAITED, Yardstick
+from pegbox.measure import WAITED, Ok, Yardstick
 from pegbox.plugins.cli.exits import NothingFound
-from pegbox.records import History, Journal, Record
+from pegbox.records import History, Journal, Record, by_run, by_task, call, latest_yardstick, trials_of
 from pegbox.records import best as best_of
-from pegbox.records.history import by_task, latest_yardstick, trials_of
-from pegbox.records.record import call
-from pegbox.records.runs import by_run
-from pegbox.search.loop.archive import gain_of
-from pegbox.search.loop.outcome import Gain
-from pegbox.search.loop.remarks import lost_threads, waiting
-from pegbox.search.objective import Objective
-from pegbox.shown import escaped
-from pegbox.task.work import format_cost, format_speed
+from pegbox.report import escaped
+from pegbox.search import Gain, Objective, gain_of, lost_threads, waiting
+from pegbox.task import format_cost, format_speed
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task.task import Task
+    from pegbox.task import Task
 
 
 def best_config(path: Path, task: Task) -> Config:
@@ -140,7 +133,7 @@ def _speed(summary: Summary, best: Record) -> str:
 
 
 def _quality(summary: Summary, best: Record) -> list[str]:
-    """How good the best is, as far as the records know."""
+    """Rate the best, as far as the records allow."""
     result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
     known = summary.yardstick
     beside = "" if known is None else known.text(best.cost, result.costs, result.waited)

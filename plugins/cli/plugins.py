@@ -6,8 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from pegbox.hooks import registry
-from pegbox.hooks.manager import Plugin
+from pegbox.hooks import Plugin, registry
 from pegbox.plugins.cli import exits
 
 _EPILOG = f"""\

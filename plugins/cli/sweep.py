@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Sweep, print the summary and what to do with the file."""
     if namespace.pack is not None:
-        from pegbox.records.pack import check_packed  # loads NumPy, which 'pegbox --help' should not wait for
+        from pegbox.records import check_packed  # loads NumPy, which 'pegbox --help' should not wait for
 
         check_packed(namespace.pack)
     records = namespace.records or default_records(namespace).with_suffix(".sweep.jsonl")

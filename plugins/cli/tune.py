@@ -28,7 +28,7 @@ from pegbox.plugins.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import Trial
+    from pegbox.search import Trial
 
 _EPILOG = f"""\
 examples:

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 from pegbox.errors import RecordError
-from pegbox.packed_file import read_unpacked
 from pegbox.plugins.kernel_tuner.forms import device_in
-from pegbox.records.document import read_document
+from pegbox.records import read_document, read_unpacked
 
 _PACKED = (".gz", ".xz", ".zip")
 _RECORD = re.compile(rb'\{\s*"input"\s*:')

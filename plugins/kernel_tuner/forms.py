@@ -16,8 +16,7 @@ from typing import Any
 
 from pegbox.errors import RecordError
 from pegbox.plugins.kernel_tuner.values import number
-from pegbox.records.document import NotJson, read_document
-from pegbox.records.journal import RecordWarning
+from pegbox.records import NotJson, RecordWarning, read_document
 
 KERNEL_TUNER_UNIT = "ms"
 """Kernel Tuner's times, where a file does not say otherwise."""

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from pegbox.errors import RecordError
-from pegbox.measure.result import Ok, Result
-from pegbox.packed_file import read_unpacked
+from pegbox.measure import Ok, Result
 from pegbox.plugins.kernel_tuner.files import device_beside, is_json_document, stem_of
 from pegbox.plugins.kernel_tuner.forms import Sheet, read_sheet
 from pegbox.plugins.kernel_tuner.results import Results
 from pegbox.plugins.kernel_tuner.values import plain_column
-from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records import RecordedSpace, read_unpacked
 from pegbox.space import Config, ConfigSpace
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pegbox.errors import RecordError
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.plugins.kernel_tuner.forms import KERNEL_TUNER_UNIT, Entry, Sheet
 from pegbox.plugins.kernel_tuner.values import SENTINEL, cost_number, failure_of, number, seconds_in, timestamp_of
-from pegbox.records.journal import RecordWarning
+from pegbox.records import RecordWarning
 
 TIMES = ("time", "runtime", "duration", "kernel_time")
 """What the time of a kernel is called; the first that a file has is the objective."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from pegbox.measure.result import FailureKind
+from pegbox.measure import FailureKind
 
 SENTINEL = 1e19
 """Kernel Tuner writes 1e20 as the time of what did not run; nothing takes so long."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pegbox.codegen.runtime import openmp
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cores import usable_cores
-from pegbox.codegen.targets.features import missing
+from pegbox.codegen.targets.features import missing_features
 from pegbox.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Kind:
         if target.architecture != self.architecture:
             return [target.architecture]
         if self.llvm:
-            return missing(target, self.features)
+            return missing_features(target, self.features)
         return sorted(set(host.cpu_flags()) - set(self.features)) if target.is_host_cpu else []
 
     def check_target(self, target: Target, *, whose: str = "the cluster's") -> None:
@@ -125,7 +125,7 @@ class Machine:
 
     @classmethod
     def own(cls, address: str, *, measures: bool) -> Machine:
-        return cls(address, platform.node(), replace(Kind.own(), openmp=openmp.is_available()), measures)
+        return cls(address, platform.node(), replace(Kind.own(), openmp=openmp.has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
         """Whether the machine's name or its processor's has that part; every one has none."""

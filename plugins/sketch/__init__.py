@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import on_demand
+from pegbox.hooks import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.plugins.sketch.generator import SketchGenerator as SketchGenerator
-    from pegbox.plugins.sketch.generator import generate_sketches as generate_sketches
+    from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches
+    from pegbox.plugins.sketch.rules import Match, Rule, ansor_rules
+
+__all__ = ["Match", "Rule", "SketchGenerator", "ansor_rules", "default_rules", "generate_sketches"]
+
+_RULES = dict.fromkeys(("Match", "Rule", "ansor_rules"), "pegbox.plugins.sketch.rules")
+_GENERATOR = dict.fromkeys(("SketchGenerator", "default_rules", "generate_sketches"), "pegbox.plugins.sketch.generator")
 
 # The plugin's names are wanted of every command; the generator, with all of schedules, of few.
-__getattr__ = on_demand(
-    __name__, dict.fromkeys(("SketchGenerator", "generate_sketches"), "pegbox.plugins.sketch.generator")
-)
+__getattr__ = on_demand(__name__, {**_RULES, **_GENERATOR})

@@ -7,50 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from pegbox.compute.axis import IterVar
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp, Operation, parts_of
-from pegbox.expr.affine import linear
-from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select, Var
-from pegbox.expr.visit import children, free_vars, loads
-from pegbox.task.flop import elements, operations
+from pegbox.compute import ComputeOp, IterVar, Operation, ScanOp, elements, operations, parts_of
+from pegbox.expr import Binary, Buffer, Call, Const, Expr, Load, Select, Var, children, free_vars, linear, loads
 
 SLOW_OF_ANSOR = frozenset({"exp"})
 """The intrinsics that Ansor's system does not compute again."""
 
 
-@dataclass(frozen=True)
-class Access:
-    """How one load of an operation depends on its axes.
+def axis_positions(axes: Sequence[IterVar], load: Load) -> list[int] | None:
+    """The positions of the axes that index a load, in the order of its indices.
 
-    Attributes:
-        simple: each index is a number, or an axis plus a number.
-        missing: an axis is in none of the indices.
-        duplicated: an axis is in several.
-        ordered: the axes come in the operation's order.
+    None where an index is neither a number nor an axis plus a number.
     """
-
-    simple: bool
-    missing: bool = False
-    duplicated: bool = False
-    ordered: bool = True
-
-
-def access(axes: Sequence[IterVar], load: Load) -> Access:
-    """How a load depends on the axes around it."""
-    positions = []
-    for index in load.indices:
-        if isinstance(index, Const):
-            continue
-        found = _shifted_axis(axes, index)
-        if found is None:
-            return Access(simple=False)
-        positions.append(found)
-    counts = [positions.count(n) for n in range(len(axes))]
-    return Access(True, 0 in counts, any(c > 1 for c in counts), positions == sorted(positions))
+    shifted = [_shifted_axis(axes, index) for index in load.indices if not isinstance(index, Const)]
+    positions = [place for place in shifted if place is not None]
+    return positions if len(positions) == len(shifted) else None
 
 
 def _shifted_axis(axes: Sequence[IterVar], index: Expr) -> int | None:
@@ -103,21 +76,31 @@ class Graph:
         once = points * len(places) <= math.prod(axis.extent for axis in op.axis)
         return once and (id(reader) not in inlined or self.is_read_once(reader, inlined))
 
-    def is_elementwise_match(self, op: ComputeOp, target: ComputeOp) -> bool:
-        """Does each element of `target` need, through single readers, just the same element of `op`?"""
-        while op is not target:
-            readers = self.readers[id(op)]
-            if len(readers) != 1:
+    def is_elementwise_match(self, op: ComputeOp, target: ComputeOp, *, by_access: bool = False) -> bool:
+        """Does each element of `target` need, through all readers, just the same element of `op`?
+
+        Args:
+            by_access: an operation may have several readers; Ansor follows single ones.
+        """
+        pending, seen = [op], {id(op)}
+        for each in pending:
+            readers = [] if each is target else self.readers[id(each)]
+            if each is not target and (not readers or (len(readers) > 1 and not by_access)):
                 return False
-            reader = readers[0]
-            if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
+            if not all(_reads_own_element(reader, each) for reader in readers):
                 return False
-            made = {id(t.buffer) for t in op.outputs}
-            for load in loads_of(reader):
-                if id(load.buffer) in made and access(reader.axis, load) != Access(True):
-                    return False
-            op = reader
+            pending += [reader for reader in readers if id(reader) not in seen]
+            seen.update(map(id, readers))
         return True
+
+
+def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
+    """Has an operation the shape of another, of which it reads just the element that it computes?"""
+    if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
+        return False
+    made = {id(t.buffer) for t in op.outputs}
+    own = [*range(len(reader.axis))]
+    return all(axis_positions(reader.axis, load) == own for load in loads_of(reader) if id(load.buffer) in made)
 
 
 @lru_cache(maxsize=1024)  # sketches have most operations in common
@@ -159,7 +142,7 @@ def needs_multi_level_tiling(op: ComputeOp, *, by_access: bool = False) -> bool:
 
 
 def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
-    """Of each input, the long axes that no index has; of each access with other axes where asked so."""
+    """Collect, for each input, the long axes that no index has; on request, for each access with other axes."""
     used: dict[Buffer, set[frozenset[Var]]] = {}
     for load in loads_of(op):
         found = frozenset(v for index in load.indices for v in free_vars(index))
@@ -171,6 +154,11 @@ def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
     return [axes for several in used.values() for axes in {long - each for each in several}]
 
 
+def sums_along_lanes(op: ComputeOp) -> bool:
+    """Can lanes of vectors each combine some terms of an operation's reduction?"""
+    return op.reduce is not None and op.reduce.reducer.name in ("sum", "prod", "max", "min")
+
+
 def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) -> bool:
     """Is it as cheap to compute an element again as to read it: a plain elementwise step without transposition?
 
@@ -179,8 +167,8 @@ def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) 
     """
     if any(_has_branch_or_call(part, slow) for part in _parts(op)):
         return False
-    found = [access(op.axis, load) for load in loads_of(op)]
-    return all(each.simple and each.ordered and not each.duplicated for each in found)
+    found = [axis_positions(op.axis, load) for load in loads_of(op)]
+    return all(each is not None and each == sorted(set(each)) for each in found)
 
 
 def _has_branch_or_call(expr: Expr, names: frozenset[str]) -> bool:

@@ -6,19 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
-from pegbox.codegen.emitter.unroll import STEP_LANES
-from pegbox.codegen.program import MOST_STRAIGHT
-from pegbox.codegen.targets.target import Target
-from pegbox.codegen.targets.vectors import lanes_of
-from pegbox.compute.scan_op import ScanOp
-from pegbox.plugins.sketch.analysis import instructions
+from pegbox.codegen import MAX_VECTORS, MOST_STRAIGHT, STEP_LANES, Target, lanes_of
+from pegbox.compute import ScanOp
+from pegbox.expr import free_vars
+from pegbox.plugins.sketch.analysis import buffers_of, instructions, loads_of
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
 from pegbox.plugins.sketch.scan_rows import shared_loops
-from pegbox.plugins.sketch.state import Place, State
+from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
+from pegbox.plugins.sketch.tiles import Place
 
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
@@ -33,21 +31,27 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
     """
     new = state.copy()
     stages = [name for name in new.stages if not new.is_inlined(name)]
-    for place in [place for name in stages if (place := _place(new, name)) is not None]:
-        new.place(place, ROOT, [])
+    for name in stages:
+        if (place := _place(new, name, once=packing)) is not None:
+            new.place(place, ROOT, [])
     for name in new.tiles if packing else ():
         pack_operands(new, name, lanes_of(target, new.op(name).outputs[0].dtype))
         keep_in_registers(new, name, target)
+    unrolls: dict[str, str] = {}
     for name in reversed(stages):
         loops = new.loops(name)
         if not loops:
             continue
-        if new.op(name).reduce_axis:
-            knob = new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
+        tiles = new.tiles.get(name)
+        dot = tiles is not None and tiles.dot  # its tile is written out already
+        if new.op(name).reduce_axis and not dot:
+            knob = unrolls.get(tiles.like if tiles else "") or new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
+            unrolls[name] = knob
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
             if packing:
                 _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
-        lanes = not new.is_reduce(loops[-1]) and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
+        along = dot or not new.is_reduce(loops[-1])
+        lanes = along and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
@@ -58,7 +62,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
 
 
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
-    """What is written out of a stage's loops, from the inside out, is no body of thousands of instructions.
+    """Keep the body that is written out of a stage's inner loops below thousands of instructions.
 
     An estimate: what else is computed inside of the loops is not counted. Where that keeps them from being written out,
     a smaller value of the knob makes the same program.
@@ -98,14 +102,30 @@ def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
     return tuple(extent for extent in known if extent is not None and extent != 1)
 
 
-def _place(state: State, name: str) -> Place | None:
-    """The single consumer of a stage at the root, and the loops of it that the stage may be computed in."""
+def _place(state: State, name: str, *, once: bool) -> Place | None:
+    """The single consumer of a stage at the root, and the loops of it that the stage may be computed in.
+
+    Args:
+        once: not those that compute an element of a product again.
+    """
     op = state.op(name)
     if not state.is_root(name) or state.graph.is_output(op) or state.is_cached(name) or isinstance(op, ScanOp):
         return None
     consumers = state.consumers(name)
     loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []
+    inside = *(each for each, _ in state.attached(name)), *(p.stage for p in state.places if p.consumer == name)
+    if once and loops and any(each in state.tiles for each in (name, *inside)):
+        loops = list(takewhile(_indices_of(state, name, consumers[0]).__contains__, loops))
     return Place(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None
+
+
+def _indices_of(state: State, name: str, consumer: str) -> set[str]:
+    """The loops of a consumer over axes that are in the indices of all that it reads of a stage."""
+    made = buffers_of(state.op(name))
+    reads = [load for load in loads_of(state.op(consumer)) if load.buffer in made]
+    axes = [{var for index in load.indices for var in free_vars(index)} for load in reads]
+    common = [axis for axis in state.op(consumer).axis if all(axis in each for each in axes)]
+    return {loop for axis in common for loop in state.parts_of(consumer, axis)}
 
 
 def _outer_spatial(state: State, name: str) -> list[str]:
@@ -150,7 +170,7 @@ def _shared(name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], 
         *(compute_at(fixed[loop], name, fused) for loop in loops if loop in fixed),
     ]
     for place in places:
-        gone = [loop for loop in place.loops if loop in loops]
+        gone = [value for value, loop in place.choices if loop in loops]
         if gone:
-            steps.append(Choice(place.knob, tuple((loop, (compute_at(place.stage, name, fused),)) for loop in gone)))
+            steps.append(Choice(place.knob, tuple((value, (compute_at(place.stage, name, fused),)) for value in gone)))
     return steps

@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pegbox.compute.graph import post_order
-from pegbox.compute.printer import te_lines, tensor_names
-from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.expr.printer import quoted
-from pegbox.loops.script.style import literal
+from pegbox.compute import ComputeOp, Tensor, post_order, te_lines, tensor_names
+from pegbox.expr import quoted
+from pegbox.loops import literal
 from pegbox.plugins.sketch.steps import (
     Argument,
     Axes,

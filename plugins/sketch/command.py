@@ -6,10 +6,10 @@ import argparse
 import shlex
 from pathlib import Path
 
-from pegbox.codegen.targets.target import Target
-from pegbox.output import check_distinct, write_file
+from pegbox.codegen import Target
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
+from pegbox.report import check_distinct, write_file
 
 _EPILOG = f"""\
 examples:
@@ -50,7 +50,7 @@ def run(namespace: argparse.Namespace) -> int:
     # These load all of schedules, which a list of the commands can do without.
     from pegbox.plugins.sketch.generator import SketchGenerator
     from pegbox.plugins.sketch.module import check_literals, template_module, template_name
-    from pegbox.task.workload import find_workload
+    from pegbox.task import find_workload
 
     check_distinct({"--out": namespace.out, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
     args, kwargs = read_args(namespace.args)

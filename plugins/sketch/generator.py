@@ -7,22 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.checks import check_choice, check_int, check_list, check_text
-from pegbox.codegen.targets.target import Target, target_of
-from pegbox.compute.graph import placeholders, post_order
-from pegbox.compute.printer import tensor_names
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.sizes import check_static
-from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
+from pegbox.codegen import Target, target_of
+from pegbox.compute import (
+    ComputeOp,
+    ExternOp,
+    Operation,
+    ScanOp,
+    Tensor,
+    check_static,
+    placeholders,
+    post_order,
+    read_buffers,
+    tensor_names,
+    without_zeros,
+)
 from pegbox.errors import ArgumentError, TemplateError
-from pegbox.expr.printer import unused_name
+from pegbox.expr import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
+from pegbox.plugins.sketch.dot_product import DotProduct
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.panels import Panels, pack_ahead
-from pegbox.plugins.sketch.phases import without_zeros
-from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
+from pegbox.plugins.sketch.rules import MultiLevelTiling, Rule, ansor_rules, derive
 from pegbox.plugins.sketch.scan_rows import scan_rules
+from pegbox.plugins.sketch.shared_tiles import SharedTiles
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 
@@ -113,7 +122,9 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
     """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
-    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling, by_use=True)]
+    dot = DotProduct(max_innermost_factor)
+    own: list[Rule] = [SharedTiles(MultiLevelTiling(*tiling), dot), dot, LaneAxis(*tiling)]
+    return [*registered, *scan_rules(), *own, *ansor_rules(*tiling, by_use=True)]
 
 
 def generate_sketches(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pegbox.compute.axis import IterVar
-from pegbox.expr.dtypes import BITS
-from pegbox.expr.nodes import Load
-from pegbox.expr.visit import free_vars
+from pegbox.compute import IterVar
+from pegbox.expr import BITS, Load, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State, follow

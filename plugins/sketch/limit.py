@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pegbox.expr.printer import quoted
-from pegbox.loops.script.style import literal
+from pegbox.expr import quoted
+from pegbox.loops import literal
 from pegbox.plugins.sketch.steps import Knob
 
 WRITTEN_OUT = "_written_out"
@@ -41,13 +41,13 @@ class TileLimit:
     def holds(self, config: Any) -> bool:
         """Do the values of a configuration keep it?"""
         *others, last = (config[knob].size[-1] for knob in self.knobs)
-        rows, vectors = math.prod(others), -(-last // self.lanes)
+        rows, vectors = math.prod(others), vectors_of(last, self.lanes)
         return bool(self.least <= rows * vectors and (rows + 1) * vectors < self.registers)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
-        """What a configuration `c` has to be, as Python."""
+        """Write the condition on a configuration `c` as Python."""
         *others, last = (f"c[{quoted(knob)}].size[-1]" for knob in self.knobs)
-        rows, vectors = " * ".join(others) or "1", f"-(-{last} // {self.lanes})"
+        rows, vectors = " * ".join(others) or "1", f"({last} // {self.lanes} + ({last} % {self.lanes}).bit_count())"
         return f"{self.least} <= {rows} * {vectors} and ({rows} + 1) * {vectors} < {self.registers}"
 
 
@@ -123,7 +123,7 @@ class BodyLimit:
         return steps * self.cost <= self.most
 
     def text(self, function: str = WRITTEN_OUT) -> str:
-        """What a configuration `c` has to be, as Python; the function is `written_out`."""
+        """Write the condition on a configuration `c` as Python; the function is `written_out`."""
         tile = " * ".join(map(_text, self.tile)) or "1"
         loops = "".join(f", {_text(loop)}" for loop in self.loops)
         return f"{function}(c[{quoted(self.unroll)}].val, {tile}{loops}) * {self.cost} <= {self.most}"
@@ -150,12 +150,17 @@ class SketchLimit:
         return config[self.choice].val not in self.sketches or self.limit.holds(config)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
-        """What a configuration `c` has to be, as Python."""
+        """Write the condition on a configuration `c` as Python."""
         others = f"c[{quoted(self.choice)}].val not in {literal(self.sketches)}"
         return f"{others} or {self.limit.text(function)}"
 
 
 Limit: TypeAlias = TileLimit | BodyLimit
+
+
+def vectors_of(extent: int, lanes: int) -> int:
+    """The vectors that a loop is cut into: whole ones, and powers of two for the rest."""
+    return extent // lanes + (extent % lanes).bit_count()
 
 
 def written_out(unroll: int, tile: int, *loops: int) -> int:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-from pegbox.compute.printer import RESERVED as RESERVED_TE
-from pegbox.compute.printer import identifier
+from pegbox.compute import RESERVED as RESERVED_TE
+from pegbox.compute import identifier
 from pegbox.errors import TemplateError
-from pegbox.expr.printer import quoted, unused_name
-from pegbox.loops.script.style import literal
+from pegbox.expr import quoted, unused_name
+from pegbox.loops import literal
 from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, plain_lines, schedule_lines, targets
 from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
 from pegbox.plugins.sketch.steps import CHOICE
-from pegbox.task.workload import Workload
+from pegbox.task import Workload
 
 if TYPE_CHECKING:
     from pegbox.plugins.sketch.panels import Panels
@@ -74,7 +74,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
 
 
 def template_name(name: str) -> str:
-    """What the template of a workload is called in its module."""
+    """Name the template of a workload in its module."""
     return unused_name(identifier(name), (*RESERVED_TE, *RESERVED, "isinstance", "tuple", "object", "int"))
 
 
@@ -250,7 +250,7 @@ def _cut(line: str) -> list[str]:
     """A line that stands in parentheses, cut at spaces where it is too long."""
     if _has_spaced_text(line):
         return [line]
-    inner = textwrap.wrap(line, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    inner = textwrap.wrap(line, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
     return [inner[0], *("    " + each for each in inner[1:])]
 
 

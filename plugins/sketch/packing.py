@@ -7,33 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.tensor import PlaceholderOp
-from pegbox.expr.nodes import Var
-from pegbox.expr.visit import free_vars
+from pegbox.compute import PlaceholderOp
+from pegbox.expr import Var, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
-from pegbox.plugins.sketch.state import Place, State, order_option
+from pegbox.plugins.sketch.state import State, order_option
 from pegbox.plugins.sketch.steps import Axes, Call, Name, Step
+from pegbox.plugins.sketch.tiles import Place
 
 AS_IT_LIES = "no"
 
 
 def pack_operands(state: State, name: str, lanes: int) -> None:
-    """For each input that several tiles of a stage share: a knob says in which of its loops it is copied, if at all.
+    """Add a knob for each input that several tiles of a stage share: the loop in which it is copied, if any.
 
     A copy has the axis that runs along the vectors last: a matrix that is read by columns is transposed by blocks of as
-    many rows and columns as there are lanes.
+    many rows and columns as there are lanes. Such a matrix is always copied: otherwise each of its elements would be
+    read alone. A stage that shares the tiles of another one has its copies in the same loops.
 
     Args:
         lanes: of a vector.
     """
-    levels = state.tiles[name].levels
-    places = [level[-1] for level in levels[1:-2] if any(state.longest(loop) > 1 for loop in level)]
-    for operand in shared_inputs(state, name):
+    tiles = state.tiles[name]
+    if tiles.dot:
+        return
+    places = [level[-1] for level in tiles.levels[1:-2] if any(state.longest(loop) > 1 for loop in level)]
+    others = [place for place in state.places if place.consumer == tiles.like and place.stage not in state.stages]
+    shared = shared_inputs(state, name)
+    for n, operand in enumerate(shared):
         copy = state.unused(f"{operand}_packed")
         order = _order(state, name, operand)
         read = Call(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,), order_option(order))
         place = Place(f"{name}_{operand}_pack", copy, name, tuple(places))
-        state.place(place, AS_IT_LIES, [read], [] if order is None else _by_blocks(state, copy, order, lanes))
+        elsewhere = AS_IT_LIES if order is None or not places else None
+        like = others[n] if len(others) == len(shared) else None
+        after = [] if order is None else _by_blocks(state, copy, order, lanes)
+        state.place(place, elsewhere, [read], after, like)
 
 
 def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:

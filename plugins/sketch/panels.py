@@ -10,20 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_array
-from pegbox.codegen.targets.target import Target
-from pegbox.compute.graph import post_order
-from pegbox.compute.ops import compute, placeholder
-from pegbox.compute.reducer import map_body
-from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
+from pegbox.codegen import Target
+from pegbox.compute import AHEAD, ComputeOp, PlaceholderOp, Tensor, map_body, post_order
 from pegbox.errors import TemplateError
-from pegbox.expr.build import floordiv, floormod
-from pegbox.expr.dtypes import BITS
-from pegbox.expr.nodes import Buffer, Expr, Load
-from pegbox.expr.printer import unused_name
-from pegbox.expr.visit import free_vars, rewrite
+from pegbox.expr import BITS, Buffer, Expr, Load, floordiv, floormod, free_vars, rewrite, unused_name
 from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.limit import vectors_of
 from pegbox.plugins.sketch.register_tile import fills_vectors
 from pegbox.plugins.sketch.state import has_few_divisors
+from pegbox.te import compute, placeholder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +59,7 @@ class Panels:
         return (*(self.count if n == self.axis else self.shape[n] for n in self.order), self.width)
 
     def indices(self, plain: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Where the element lies that has these indices in the operand as it was."""
+        """Map the indices of an element in the original operand to those in the packed one."""
         index = plain[self.axis]
         outer = (floordiv(index, self.width) if n == self.axis else plain[n] for n in self.order)
         return (*outer, floormod(index, self.width))
@@ -182,7 +177,7 @@ def _position(op: ComputeOp, index: Expr) -> int:
 
 
 def _depth(op: ComputeOp, index: Expr) -> tuple[int, ...]:
-    """How far inside the loops are that an index changes with: the spatial ones first, in their order."""
+    """Find how deep the loops are that an index depends on: the spatial ones first, in their order."""
     used = free_vars(index)
     return next(((1, n) for n, axis in enumerate(op.reduce_axis) if axis in used), (0, _position(op, index)))
 
@@ -192,7 +187,7 @@ def _width(extent: int, lanes: int) -> int:
     fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
     if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent) or not fills_vectors([1, *fitting], lanes):
         return min(extent, lanes)
-    return max(fitting, key=lambda d: d / (d // lanes + (d % lanes).bit_count()), default=lanes)
+    return max(fitting, key=lambda d: d / vectors_of(d, lanes), default=lanes)
 
 
 def _rewritten(

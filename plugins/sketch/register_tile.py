@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pegbox.codegen.targets.register_tile import fits
-from pegbox.codegen.targets.target import Target
-from pegbox.codegen.targets.vectors import LATENCY, lanes_of
-from pegbox.plugins.sketch.limit import TileLimit
+from pegbox.codegen import LATENCY, Target, fits_registers, lanes_of
+from pegbox.plugins.sketch.limit import TileLimit, vectors_of
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
 
@@ -19,19 +17,25 @@ _LONG = 64  # terms of a sum from which on the latency of additions shows; the t
 def keep_in_registers(state: State, name: str, target: Target) -> None:
     """The innermost tile is written out, fills vectors, and is neither too small for the latency nor too large."""
     tiles, op = state.tiles[name], state.op(name)
-    for loop in tiles.levels[-1][:-1]:
+    for loop in tiles.register_tile[:-1]:
         state.call(name, "unroll", Name(loop))
     lanes = lanes_of(target, op.outputs[0].dtype)
-    last = tiles.knobs[-1]
-    if not fills_vectors(state.knobs[last].innermosts(), lanes):
+    knobs = tiles.register_knobs
+    last = knobs[-1]
+    exact: set[int] = set()
+    if not fills_vectors(divisors := state.knobs[last].innermosts(), lanes):
         state.with_tails(last)
-    state.fill_vectors(last, full_extents(state.knobs[last].innermosts(), lanes))
+        exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
+    full = full_extents(state.knobs[last].innermosts(), lanes)
+    state.fill_vectors(last, tuple(sorted({*full, *exact})))
+    if tiles.like:
+        return  # the limit of that stage is one of these knobs
     registers = target.vector_registers
-    most = _largest([state.knobs[knob].innermosts() for knob in tiles.knobs], lanes, target)
+    most = _largest([state.knobs[knob].innermosts() for knob in knobs], lanes, target)
     least = min(LATENCY, most) if spatial_and_reduce(op)[1] >= _LONG else 1
     enough = f"takes at least {least} vectors, and " if least > 1 else ""
     message = f"the tile of {name} {enough}fits the {registers} vector registers"
-    state.limits.append(TileLimit(tiles.knobs, lanes, least, registers, message))
+    state.limits.append(TileLimit(knobs, lanes, least, registers, message))
 
 
 def fills_vectors(extents: list[int], lanes: int) -> bool:
@@ -40,20 +44,20 @@ def fills_vectors(extents: list[int], lanes: int) -> bool:
 
 
 def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:
-    """Those that fill their vectors almost as well as the best of them."""
+    """Select the extents that fill their vectors almost as well as the best of them."""
     full = {extent: _filled(extent, lanes) for extent in extents}
     return tuple(extent for extent in extents if full[extent] >= _FULL * max(full.values()))
 
 
 def _filled(extent: int, lanes: int) -> float:
     """The share of the lanes of its vectors that a loop fills."""
-    return extent / (-(-extent // lanes) * lanes)
+    return extent / (lanes * vectors_of(extent, lanes))
 
 
 def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
     """The most vectors of accumulators that a tile can have."""
     rows = {1}
     for each in extents[:-1]:
-        rows = {found for n in rows for extent in each if fits(target, found := n * extent, 1)}
-    vectors = {-(-extent // lanes) for extent in extents[-1]}
-    return max(math.prod(tile) for r in rows for v in vectors if fits(target, *(tile := (r, v))))
+        rows = {found for n in rows for extent in each if fits_registers(target, found := n * extent, 1)}
+    vectors = {vectors_of(extent, lanes) for extent in extents[-1]}
+    return max(math.prod(tile) for r in rows for v in vectors if fits_registers(target, *(tile := (r, v))))

@@ -8,12 +8,13 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from pegbox.errors import ScheduleError, TemplateError
-from pegbox.expr.intrinsics import SLOW
-from pegbox.origin import explained, located
+from pegbox.expr import SLOW
+from pegbox.hooks import explained, located
 from pegbox.plugins.sketch.analysis import SLOW_OF_ANSOR, is_strictly_inlineable
 from pegbox.plugins.sketch.code import schedule_lines
-from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
+from pegbox.plugins.sketch.state import State, follow, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Axes, Name
+from pegbox.plugins.sketch.tiles import Tiles
 
 MOST_STEPS = 4000  # of a derivation: an attention has 400
 CONST_INDICES = "auto_scheduler_simplify_const_tensor_indices"
@@ -164,23 +165,24 @@ class MultiLevelTiling:
         new.applied.append("tile")
         return [(new, stage - 1)]
 
-    def tile(self, state: State, stage: str) -> list[str]:
-        """Tile a stage; gives the knobs of its spatial axes."""
+    def tile(self, state: State, stage: str, like: Tiles | None = None) -> list[str]:
+        """Tile a stage, by the knobs of another one if there is one `like` it; gives the knobs of its spatial axes."""
         levels: dict[str, list[list[str]]] = {letter: [[] for _ in self.structure] for letter in "SR"}
-        knobs = []
+        given = iter(() if like is None else (*like.knobs, *like.sums))
+        knobs: dict[str, list[str]] = {"S": [], "R": []}
         for loop in state.loops(stage):
             letter = "R" if state.is_reduce(loop) else "S"
             count = self.structure.count(letter)
             most = None if letter == "R" and self.long_sums else self.max_innermost_factor
-            knob, parts = state.tile(stage, loop, count, innermost=most, tails=self.tails)
-            if letter == "S":
-                knobs.append(knob)
+            knob, parts = state.tile(stage, loop, count, innermost=most, tails=self.tails, knob=next(given, ""))
+            knobs[letter].append(knob)
             for level, part in zip(levels[letter], parts, strict=False):
                 level.append(part)
-        tiles = Tiles([levels[letter].pop(0) for letter in self.structure], tuple(knobs))
-        state.tiles[stage] = tiles
-        state.reorder(stage, [loop for level in tiles.levels for loop in level])
-        return knobs
+        ordered = [levels[letter].pop(0) for letter in self.structure]
+        name = "" if like is None else like.stage
+        state.tiles[stage] = Tiles(stage, self.structure, ordered, tuple(knobs["S"]), tuple(knobs["R"]), like=name)
+        state.reorder(stage, [loop for level in ordered for loop in level])
+        return knobs["S"]
 
 
 class MultiLevelTilingWithFusion(MultiLevelTiling):
@@ -257,7 +259,7 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
 
 
 def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
-    """What a rule says. Raises TemplateError that names it where it does what is not legal."""
+    """Apply a rule. Raises TemplateError that names it where it does something illegal."""
     where = f"rule {getattr(rule, 'name', type(rule).__name__)} at stage {state.stages[stage]}"
     before = _content(state)
     try:
@@ -280,7 +282,7 @@ def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
 
 
 def _content(state: State) -> tuple[int, int]:
-    """What tells whether a sketch was changed. Names for axes are given whenever somebody asks."""
+    """Give the content by which a changed sketch is recognised. Names for axes are made on demand."""
     return sum(not isinstance(step, Axes) for step in state.steps), len(state.knobs)
 
 

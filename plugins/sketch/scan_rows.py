@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pegbox.compute.axis import IterVar
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp
-from pegbox.expr.nodes import Call, Expr, Load
-from pegbox.expr.visit import walk
-from pegbox.plugins.sketch.analysis import loads_of
+from pegbox.compute import ComputeOp, IterVar, ScanOp
+from pegbox.expr import Call, Expr, Load, walk
+from pegbox.plugins.sketch.analysis import loads_of, sums_along_lanes
 from pegbox.plugins.sketch.rules import Derived, Match, Rule
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Name
@@ -125,9 +122,8 @@ def shared_loops(state: State, name: str) -> list[str]:
 def _reads_along(op: ComputeOp) -> bool:
     """Do most operands of a sum stand in memory in the order of its terms?"""
     last = [load.indices[-1] for load in loads_of(op) if load.indices]
-    return 2 * sum(index is op.reduce_axis[-1] for index in last) > sum(index is op.axis[-1] for index in last) and (
-        op.reduce is not None and op.reduce.reducer.name in ("sum", "prod", "max", "min")
-    )
+    along = sum(index is op.reduce_axis[-1] for index in last)
+    return 2 * along > sum(index is op.axis[-1] for index in last) and sums_along_lanes(op)
 
 
 def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:

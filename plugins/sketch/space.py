@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.compute import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, ScheduleError
-from pegbox.expr.printer import unused_name
+from pegbox.expr import unused_name
 from pegbox.plugins.sketch.code import compute_lines, schedule_lines
 from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
 from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Run, Step
-from pegbox.schedule.te.schedule import TESchedule, create_schedule
+from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +105,7 @@ class SketchSpace:
 
     @property
     def source(self) -> str:
-        """What is computed, and what each sketch does with its knobs, as te code; see `pegbox.task.workload.Space`."""
+        """The computation, and each sketch's use of its knobs, as te code; see `pegbox.task.workload.Space`."""
         first = next(iter(self.sketches.values()))
         lines = list(compute_lines(first.arguments, first.tensors))
         for name, sketch in self.sketches.items():
@@ -161,7 +161,7 @@ class SketchSpace:
         return self._names[sketch.name]
 
     def condition(self, name: str) -> dict[str, Any]:
-        """When a knob exists."""
+        """Give the condition under which a knob exists."""
         knob, users = self.declared[name]
         found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}
         if knob.when is not None:

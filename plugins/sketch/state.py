@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from pegbox.codegen.targets.target import Target
-from pegbox.compute.axis import IterVar
-from pegbox.compute.printer import identifier
-from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.expr.nodes import Buffer
-from pegbox.expr.printer import unused_name
+from pegbox.codegen import Target
+from pegbox.compute import ComputeOp, IterVar, ScanOp, Tensor, identifier
+from pegbox.expr import Buffer, unused_name
 from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling
 from pegbox.plugins.sketch.limit import Extent, Limit
 from pegbox.plugins.sketch.steps import (
@@ -32,26 +28,9 @@ from pegbox.plugins.sketch.steps import (
     Tile,
     compute_at,
 )
-from pegbox.schedule.te.schedule import create_schedule
-from pegbox.schedule.te.stage_base import At, Inline, Root
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """A tiled stage: the loops of each level, outermost first, and the knobs of its spatial axes, in their order."""
-
-    levels: list[list[str]]
-    knobs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Place:
-    """A knob that says in which loop of its consumer a stage is computed."""
-
-    knob: str
-    stage: str
-    consumer: str
-    loops: tuple[str, ...]
+from pegbox.plugins.sketch.tiles import Place, Tiles
+from pegbox.schedule import At, Inline, Root
+from pegbox.te import create_schedule
 
 
 class State:
@@ -126,7 +105,7 @@ class State:
 
     @property
     def graph(self) -> Graph:
-        """Who reads whom now."""
+        """The present graph of readers."""
         ops = [stage.op for stage in self._run.s.stages]
         if ops != self._graph.ops:
             self._graph = Graph(ops, [t.op for t in self.outputs])
@@ -160,8 +139,12 @@ class State:
         mine, its = self.op(stage), self.op(consumers[0])
         if self._run.s[self._run.values[consumers[0]]].leaf_iter_vars != [*its.axis, *its.reduce_axis]:
             return None  # its loops are others already
-        matches = self.graph.is_elementwise_match(mine, its)
+        matches = self.is_elementwise(stage, consumers[0])
         return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
+
+    def is_elementwise(self, stage: str, consumer: str) -> bool:
+        """Does each element of a consumer need just the element of a stage that is where it is?"""
+        return self.graph.is_elementwise_match(self.op(stage), self.op(consumer), by_access=self.by_access)
 
     def is_root(self, stage: str) -> bool:
         """Is it computed whole, in loops of its own?"""
@@ -205,7 +188,7 @@ class State:
         return self._longest.get(loop) or self.extent(loop)
 
     def iterations(self, stage: str, loop: str) -> Extent | int | None:
-        """How many iterations a loop has: a number, or a part of a split; None where it is what other parts leave."""
+        """Count a loop's iterations: a number, or a part of a split; None where other parts decide it."""
         loop = self._factored.get(stage, {}).get(self._axis_number(stage, loop), loop)
         if loop in self._levels:
             return self._levels[loop]
@@ -214,6 +197,11 @@ class State:
     def _axis_number(self, stage: str, loop: str) -> int | None:
         op = self.op(stage)
         return next((n for n, axis in enumerate((*op.axis, *op.reduce_axis)) if axis is self._run.values[loop]), None)
+
+    def parts_of(self, stage: str, axis: IterVar) -> list[str]:
+        """The loops of a stage that are parts of an axis of its operation."""
+        parts = self._run.s[self._run.values[stage]].parts_of(axis)
+        return [loop for loop in self.loops(stage) if self._run.values[loop] in parts]
 
     def is_reduce(self, loop: str) -> bool:
         """Does a loop run over values that are combined?"""
@@ -270,17 +258,18 @@ class State:
         return unique
 
     def tile(
-        self, stage: str, loop: str, levels: int, *, innermost: int | None = None, tails: bool = False
+        self, stage: str, loop: str, levels: int, *, innermost: int | None = None, tails: bool = False, knob: str = ""
     ) -> tuple[str, list[str]]:
         """Split a loop into `levels` loops by a knob; gives the knob's name and the loops.
 
         Args:
             innermost: the most iterations of the last loop.
             tails: where the extent has few divisors, also splits that do not divide it.
+            knob: one that splits another loop alike; by default a new one.
         """
         extent = self.extent(loop)
         policy = "verbose" if tails and has_few_divisors(extent) else "factors"
-        knob = self.knob(Knob(loop, extent, levels, innermost, policy))
+        knob = knob or self.knob(Knob(loop, extent, levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
         self._longest.update(dict.fromkeys(loops, extent))
         self._levels.update((loop, Extent(knob, level)) for level, loop in enumerate(loops) if level)
@@ -335,18 +324,29 @@ class State:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
 
-    def place(self, place: Place, elsewhere: str, before: Sequence[Step], after: Sequence[Step] = ()) -> None:
+    def place(
+        self,
+        place: Place,
+        elsewhere: str | None,
+        before: Sequence[Step],
+        after: Sequence[Step] = (),
+        like: Place | None = None,
+    ) -> None:
         """Let a knob say in which loop of its consumer a stage is computed.
 
         Args:
-            elsewhere: the value for none of the loops.
+            elsewhere: the value for none of the loops; None where it has to be one.
             before: steps that make the stage.
             after: steps on the stage in its place.
+            like: another place, with as many loops, whose knob this one has too.
         """
-        knob = self.knob(Knob(place.knob, candidates=(elsewhere, *place.loops)))
-        attach = [(loop, [*before, compute_at(place.stage, place.consumer, loop), *after]) for loop in place.loops]
-        self.choose(knob, attach)
-        self.places.append(replace(place, knob=knob))
+        other = () if elsewhere is None else (elsewhere,)
+        knob = self.knob(Knob(place.knob, candidates=(*other, *place.loops))) if like is None else like.knob
+        values = () if like is None else tuple(value for value, _ in like.choices)
+        chosen = replace(place, knob=knob, values=values)
+        at = [(value, compute_at(place.stage, place.consumer, loop)) for value, loop in chosen.choices]
+        self.choose(knob, [(value, [*before, step, *after]) for value, step in at])
+        self.places.append(chosen)
 
     def _outputs(self, stage: str) -> list[str]:
         """The names of all that a stage computes."""

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from pegbox.compute.axis import IterVar
-from pegbox.compute.tensor import Tensor
-from pegbox.expr.nodes import Buffer
-from pegbox.schedule.te.schedule import TESchedule
-from pegbox.space.entities import SplitEntity
-from pegbox.space.split import policy_splits
+from pegbox.compute import IterVar, Tensor
+from pegbox.expr import Buffer
+from pegbox.space import SplitEntity, policy_splits
+from pegbox.te import TESchedule
 
 CHOICE = "sketch"  # the knob that chooses one of several sketches
 

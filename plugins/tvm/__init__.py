@@ -1,7 +1,7 @@
 """`from pegbox.plugins import tvm`: TVM's names, so that scripts written for TVM 0.18 and older run on pegbox.
 
-Each name is an adapter of a few lines over pegbox's own API; nothing else in pegbox imports this package. The table of
-names, with the differences that remain, is docs/from-tvm.md.
+Each name is pegbox's own object, or a thin adapter of it. docs/from-tvm.md lists the names, the differences, and what
+is refused.
 """
 
 from __future__ import annotations
@@ -11,51 +11,35 @@ from pegbox.plugins.tvm.absence import names, watch_imports
 
 __version__ = f"0.18.0+pegbox.{pegbox.__version__}"  # whose names these are, for scripts that ask
 
-# One line a name: the module that it is at home in. Names are imported when they are first used.
-_HOME = {
-    "IRModule": "pegbox.plugins.tvm.ir",
-    "TVMError": "pegbox.plugins.tvm.error",
-    "auto_scheduler": "pegbox.plugins.tvm.auto_scheduler",
-    "autotvm": "pegbox.plugins.tvm.autotvm",
-    "build": "pegbox.plugins.tvm.driver",
-    "context": "pegbox.plugins.tvm.runtime.device",
-    "contrib": "pegbox.plugins.tvm.contrib",
-    "convert": "pegbox.plugins.tvm.registry",
-    "cpu": "pegbox.plugins.tvm.runtime.device",
-    "cuda": "pegbox.plugins.tvm.runtime.device",
-    "device": "pegbox.plugins.tvm.runtime.device",
-    "driver": "pegbox.plugins.tvm.driver",
-    "error": "pegbox.plugins.tvm.error",
-    "get_global_func": "pegbox.plugins.tvm.registry",
-    "gpu": "pegbox.plugins.tvm.runtime.device",
-    "ir": "pegbox.plugins.tvm.ir",
-    "lower": "pegbox.plugins.tvm.driver",
-    "metal": "pegbox.plugins.tvm.runtime.device",
-    "nd": "pegbox.plugins.tvm.runtime",
-    "ndarray": "pegbox.plugins.tvm.runtime",
-    "opencl": "pegbox.plugins.tvm.runtime.device",
-    "register_func": "pegbox.plugins.tvm.registry",
-    "rocm": "pegbox.plugins.tvm.runtime.device",
-    "runtime": "pegbox.plugins.tvm.runtime",
-    "script": "pegbox.plugins.tvm.script",
-    "target": "pegbox.plugins.tvm.target",
-    "te": "pegbox.plugins.tvm.te",
-    "testing": "pegbox.plugins.tvm.testing",
-    "tir": "pegbox.plugins.tvm.tir",
-    "topi": "pegbox.plugins.tvm.topi",
-    "transform": "pegbox.plugins.tvm.ir",
-    "vulkan": "pegbox.plugins.tvm.runtime.device",
+_HERE = "pegbox.plugins.tvm"
+_NAMES = {
+    "auto_scheduler": "auto_scheduler",
+    "autotvm": "autotvm",
+    "contrib": "contrib",
+    "driver": "driver build lower",
+    "error": "error TVMError",
+    "ir": "ir IRModule",
+    "registry": "convert get_global_func register_func",
+    "runtime": "context cpu cuda device gpu metal nd opencl rocm runtime vulkan",
+    "script": "script",
+    "target": "target",
+    "te": "te",
+    "testing": "testing",
+    "tir": "tir",
+    "topi": "topi",
+    "transform": "transform",
 }
+"""The names by the modules that they are at home in."""
 
 # Before TVM 0.7, what is in `te` was here, and some of `tir`.
-_OF_TE = """
+_NAMES["te"] += """
     all any ceil cast comm_reducer compute const create_schedule decl_tensor_intrin div exp extern floor floordiv
     floormod if_then_else indexdiv indexmod log max max_value min min_value placeholder popcount power prod
     reduce_axis round select sigmoid size_var sqrt sum tag_scope tanh thread_axis trunc truncdiv truncmod var
 """
-_OF_TIR = "call_extern call_packed call_pure_extern decl_buffer"
-_HOME |= dict.fromkeys(_OF_TE.split(), "pegbox.plugins.tvm.te")
-_HOME |= dict.fromkeys(_OF_TIR.split(), "pegbox.plugins.tvm.tir")
+_NAMES["tir"] += " call_extern call_packed call_pure_extern decl_buffer"
+
+_HOME = {name: f"{_HERE}.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 __getattr__ = names(__name__, _HOME)
 watch_imports()

@@ -1,4 +1,4 @@
-"""Names of TVM's that are not here, and what there is instead."""
+"""The names of TVM that are not here, each with the reason and the remedy: one table for modules, names and options."""
 
 from __future__ import annotations
 
@@ -7,182 +7,199 @@ from collections.abc import Callable, Mapping
 from importlib.abc import MetaPathFinder
 from typing import Any
 
-from pegbox.errors import PegboxError
-from pegbox.exports import on_demand
+from pegbox.errors import ArgumentError, PegboxError
+from pegbox.hooks import on_demand
 
 _PACKAGE = "pegbox.plugins.tvm"
-_RELAY = "it belongs to Relay; tune each operator as a task of its own"
-_TYPES = "types are strings here: A.dtype == 'float32'"
-_OBJECTS = "objects of pegbox are Python's: tuples, dicts, strings"
-_CPUS = "pegbox makes code for CPUs only, with LLVM: Target('llvm')"
-_PASSES = "lowering runs no passes of others; change the program before, with tir.Schedule"
-_RPC = "kernels are measured on this machine; a runner of your own may measure elsewhere (docs/write-a-runner.md)"
-_OPERATIONS = "operations here are PlaceholderOp, ComputeOp, ScanOp and ExternOp"
-_BOUNDS = "lower the schedule and read the extents of its loops: tvm.lower(s, args, simple_mode=True)"
-_KNOBS = "cfg.space_map holds the knobs of pegbox, which have len() and entities"
-_LEARNED = "the model is a plugin of pegbox; write one of your own (docs/write-a-cost-model.md)"
-_FEATURES = "pegbox.features computes the features of programs (docs/features.md)"
-_TRACE = "schedule.trace holds the steps of a tir.Schedule, which can be printed, saved and replayed"
-_PROGRAM = "a schedule checks each step itself; schedule.mod is the program"
-_HELPER = "a helper of AutoTVM's own code, without a counterpart"
 
-_ABSENT: Mapping[str, Mapping[str, str]] = {
-    "": {
-        "simplification is a part of building expressions; bounds come from the loops": "arith",
-        "it schedules for GPUs; search with auto_scheduler": "dlight",
-        "search with auto_scheduler, over the same kind of sketches, or with autotvm": "meta_schedule",
-        _TYPES: "DataType DataTypeCode",
-        _OBJECTS: "Object register_object register_extension container",
-        _CPUS: "cl mtl vpi ext_dev hexagon webgpu",
-        _PASSES: "instrument",
-        "programs are read by tvm.script.from_source": "parser",
-        "pegbox.__version__ and tvm.__version__ say what this is": "support info_mem",
-        "write the kernels as object files, mod.save('kernel.o'), and link them": "micro",
-        "pegbox takes operators, one by one; make tasks of them with autotvm or auto_scheduler": "relax relay",
-        "kernels run on this machine; mod.export_library('kernel.so') makes a file that can be copied": "rpc",
-    },
-    "contrib": {
-        "it runs models of Relay; a kernel is called with its arrays: mod(a, b, c)": (
-            "graph_executor graph_runtime debugger pipeline_executor"
-        ),
-        _CPUS: "nvcc rocm cublas cudnn cutlass xcode ndk hexagon emcc",
-        "write the computation with te, or call a library with te.extern (docs/compute.md)": (
-            "mkl sort random torch tflite_runtime"
-        ),
-        "arrays of NumPy are passed as they are; others have a method that makes them one": "dlpack",
-        "pickle keeps schedules and tasks": "pickle_memoize",
-        _RPC: "rpc",
-    },
-    "te": {_OPERATIONS: "TensorComputeOp HybridOp"},
-    "te.operation": {_OPERATIONS: "TensorComputeOp HybridOp"},
-    "te.tensor": {_OPERATIONS: "TensorComputeOp HybridOp"},
-    "te.schedule": {_BOUNDS: "InferBound ScheduleOps"},
-    "autotvm": {
-        _RELAY: "graph_tuner apply_graph_best",
-        "logs are files of records, which autotvm.callback.log_to_file writes": "database",
-        _FEATURES: "feature",
-        "pegbox has experience of its own; apply_history_best reads your logs": "tophub",
-    },
-    "autotvm.task": {
-        _RELAY: (
-            "ApplyGraphBest TaskExtractEnv get_workload extract_from_program extract_from_multiple_program "
-            "topi_integration relay_integration"
-        ),
-        "records hold a fingerprint of the task instead": "attach_code_hash attach_code_hash_to_arg code_hash",
-    },
-    "autotvm.task.task": {"@autotvm.template makes templates of functions": "TaskTemplate MissingTask"},
-    "autotvm.task.space": {
-        _KNOBS: "TransformSpace SplitSpace ReorderSpace AnnotateSpace OtherOptionSpace",
-        "cfg.axis(extent) makes the axes of a space": "Axis",
-    },
-    "autotvm.task.dispatcher": {_RELAY: "ApplyGraphBest"},
-    "autotvm.measure": {_HELPER: "executor"},
-    "autotvm.measure.measure_methods": {"code is made for CPUs only": "set_cuda_target_arch"},
-    "autotvm.tuner": {_LEARNED: "model_based_tuner sa_model_optimizer xgboost_cost_model", _HELPER: "metric"},
-    "autotvm.record": {"lines are records of pegbox (docs/measuring.md); AutoTVM's 0.2 is read": "AUTOTVM_LOG_VERSION"},
-    "autotvm.utils": {_HELPER: "EmptyContext get_rank sample_ints pool_map get_func_name"},
-    "autotvm.env": {_HELPER: "reset_global_scope"},
-    "auto_scheduler": {_FEATURES: "feature"},
-    "auto_scheduler.dispatcher": {"a query without a record gives None": "FallbackContext"},
-    "auto_scheduler.measure": {
-        "files of kernels are made by export_library": "BuildFunc",
-        "pegbox draws the inputs of a kernel (docs/measuring.md); SearchTask(task_inputs=...) gives others": (
-            "prepare_input_map prepare_runner_args"
-        ),
-    },
-    "auto_scheduler.relay_integration": {_RELAY: "TracingMode TracingEnvironment auto_schedule_topi"},
-    "auto_scheduler.task_scheduler": {"TaskScheduler.tune makes them": "make_search_policies"},
-    "auto_scheduler.workload_registry": {
-        "import the module that registers the workloads": "save_workload_func_registry load_workload_func_registry",
-    },
-    "ir.transform": {
-        _PASSES: "Pass Sequential ModulePass module_pass function_pass PassInfo PrintIR",
-    },
-    "runtime": {
-        _TYPES: "DataType DataTypeCode",
-        _OBJECTS: "Object ObjectGeneric ObjectTypes String ShapeTuple PackedFunc",
-        _CPUS: "vpi",
-        "a kernel is called with its arrays": "vmobj system_lib ModuleImporter",
-        "time_evaluator(...) gives the times of a kernel": "Report",
-    },
-    "testing": {
-        "decorators of pytest do the same": (
-            "fixture parametrize_targets uses_gpu requires_package known_failing_targets skip_if_32bit"
-        ),
-    },
-    "target": {
-        _CPUS: ("adreno bifrost cuda hexagon intel_graphics mali metal opencl rocm stm32 vta vulkan"),
-        "name the machine: Target('llvm -mtriple=riscv64-linux-gnu')": "riscv_cpu",
-        "processors have names: Target('llvm -mcpu=cortex-a72')": "rasp list_tags tag list_kinds",
-        "functions for each target are Python's: ask target.mcpu": "generic_func override_native_generic_func",
-        "kernels run on this machine": "VirtualDevice",
-    },
-    "ir": {
-        "pickle keeps schedules, and func.script() programs as text": "save_json load_json make_node",
-        _PASSES: "instrument",
-        _OBJECTS: "Array Map Attrs Node Range",
-        _TYPES: "Type PrimType TensorType PointerType TupleType FuncType",
-        "two programs are compared by structural_equal": "structural_hash",
-        "errors name the line of the script": "Span SourceName",
-    },
-    "tir": {
-        "tvm.lower and tvm.build run pegbox's own passes": "transform usmp",
-        "operators and functions make expressions: a + b, te.maximum(a, b), a < b, te.all(a, b)": (
-            "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or Let"
-        ),
-        "loops make vectors: vectorize one; scripts have T.Ramp and T.Broadcast": (
-            "Ramp Broadcast Shuffle vectorlow vectorhigh vectorcombine"
-        ),
-        "expressions have no bits; powers of two do: x * 2**n, x // 2**n, x % 2**n": (
-            "shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not"
-        ),
-        "what is known of sizes comes from the loops; leave it out": "likely assume undef",
-        "te.comm_reducer and te.sum are in te": "comm_reducer Reduce",
-        "vectors have the lanes that a loop has; a target says how many there are: target.vector_bits": "vscale",
-    },
-    "tir.analysis": {"a task counts its operations: task.flop": "estimate_tir_flops"},
-    "tir.schedule": {
-        _TRACE: "Instruction InstructionKind",
-        "the values that a schedule draws are plain numbers": "ExprRV RAND_VAR_TYPE",
-        _PROGRAM: "BlockScope DepKind Dependency StmtSRef ScheduleState ScheduleDebugMask analysis",
-    },
+_REASONS = {
+    # The parts of TVM
+    "pegbox reads no models; tune each operator as a task of its own": """
+        relay relax contrib.graph_executor contrib.graph_runtime contrib.debugger contrib.pipeline_executor
+        autotvm.graph_tuner autotvm.apply_graph_best autotvm.ApplyGraphBest autotvm.TaskExtractEnv autotvm.get_workload
+        autotvm.extract_from_program autotvm.extract_from_multiple_program autotvm.task.topi_integration
+        autotvm.task.relay_integration auto_scheduler.extract_tasks auto_scheduler.relay_integration
+        auto_scheduler.is_auto_scheduler_enabled auto_scheduler.remove_index_check auto_scheduler.rewrite_compute_body
+        auto_scheduler.rewrite_tensor_shape
+    """,
+    "search with auto_scheduler, over the same kind of sketches, or with autotvm": "meta_schedule dlight",
+    "lowering runs pegbox's own passes; change the program before it, with tir.Schedule": """
+        arith instrument transform ir.transform ir.instrument tir.transform tir.usmp tir.analysis tir.stmt_functor
+        te.schedule.InferBound te.schedule.ScheduleOps
+    """,
+    "candidates run on this machine; a runner plugin may run them elsewhere (docs/write-a-runner.md)": """
+        rpc contrib.rpc micro autotvm.RPCRunner autotvm.request_remote auto_scheduler.RPCRunner
+        auto_scheduler.LocalRPCMeasureContext
+    """,
+    "code is generated for CPUs, by LLVM: Target('llvm')": """
+        cl mtl vpi ext_dev hexagon webgpu contrib.nvcc contrib.rocm contrib.cublas contrib.cudnn contrib.cutlass
+        contrib.xcode contrib.ndk contrib.hexagon contrib.emcc target.adreno target.bifrost target.cuda target.hexagon
+        target.mali target.metal target.opencl target.rocm target.vulkan
+    """,
+    "name the processor, as in Target('llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72')": """
+        target.arm_cpu target.riscv_cpu target.rasp target.list_tags target.list_kinds target.tag
+    """,
+    "objects and types are Python's own: tuples, dicts, strings": """
+        Object register_object register_extension container DataType DataTypeCode runtime.DataType runtime.Object
+        runtime.String runtime.ShapeTuple runtime.PackedFunc ir.Array ir.Map ir.Attrs ir.Node ir.Range ir.Type
+        ir.PrimType ir.TensorType ir.PointerType ir.FuncType
+    """,
+    "pickle keeps schedules, and func.script() is the text of a program": "ir.save_json ir.load_json",
+    "decorators of pytest do it": "testing",
+    # topi, te, tir
+    "TVM's schedules of single processors are not in pegbox; topi.generic.schedule_... is a plain one, and "
+    "pegbox.create_task(workload, space='sketch') searches a fast one": "topi.x86 topi.cuda topi.arm_cpu",
+    "compute the reference with NumPy": "topi.testing",
+    "write the operator with te.compute": "topi",
+    "write the computation with te.compute, or call a library in te.extern (docs/compute.md)": """
+        contrib te.extern_primfunc te.hybrid te.gradient te.autodiff te.TensorComputeOp te.HybridOp
+    """,
+    "kernels print nothing; make the stage an output": "te.trace",
+    "kernels are compiled for each set of sizes": "te.SpecializedCondition",
+    "te has the names: te.Schedule, te.ComputeOp, te.placeholder": """
+        te.schedule te.tensor te.operation te.tensor_intrin te.tag
+    """,
+    "tir.Schedule transforms layouts": "te.AXIS_SEPARATOR",
+    "operators and functions make expressions: a + b, te.maximum(a, b), te.all(a, b)": """
+        tir.Add tir.Sub tir.Mul tir.Div tir.Mod tir.FloorDiv tir.FloorMod tir.Min tir.Max tir.EQ tir.NE tir.LT tir.LE
+        tir.GT tir.GE tir.And tir.Or tir.Let
+    """,
+    "schedule.trace holds the steps of a schedule, and schedule.mod is its program": "tir.schedule",
+    "programs are pegbox.loops' (docs/script.md)": "tir",
+    # autotvm
+    "a template that nobody tuned runs with its fallback; autotvm.apply_history_best chooses another": """
+        autotvm.DispatchContext autotvm.FallbackContext autotvm.ApplyConfig autotvm.clear_fallback_cache
+        autotvm.task.dispatcher
+    """,
+    "configurations are pegbox's (docs/spaces.md)": "autotvm.ConfigEntity",
+    "cfg.is_fallback says that nothing was tuned": "autotvm.FallbackConfigEntity",
+    "config_space.space_map holds the knobs, which are pegbox's (docs/spaces.md)": "autotvm.task.space",
+    "write one function that computes and schedules, with @autotvm.template": """
+        autotvm.register_topi_compute autotvm.register_topi_schedule autotvm.TaskTemplate autotvm.MissingTask
+    """,
+    "records hold a fingerprint of the task": """
+        autotvm.attach_code_hash autotvm.attach_code_hash_to_arg autotvm.task.code_hash
+    """,
+    "arguments of templates are numbers, text, and tuples of them": """
+        autotvm.serialize_args autotvm.deserialize_args autotvm.args_to_workload
+    """,
+    "task.flop counts the operations; cfg.add_flop adds to them": "autotvm.compute_flop autotvm.FlopCalculationError",
+    "autotvm.apply_history_best has the best of a log": "autotvm.task.ApplyHistoryBest",
+    "autotvm.measure has the names": "autotvm.measure.measure autotvm.measure.measure_methods",
+    "a runner plugin runs candidates in its own way (docs/write-a-runner.md)": "autotvm.measure",
+    "autotvm.tuner has the names": """
+        autotvm.tuner.tuner autotvm.tuner.ga_tuner autotvm.tuner.index_based_tuner autotvm.tuner.xgboost_tuner
+        autotvm.tuner.droplet_tuner
+    """,
+    "write a class with fit and predict (docs/write-a-cost-model.md)": """
+        autotvm.tuner.model_based_tuner autotvm.tuner.sa_model_optimizer autotvm.tuner.xgboost_cost_model
+        autotvm.tuner.metric autotvm.tuner.XGBTuner.optimizer auto_scheduler.PythonBasedModel auto_scheduler.cost_model
+    """,
+    "a log is a file of records: autotvm.callback.log_to_file writes it, and pegbox's commands read it": """
+        autotvm.record autotvm.database autotvm.callback
+    """,
+    "pegbox.features computes the features of programs (docs/features.md)": "autotvm.feature auto_scheduler.feature",
+    "pegbox has experience of its own; autotvm.apply_history_best reads your logs": "autotvm.tophub",
+    "the logger is logging.getLogger('autotvm')": "autotvm.env autotvm.GLOBAL_SCOPE",
+    "it is a helper of TVM's own code": "autotvm.utils auto_scheduler.utils auto_scheduler.derive_similarity_tag",
+    # auto_scheduler
+    "sketches come from pegbox's rules; a plugin may add rules (docs/sketch.md)": """
+        auto_scheduler.PreloadCustomSketchRule auto_scheduler.loop_state
+    """,
+    "auto_scheduler.SketchPolicy is the policy": """
+        auto_scheduler.SearchPolicy auto_scheduler.SearchCallback auto_scheduler.make_search_policies
+    """,
+    "tvm.build compiles a schedule without a search": "auto_scheduler.EmptyPolicy",
+    "the target has the numbers: Target('llvm -mcpu=... -num-cores 4')": """
+        auto_scheduler.HardwareParams auto_scheduler.SearchTask.hardware_params
+    """,
+    "pegbox's spaces pack operands: see pack_weights in docs/sketch.md": """
+        auto_scheduler.LayoutRewriteOption auto_scheduler.get_shape_from_rewritten_layout
+        auto_scheduler.SearchTask.layout_rewrite_option
+    """,
+    "give the arrays to the task: SearchTask(task_inputs={name: array})": """
+        auto_scheduler.SearchTask auto_scheduler.register_task_input_check_func auto_scheduler.prepare_input_map
+        auto_scheduler.prepare_runner_args auto_scheduler.register_task_input_buffer
+        auto_scheduler.get_task_input_buffer auto_scheduler.TASK_INPUT_BUFFER_TABLE
+    """,
+    "auto_scheduler.load_best_record reads the best of a log, and task.apply_best schedules it": """
+        auto_scheduler.ApplyHistoryBest auto_scheduler.ApplyHistoryBestOrSample auto_scheduler.DispatchContext
+        auto_scheduler.dispatcher
+    """,
+    "register_workload takes functions; import the module with them where they are needed": """
+        auto_scheduler.workload_registry
+    """,
+    "the records of a search hold every trial; a TaskSchedulerCallback may write more": """
+        auto_scheduler.LogEstimatedLatency
+    """,
+    # Options
+    "pegbox's tuner decides it (docs/tuners.md)": """
+        autotvm.tuner auto_scheduler.SketchPolicy auto_scheduler.TaskScheduler auto_scheduler.XGBModel
+    """,
+    "pegbox measures in its own way (docs/measuring.md)": """
+        LocalBuilder LocalRunner auto_scheduler.measure auto_scheduler.measure_record Module.time_evaluator
+    """,
+    "the library holds the kernels alone": "Module.export_library",
+    "lowering is always the same": "PassContext",
 }
+"""The names, and options of functions, by the reason: a name answers for all that is below it, unless that has its own.
+
+A name of a package answers in each of its modules: "autotvm.RPCRunner" for "autotvm.measure.RPCRunner".
+"""
+
+_ELSE = "docs/from-tvm.md lists the names that are"
 
 
 class NotHere(PegboxError, ImportError):
-    """A name of TVM's that pegbox has not; an ImportError, so that `from ... import` shows what it says."""
+    """A name of TVM's that is not here; an ImportError, so that `from ... import` shows its message."""
 
 
-class _Absent(MetaPathFinder):
-    """Says of the modules of TVM's that are not here what there is instead, after Python has found none."""
+def _reason(name: str) -> str:
+    """Return the reason for a name, "autotvm.tophub"; empty where the table has none."""
+    reasons = {each: reason for reason, names in _REASONS.items() for each in names.split()}
+    parts = name.split(".")
+    parents = [".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+    return next((reasons[each] for each in (name, f"{parts[0]}.{parts[-1]}", *parents) if each in reasons), "")
+
+
+def _absent(name: str) -> NotHere:
+    return NotHere(f"tvm.{name} is not here: {_reason(name) or _ELSE}")
+
+
+def refuse(owner: str, options: Mapping[str, Any]) -> None:
+    """Raise `ArgumentError` for options of TVM's that have no meaning here; None is taken for none."""
+    for name, value in options.items():
+        if value is not None:
+            raise ArgumentError(f"{owner}({name}={value!r}): {_reason(f'{owner}.{name}') or _ELSE}; leave it out")
+
+
+class _Finder(MetaPathFinder):
+    """A finder that answers for the modules of TVM's that are not here, after Python has found none."""
 
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
-        home, _, name = fullname.removeprefix(_PACKAGE).removeprefix(".").rpartition(".")
-        if fullname.startswith(f"{_PACKAGE}.") and (remedy := absences(home).get(name)):
-            raise NotHere(f"{'.'.join(filter(None, ['tvm', home, name]))} is not here: {remedy}")
+        if fullname.startswith(f"{_PACKAGE}."):
+            raise _absent(fullname.removeprefix(f"{_PACKAGE}."))
 
 
 def watch_imports() -> None:
-    """Let `import tvm.relay` say what there is instead, as `tvm.relay` does."""
-    if not any(isinstance(finder, _Absent) for finder in sys.meta_path):
-        sys.meta_path.append(_Absent())
-
-
-def absences(home: str) -> dict[str, str]:
-    """The names of a module of TVM, such as "autotvm.task", that are not here, with their remedies."""
-    return {name: remedy for remedy, names in _ABSENT.get(home, {}).items() for name in names.split()}
+    """Let `import tvm.relay` give the reason, as `tvm.relay` does."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
 
 
 def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a module of `pegbox.plugins.tvm`: names that are at home elsewhere, and what is not here."""
-    home = package.removeprefix(_PACKAGE).removeprefix(".")
-    remedies, found = absences(home), None if homes is None else on_demand(package, homes)
+    """Make the `__getattr__` of a module of this package.
+
+    Args:
+        homes: the module of each name that is imported when it is first used.
+    """
+    found = on_demand(package, homes or {})
+    vars(sys.modules[package]).setdefault("__path__", [])  # so that Python asks the finder for what is below a module
 
     def get(name: str) -> Any:
-        if name in remedies:
-            raise NotHere(f"{'.'.join(filter(None, ['tvm', home, name]))} is not here: {remedies[name]}")
-        if found is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        dotted = f"{package.removeprefix(_PACKAGE)}.{name}".removeprefix(".")
+        if name not in (homes or {}) and not name.startswith("_") and _reason(dotted):
+            raise _absent(dotted)
         return found(name)
 
     return get

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pegbox as pb
 from pegbox import te
 from pegbox.checks import check_int
+from pegbox.compute import convolve, convolve_nhwc, padded
 from pegbox.errors import ArgumentError
-from pegbox.expr.dtypes import is_float
+from pegbox.expr import is_float
 
 
 def _tensor(
@@ -18,16 +19,8 @@ def _tensor(
 
 
 def _padded(x: te.Tensor, pads: Sequence[int], value: te.Expr | float = 0.0) -> te.Tensor:
-    """X with a border of `pads[d]` on either side of each axis; X itself without any."""
-    if not any(pads):
-        return x
-    edge = value if isinstance(value, te.Expr) else te.const(value, x.dtype)
-
-    def element(*at: te.Expr) -> te.Expr:
-        inside = [test for i, p, e in zip(at, pads, x.shape, strict=True) if p for test in (i >= p, i < e + p)]
-        return te.if_then_else(te.all(*inside), x(*(i - p for i, p in zip(at, pads, strict=True))), edge)
-
-    return _tensor([e + 2 * p for e, p in zip(x.shape, pads, strict=True)], element, "padded")
+    """X with a border of `pads[d]` on either side of each axis."""
+    return padded(x, pads, pads, value)
 
 
 def _sizes(extents: Sequence[int], k: int, stride: int, padding: int, dilation: int = 1) -> list[int]:
@@ -56,20 +49,10 @@ def _pool_sizes(extents: Sequence[int], k: int, stride: int, padding: int) -> li
 
 
 def _convolve(x: te.Tensor, w: te.Tensor, stride: int, padding: int, dilation: int = 1, groups: int = 1) -> te.Tensor:
-    """X[n, c, *spatial] with filters W[o, c / groups, *kernel]."""
-    n, _, *spatial = x.shape
-    o, c, *kernel = w.shape
-    sizes = _sizes(spatial, kernel[0], stride, padding, dilation)
-    padded = _padded(x, (0, 0, *[padding] * len(spatial)))
-    rc = te.reduce_axis((0, c), name="rc")
-    offsets = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(kernel)]
-
-    def element(b: te.Expr, f: te.Expr, *at: te.Expr) -> te.Expr:
-        channel = rc if groups == 1 else f // (o // groups) * c + rc
-        places = [i * stride + r * dilation for i, r in zip(at, offsets, strict=True)]
-        return te.sum(padded(b, channel, *places) * w(f, rc, *offsets), axis=[rc, *offsets])
-
-    return _tensor((n, o, *sizes), lambda *at: element(*at), "conv")
+    """X[n, c, *spatial] with filters W[o, c / groups, *kernel], alike along all axes."""
+    _, _, *spatial = x.shape
+    rank = len(_sizes(spatial, w.shape[2], stride, padding, dilation))
+    return convolve(_padded(x, (0, 0, *[padding] * rank)), w, [stride] * rank, [dilation] * rank, groups)
 
 
 def _operands(
@@ -107,16 +90,11 @@ def conv2d_nhwc(
     n: int, y: int, x: int, c: int, o: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """X[n, y, x, c] with filters W[k, k, c, o]"""
-    sizes = _sizes((y, x), k, stride, padding)
+    _sizes((y, x), k, stride, padding)
     data = te.placeholder((n, y, x, c), name="X", dtype=dtype)
     filters = te.placeholder((k, k, c, o), name="W", dtype=dtype)
-    padded = _padded(data, (0, padding, padding, 0))
-    ry, rx, rc = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx"), te.reduce_axis((0, c), name="rc")
-
-    def element(b: te.Expr, i: te.Expr, j: te.Expr, f: te.Expr) -> te.Expr:
-        return te.sum(padded[b, i * stride + ry, j * stride + rx, rc] * filters[ry, rx, rc, f], axis=[ry, rx, rc])
-
-    return [data, filters, _tensor((n, *sizes, o), element, "conv")]
+    conv = convolve_nhwc(_padded(data, (0, padding, padding, 0)), filters, (stride, stride), (1, 1))
+    return [data, filters, conv]
 
 
 @pb.workload("conv3d")
@@ -136,11 +114,11 @@ def depthwise_conv2d(
     sizes = _sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     filters = te.placeholder((c, k, k), name="W", dtype=dtype)
-    padded = _padded(data, (0, 0, padding, padding))
+    wide = _padded(data, (0, 0, padding, padding))
     ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
 
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.sum(padded[b, f, i * stride + ry, j * stride + rx] * filters[f, ry, rx], axis=[ry, rx])
+        return te.sum(wide[b, f, i * stride + ry, j * stride + rx] * filters[f, ry, rx], axis=[ry, rx])
 
     return [data, filters, _tensor((n, c, *sizes), element, "conv")]
 
@@ -199,11 +177,11 @@ def max_pool2d(
     """The largest of each window of k × k in X[n, c, y, x]"""
     sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
-    padded = _padded(data, (0, 0, padding, padding), te.min_value(dtype))
+    wide = _padded(data, (0, 0, padding, padding), te.min_value(dtype))
     ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
 
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.max(padded[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
+        return te.max(wide[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
 
     return [data, _tensor((n, c, *sizes), element, "pool")]
 
@@ -217,11 +195,11 @@ def avg_pool2d(
         raise ArgumentError(f"dtype={dtype!r} cannot hold the mean of a window; give a float type")
     sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
-    padded = _padded(data, (0, 0, padding, padding))
+    wide = _padded(data, (0, 0, padding, padding))
     ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
 
     def total(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.sum(padded[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
+        return te.sum(wide[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
 
     pooled = _tensor((n, c, *sizes), total, "total")
     return [data, _tensor(pooled.shape, lambda b, f, i, j: pooled[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
@@ -245,7 +223,7 @@ def conv2d_winograd(
                 f"cover; give an even {name}, or the workload conv2d"
             )
     data, filters = _operands(n, c, (y, x), o, (3, 3), dtype)
-    padded = _padded(data, (0, 0, padding, padding))
+    wide = _padded(data, (0, 0, padding, padding))
     ty, tx = rows // 2, columns // 2
     tiles = n * ty * tx
     left: list[list[float]] = [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]]
@@ -262,7 +240,7 @@ def conv2d_winograd(
 
     tile = _tensor(
         (c, tiles, 4, 4),
-        lambda f, p, i, j: padded[p // (ty * tx), f, p // tx % ty * 2 + i, p % tx * 2 + j],
+        lambda f, p, i, j: wide[p // (ty * tx), f, p // tx % ty * 2 + i, p % tx * 2 + j],
         "tile",
     )
     a1, a2, a3, a4 = (te.reduce_axis((0, e), name=f"a{d}") for d, e in enumerate((3, 3, 4, 4)))

@@ -14,12 +14,12 @@ from te_values import check_values
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import write_object, write_shared_library
+from pegbox.compute.flop import count_flop
 from pegbox.compute.numpy_program import numpy_program
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import CompileError, ComputeError, ScheduleError, TemplateError
 from pegbox.features.program import ProgramFeatures
-from pegbox.task.flop import count_flop
 from pegbox.task.work import bytes_of
 
 DOUBLED = tir.c_source(

@@ -29,12 +29,6 @@ def ansor_matmul(n: int, m: int, k: int, dtype: str = "float32") -> Tensors:
     return [a, b, c]
 
 
-@auto_scheduler.register_workload("ansor_matmul_relu")
-def matmul_relu(n: int) -> Tensors:
-    a, b, c = ansor_matmul(n, n, n)
-    return [a, b, te.compute((n, n), lambda i, j: te.max(c[i, j], 0.0), name="D")]
-
-
 def artificial(patch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Searches get costs at once, a number for each configuration; gives the options of each measurer."""
     opened: list[dict[str, Any]] = []

@@ -1,13 +1,17 @@
-"""Templates and runners that the tests of AutoTVM's names share."""
+"""Templates, records and a measurer that the tests of AutoTVM's names share."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pytest
+
+from pegbox import Config
+from pegbox.measure import Result
 from pegbox.plugins.tvm import autotvm, te
-from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult, Runner
+from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
+from pegbox.search.testing import ArtificialMeasurer
 
 
 @autotvm.template("testing/matmul")
@@ -44,19 +48,29 @@ def sample_records(count: int, n: int = 128) -> list[tuple[MeasureInput, Measure
     ]
 
 
-class CountingRunner(Runner):
-    """Runs nothing: a candidate costs what its place among all that were asked for says, the 3rd least."""
+class CountingMeasurer(ArtificialMeasurer):
+    """Compiles nothing: a candidate costs what its place among all that were asked for says, the 3rd least."""
 
-    def __init__(self) -> None:
-        super().__init__(1, 1)
-        self.numbers = itertools.count()
-        self.asked: list[int] = []
+    def __init__(self, asked: list[int]) -> None:
+        super().__init__(lambda config: 1e-3 * (1 + abs(asked.index(config.index) - 2)))
+        self.asked = asked
 
-    def run(self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[Any]) -> list[MeasureResult]:
-        assert len(measure_inputs) == len(build_results)
-        self.asked += [inp.config.index for inp in measure_inputs]
-        return [MeasureResult((1e-3 * (1 + abs(next(self.numbers) - 2)),), 0, 0.2, 1.7e9) for _ in measure_inputs]
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        for config in configs:
+            self.asked.append(config.index)
+            yield from super().measure([config])
 
 
-def option(runner: Any = None) -> dict[str, Any]:
-    return autotvm.measure_option(builder=autotvm.LocalBuilder(), runner=runner or CountingRunner())
+def counting(patch: pytest.MonkeyPatch) -> list[int]:
+    """Let searches get costs at once; returns the indices that they ask for."""
+    asked: list[int] = []
+
+    def factory(options: Any, **given: Any) -> Any:
+        return lambda task, **more: CountingMeasurer(asked)
+
+    patch.setattr("pegbox.search.session.local_measurer", factory)
+    return asked
+
+
+def option() -> dict[str, Any]:
+    return autotvm.measure_option(builder="local", runner=autotvm.LocalRunner())

@@ -221,7 +221,7 @@ class _Machine:
             self.ledgers.pop()
 
         match loop.kind:
-            case ForKind.SERIAL | ForKind.UNROLLED | ForKind.THREAD:
+            case kind if kind.in_order or kind.is_thread:
                 return serial
             case ForKind.VECTORIZED:
                 return vectorized

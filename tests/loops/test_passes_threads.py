@@ -31,7 +31,7 @@ from pegbox.schedule import Schedule
 
 
 def thread(var: Var, extent: int, body: Stmt, tag: str = "threadIdx.x") -> For:
-    return For(var, extent, body, ForKind.THREAD, (("thread", tag),))
+    return For(var, extent, body, ForKind(tag))
 
 
 def assign(name: str, loops: dict[Var, int], make: Any) -> BlockRealize:

@@ -36,7 +36,16 @@ def test_plugin_is_listed_with_what_it_brings(site: Path, tmp_path: Path) -> Non
     (acme,) = (plugin for plugin in json.loads(ran.stdout) if plugin["name"] == "acme")
     assert acme["source"] == "pegbox-acme 0.3"
     assert acme["problems"] == []
-    assert acme["provides"] == {"tuner": ["acme_walk"], "template": ["acme_scale"], "cli_command": ["acme-hello"]}
+    assert acme["provides"] == {
+        "tuner": ["acme_walk"],
+        "cost_model": ["acme_mean"],
+        "runner": ["acme_cluster"],
+        "template": ["acme_scale"],
+        "workload": ["acme_axpy"],
+        "space_generator": ["acme_tiles"],
+        "results_reader": ["acme_lines"],
+        "cli_command": ["acme-hello"],
+    }
 
 
 def test_plugin_can_be_disabled(site: Path, tmp_path: Path) -> None:
@@ -85,3 +94,25 @@ def test_tuner_of_a_plugin_tunes(site: Path, tmp_path: Path, task: tuple[str, ..
     records = [json.loads(line) for line in (tmp_path / "acme.jsonl").read_text().splitlines()]
     assert len({record["config"]["index"] for record in records}) == 4
     assert "acme_walk" in ran.stdout
+
+
+def test_space_generator_and_cluster_of_a_plugin_tune_its_workload(site: Path, tmp_path: Path) -> None:
+    words = ("--space", "acme_tiles:levels=3", "--runner", "acme_cluster:machines=2", "--tuner", "random")
+    ran = pegbox("tune", "acme_axpy", "960", *words, "--trials", "6", "--records", "a.jsonl", site=site, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "measuring on 2 machines" in ran.stderr
+    records = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert len({record["config"]["index"] for record in records}) == 6
+    assert {(record["result"][1], record["host"]) for record in records} == {(0, "acme")}
+    knobs = {tuple(knob[0] for knob in record["config"]["entity"]) for record in records}
+    assert knobs == {("scaled_tile", "scaled_vectors", "z_tile", "z_vectors")}
+
+
+def test_cost_model_and_results_reader_of_a_plugin_search_what_another_tool_measured(
+    site: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other.acme").write_text("".join(f"{x} {abs(x - 7) + 1}\n" for x in range(40)))
+    tuner = "xgb:cost_model=acme_mean,plan_size=4"
+    ran = pegbox("tune", "--simulate", "other.acme", "--tuner", tuner, "--trials", "40", site=site, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "x=7" in ran.stdout

@@ -12,7 +12,7 @@ import pytest
 
 from pegbox.codegen import Target
 from pegbox.codegen.targets import host
-from pegbox.codegen.targets.features import missing
+from pegbox.codegen.targets.features import missing_features
 from pegbox.errors import MeasureError, TargetError
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 
@@ -65,7 +65,7 @@ def test_code_goes_to_machines_of_its_architecture_only() -> None:
 @pytest.mark.skipif(host.architecture() != "x86_64", reason="the features of x86")
 def test_what_a_processor_lacks_counts_where_code_may_have_it_here_and_on_a_cluster() -> None:
     rapids = "llvm -mcpu=sapphirerapids -num-cores 1"
-    offered = {*Kind.own().features, *missing(Target(rapids), ())} - {"+amx-bf16", "+amx-int8", "+amx-tile"}
+    offered = {*Kind.own().features, *missing_features(Target(rapids), ())} - {"+amx-bf16", "+amx-int8", "+amx-tile"}
     able = replace(Kind.own(), cpu="Xeon", llvm_cpu="cascadelake", features=tuple(sorted(offered)))
     unable = replace(able, features=tuple(sorted(offered - {"+avx512fp16"})))
     able.check_target(Target(rapids))

@@ -157,6 +157,7 @@ CASES = {
     "step": (of_body("for i in range(0, 8, ¦2):\n    pass"), "loops have the step 1"),
     "empty loop": (of_body("for i in range(¦0):\n    pass"), "the loop from 0 to 0 has no iteration"),
     "thread": (of_body("for i in ¦T.thread_binding(8):\n    pass"), "needs a thread axis"),
+    "unknown thread": (of_body('for i in T.thread_binding(8, thread=¦"warp"):\n    pass'), "is not a thread axis"),
     "starred number": (of_body("for i in T.grid(¦*3):\n    pass"), "*3 is not a row of extents"),
     "loop option": (of_body("for i in ¦T.serial(8, color=1):\n    pass"), "T.serial has no argument 'color'"),
     "store of another type": (in_block("A[vi, vj] = ¦B[vi]"), "int32 is stored in A, which holds float32"),

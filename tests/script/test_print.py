@@ -167,8 +167,8 @@ def test_loops_of_every_kind() -> None:
     a = Buffer("A", (4,))
     for kind in ForKind:
         i = Var("i")
-        notes = (("thread", "vthread.x"), ("b", (1.5, "x", (True,))), ("c", float("inf")))
-        loop = For(i, 4, Store(a, (i,), _f(1)), kind, notes if kind is ForKind.THREAD else notes[1:])
+        notes = (("b", (1.5, "x", (True,))), ("c", float("inf")))
+        loop = For(i, 4, Store(a, (i,), _f(1)), kind, notes)
         reads_back(Function("f", (a,), (a,), loop))
 
 

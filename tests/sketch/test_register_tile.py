@@ -27,7 +27,8 @@ def innermosts(task: pb.Task, name: str) -> set[int]:
     ("extents", "full"),
     [
         ([1, 2, 4, 8, 16, 32, 64], (16, 32, 64)),
-        ([1, 2, 4, 7, 8, 14, 28, 56], (14, 28, 56)),
+        ([1, 2, 4, 7, 8, 14, 28, 56], (56,)),  # 28 are a vector of 16, one of 8 and one of 4
+        ([1, 2, 4, 8, 16, 43], (16,)),  # 43 are two vectors of 16, one of 8, one of 2 and one element
         ([1, 7], (7,)),
         ([1], (1,)),
     ],
@@ -39,9 +40,11 @@ def test_extents_along_vectors_are_those_that_fill_them_best(extents: list[int],
 @pytest.mark.parametrize(
     ("columns", "target", "expected"),
     [
-        (500, WIDE, {16, 25, 32, 50, 64}),  # no divisor fills vectors of 16 well
+        (500, WIDE, {16, 32, 50, 64}),  # no divisor fills vectors of 16 well
         (500, NARROW, {20, 25, 50}),
-        (1000, WIDE, {10, 20, 25, 40, 50}),  # 40 fill two and a half
+        (1000, WIDE, {20, 40, 50}),  # 40 fill two and a half
+        (344, WIDE, {16, 32, 43, 64}),
+        (28, WIDE, {16, 28}),
         (7, WIDE, {7}),
     ],
 )

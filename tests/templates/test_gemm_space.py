@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pegbox as pb
+from pegbox.codegen import fits_registers, lanes_of
 from pegbox.task.task import Task
-from pegbox.templates.register_tile import fits, lanes_of
 
 TARGETS = (
     "llvm -mcpu=znver4 -num-cores 1",
@@ -38,7 +38,7 @@ def test_register_tiles_are_made_of_the_targets_vectors_and_fit(
     lanes = lanes_of(task.target, "float32")
     for config in sampled(task):
         assert config["nr"].val % lanes == 0
-        assert fits(task.target, config["mr"].val, config["nr"].val // lanes)
+        assert fits_registers(task.target, config["mr"].val, config["nr"].val // lanes)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pegbox import Target
-from pegbox.templates.register_tile import fits, is_balanced, lanes_of, step_cost
+from pegbox.codegen import fits_registers, lanes_of
+from pegbox.templates.register_tile import is_balanced, step_cost
 
 AVX512, AVX2 = Target("llvm -mcpu=znver5"), Target("llvm -mcpu=x86-64-v3")
 SSE, NEON = Target("llvm -mcpu=x86-64"), Target("llvm -mtriple=aarch64-linux-gnu")
@@ -24,7 +25,7 @@ def test_lanes_are_those_of_the_targets_vectors(target: Target, dtype: str, lane
     [(AVX512, (6, 4)), (AVX512, (14, 2)), (AVX512, (9, 3)), (AVX2, (6, 2)), (AVX2, (4, 3)), (NEON, (6, 4))],
 )
 def test_tiles_that_run_in_registers_fit(target: Target, tile: tuple[int, int]) -> None:
-    assert fits(target, *tile)
+    assert fits_registers(target, *tile)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_tiles_that_run_in_registers_fit(target: Target, tile: tuple[int, int]) 
     [(AVX512, (7, 4)), (AVX512, (15, 2)), (AVX512, (10, 3)), (AVX2, (7, 2)), (AVX2, (3, 4)), (SSE, (6, 4))],
 )
 def test_tiles_that_spill_do_not(target: Target, tile: tuple[int, int]) -> None:
-    assert not fits(target, *tile)
+    assert not fits_registers(target, *tile)
 
 
 def test_a_balanced_tile_has_more_multiply_adds_than_loads() -> None:

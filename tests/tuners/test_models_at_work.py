@@ -8,9 +8,9 @@ import pytest
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.search import BoundTuner, ModelReport, SearchOptions, Transfer, make_tuner, run
+from pegbox.search.models.training import rank_share
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_cost, matmul_space, result_of
 from pegbox.space import ConfigSpace
-from pegbox.tuners.cost_models.training import rank_share
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.ga import GATuner
 from pegbox.tuners.learner import Learner, agreement

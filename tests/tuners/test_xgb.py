@@ -8,9 +8,9 @@ import pytest
 
 from pegbox.errors import ArgumentError
 from pegbox.search import SearchOptions, make_tuner, run
+from pegbox.search.models.training import relative_speed
 from pegbox.search.testing import ArtificialMeasurer, matmul_cost, matmul_space, result_of
 from pegbox.space import Config
-from pegbox.tuners.cost_models.training import relative_speed
 from pegbox.tuners.cost_models.xgboost import XGBoostCostModel
 from pegbox.tuners.xgb import XGBTuner
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any
 import pytest
 from autotvm_tasks import matmul, sample_records, sample_task
 
-from pegbox.errors import RecordError
+from pegbox.errors import RecordError, UnknownName
 from pegbox.measure import Failed, FailureKind, Ok
 from pegbox.plugins.tvm import autotvm
 from pegbox.plugins.tvm.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureResult
-from pegbox.plugins.tvm.autotvm.record import decode, encode, load_from_buffer, load_from_file, measure_str_key
-from pegbox.records import Journal, Record, best
+from pegbox.plugins.tvm.autotvm.record import decode, encode, load_from_file
+from pegbox.records import Journal, best
 from pegbox.records.journal import RecordWarning
 
 
@@ -31,7 +30,7 @@ def autotvm_line(index: int, cost: float, *, n: int = 128, **changes: Any) -> st
     """As AutoTVM writes it."""
     form = {
         "input": ["llvm -keys=cpu ", "testing/matmul", [n, n, n, "float32"], {}],
-        "config": sample_task(n).config_space.get(index).to_json_dict(),
+        "config": sample_task(n).config_space.get(index).to_json() | {"code_hash": None},
         "result": [[cost], 0, 0.25, 1600000000.5],
         "version": 0.2,
         "tvm_version": "0.9.0",
@@ -45,20 +44,13 @@ def test_a_line_is_written_and_read() -> None:
     result = MeasureResult((2.0, 2.23, 0.23), MeasureErrorNo.NO_ERROR, 2.3, time.time())
     found = decode(encode(inp, result))
     assert found is not None
-    assert measure_str_key(found[0]) == measure_str_key(inp)
-    assert measure_str_key(found[0], include_config=False) in measure_str_key(inp)
     assert found[1] == result
-    assert found[0].task.workload == task.workload
+    assert (found[0].task.workload, found[0].config) == (task.workload, inp.config)
 
 
 def test_comments_and_empty_lines_are_nothing() -> None:
     assert decode("# a comment") is None
     assert decode("\n") is None
-
-
-def test_pickled_logs_are_refused() -> None:
-    with pytest.raises(RecordError, match="lines of JSON"):
-        encode(*sample_records(1)[0], protocol="pickle")
 
 
 @pytest.mark.parametrize(
@@ -91,15 +83,6 @@ def test_a_log_is_read_by_scripts_and_by_pegbox(tmp_path: Path) -> None:
     found = best(records, pairs[0][0].task.inner)
     assert found is not None
     assert (found.result, found.config["index"]) == (Ok((1.0,), 0.5, 1.7e9), 0)
-    with open(path) as opened:
-        assert [result for _, result in load_from_buffer(opened)] == [result for _, result in pairs]
-
-
-def test_an_open_file_is_written(tmp_path: Path) -> None:
-    out = io.StringIO()
-    inp, result = sample_records(1)[0]
-    autotvm.callback.log_to_file(out)(None, [inp], [result])
-    assert Record.from_line(out.getvalue()).config["index"] == 0
 
 
 def test_the_best_of_each_workload_is_picked(tmp_path: Path) -> None:
@@ -107,25 +90,23 @@ def test_the_best_of_each_workload_is_picked(tmp_path: Path) -> None:
     autotvm.record.pick_best(path, str(tmp_path / "best.log"))
     found = [(inp.task.args[0], inp.config.index) for inp, _ in load_from_file(tmp_path / "best.log")]
     assert found == [(128, 0), (64, 1)]
-    out = io.StringIO()
-    autotvm.record.pick_best(path, out)
-    assert out.getvalue() == (tmp_path / "best.log").read_text()
-
-
-def test_workloads_are_split_into_files(tmp_path: Path) -> None:
-    path = logged(tmp_path / "a.log", [*sample_records(2), *sample_records(2), *sample_records(1, n=64)])
-    autotvm.record.split_workload(path)
-    assert [len([*load_from_file(f"{path}.00{place}.wkl")]) for place in (0, 1)] == [2, 1]
 
 
 def test_history_best_of_several_files(tmp_path: Path) -> None:
     paths = [logged(tmp_path / "a.log", sample_records(5)[3:]), logged(tmp_path / "b.log", sample_records(3)[1:])]
     task = sample_task()
-    open_file = io.StringIO((tmp_path / "b.log").read_text())
-    for source in (paths, iter([paths]), zip(paths, strict=True), [open_file]):
+    for source in (paths, iter(paths), paths[1], sample_records(5)[1:]):
         found = autotvm.apply_history_best(source).query(task.target, task.workload)
+        assert found is not None
         assert found.index == 1
-    assert not open_file.read()
+    assert autotvm.apply_history_best(None).query(task.target, task.workload) is None
+
+
+def test_records_of_another_space_are_refused(tmp_path: Path) -> None:
+    line = encode(*sample_records(1)[0])
+    (tmp_path / "old.log").write_text(line.replace(json.loads(line)["space"], "0" * 64) + "\n")
+    with pytest.raises(RecordError, match="are from the space 000000000000"):
+        list(load_from_file(tmp_path / "old.log"))
 
 
 class TestLogsOfAutotvm:
@@ -135,7 +116,6 @@ class TestLogsOfAutotvm:
         assert [inp.config.index for inp, _ in pairs] == [9, 18]
         assert pairs[0][0].task.flop == 2 * 128**3
         assert pairs[1][1] == MeasureResult((1e-3,), 0, 0.25, 1600000000.5)
-        assert json.loads(encode(*pairs[0]))["version"] == 0.2
 
     def test_their_best_is_applied_with_a_warning(self, tmp_path: Path) -> None:
         (tmp_path / "old.log").write_text(autotvm_line(9, 2e-3) + autotvm_line(18, 1e-3))
@@ -155,10 +135,8 @@ class TestLogsOfAutotvm:
         ):
             context.query(task.target, task.workload)
 
-    def test_of_templates_that_are_unknown_they_are_loaded_and_written(self, tmp_path: Path) -> None:
-        line = autotvm_line(9, 2e-3, input=["cuda -model=v100", "conv2d.cuda", [["TENSOR", [1, 3], "float32"]], {}])
+    def test_of_templates_that_are_unknown_they_are_refused(self, tmp_path: Path) -> None:
+        line = autotvm_line(9, 2e-3, input=["llvm -keys=cpu", "conv2d.x86", [[1, 3], "float32"], {}])
         (tmp_path / "old.log").write_text(line)
-        ((inp, result),) = load_from_file(tmp_path / "old.log")
-        assert inp.task.workload == ("conv2d.cuda", ("TENSOR", (1, 3), "float32"))
-        assert inp.config["tile_y"].size == [-1, 2]
-        assert json.loads(encode(inp, result))["input"] == json.loads(line)["input"]
+        with pytest.raises(UnknownName, match=r"no template 'conv2d\.x86' has been defined"):
+            list(load_from_file(tmp_path / "old.log"))

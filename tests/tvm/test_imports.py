@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "from-tvm.md"
         ("import tvm as t", "t"),
         ("import tvm.testing", "tvm"),
         ("import tvm.te as te", "te"),
-        ("import tvm.topi.testing as reference", "reference"),
+        ("import tvm.topi.nn as nn", "nn"),
         ("import tvm, numpy as np", "tvm np"),
         ("import tvm.testing, numpy as np, os", "tvm np os"),
         ("from tvm import te, tir", "te tir"),

@@ -10,7 +10,7 @@ from compilers import compiler
 
 from pegbox.errors import ArgumentError
 from pegbox.plugins import tvm
-from pegbox.plugins.tvm import notice, te
+from pegbox.plugins.tvm import te
 from pegbox.plugins.tvm.contrib import cc, utils
 from pegbox.plugins.tvm.registry import remove_global_func
 
@@ -34,11 +34,11 @@ def module() -> tvm.runtime.Module:
 
 def test_only_the_first_cpu_exists() -> None:
     assert tvm.cpu(0).exist
-    assert tvm.device("llvm -mcpu=haswell", 0) == tvm.cpu() == tvm.runtime.device("cpu", 0) == tvm.device(1)
+    assert tvm.device("llvm -mcpu=haswell", 0) == tvm.cpu() == tvm.runtime.device("cpu", 0)
     assert not tvm.cuda(0).exist
     assert not tvm.opencl().exist
     assert str(tvm.cuda(1)) == "cuda(1)"
-    with pytest.raises(ArgumentError, match="did you mean 'cuda'"):
+    with pytest.raises(ArgumentError, match="give one of llvm"):
         tvm.device("cudda")
 
 
@@ -61,9 +61,6 @@ def test_arrays_are_copies_and_copied() -> None:
     )
     with pytest.raises(ArgumentError, match="there is no such device"):
         tvm.nd.empty((1,), ctx=tvm.gpu(0))
-    shared = tvm.nd.from_dlpack(source)
-    shared[0, 1] = 9
-    assert source[0, 1] == 9
     assert tvm.nd.empty(3).shape == (3,)
 
 
@@ -73,17 +70,11 @@ def test_a_device_may_be_called_as_before_tvm_0_8() -> None:
         tvm.nd.empty((2,), ctx=tvm.gpu(0))
 
 
-def test_the_pool_of_threads_is_configured_by_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notice, "_said", set())
-    with pytest.warns(UserWarning, match="num-cores"):
-        tvm.get_global_func("runtime.config_threadpool")(1, 4)
-
-
 def test_arrays_of_other_shapes_and_devices_are_refused() -> None:
     array = tvm.nd.empty((2, 3))
-    with pytest.raises(ArgumentError, match=r"shape \(2, 3\), got float32 of shape \(3, 2\)"):
+    with pytest.raises(ArgumentError, match=r"expected the shape \(3, 2\), got \(2, 3\)"):
         array.copyto(tvm.nd.empty((3, 2)))
-    with pytest.raises(ArgumentError, match=r"copyfrom: expected float32 of shape \(2, 3\)"):
+    with pytest.raises(ArgumentError, match=r"copyfrom: expected the shape \(2, 3\), got \(2,\)"):
         array.copyfrom(np.zeros(2))
     with pytest.raises(ArgumentError, match=r"cuda\(0\): there is no such device"):
         tvm.nd.array([1.0], tvm.cuda(0))
@@ -91,14 +82,11 @@ def test_arrays_of_other_shapes_and_devices_are_refused() -> None:
 
 def test_a_module_is_called_by_itself_and_by_name(module: tvm.runtime.Module) -> None:
     a, b, c = arrays()
-    for call in (module, module["myadd"], module.entry_func, module.get_function("__tvm_main__")):
+    for call in (module, module["myadd"], module.entry_func, module.get_function("myadd")):
         c[...] = 0
         call(a, b, c)
         tvm.testing.assert_allclose(c.numpy(), a.numpy() + b.numpy())
     assert module.entry_name == "myadd"
-    assert module.implements_function("myadd")
-    assert not module.implements_function("myad")
-    assert module.imported_modules == []
     with pytest.raises(ArgumentError, match="'myad'"):
         module["myad"]
 
@@ -117,7 +105,7 @@ def test_a_call_is_timed(module: tvm.runtime.Module) -> None:
     assert times.min <= times.median <= times.max
     assert times.mean > 0
     assert times.std >= 0
-    with pytest.warns(UserWarning, match="cache_flush_bytes of time_evaluator changes nothing"):
+    with pytest.raises(ArgumentError, match=r"time_evaluator\(cache_flush_bytes=1048576\): pegbox measures in its own"):
         module.time_evaluator("myadd", tvm.cpu(0), cache_flush_bytes=1 << 20)
     with pytest.raises(ArgumentError, match="'other'"):
         module.time_evaluator("other", tvm.cpu(0))
@@ -181,17 +169,14 @@ def test_functions_are_registered_by_name() -> None:
     tvm.register_func("tests.twice", abs, override=True)
     assert tvm.get_global_func("tests.twice") is abs
     assert tvm.get_global_func("tests.thrice", allow_missing=True) is None
-    with pytest.raises(ArgumentError, match=r"not registered.*did you mean 'tests\.twice'"):
+    with pytest.raises(ArgumentError, match="not registered"):
         tvm.get_global_func("tests.twic")
     remove_global_func("tests.twice")
 
 
 def test_what_this_machine_can_do_is_told() -> None:
     assert tvm.runtime.enabled("llvm")
-    assert tvm.testing.device_enabled("llvm -num-cores 2")
     assert not tvm.runtime.enabled("cuda")
-    assert tvm.runtime.num_threads() >= 1
-    assert tvm.testing.enabled_targets() == [("llvm", tvm.cpu(0))]
     assert tvm.__version__.startswith("0.18.0+pegbox.")
     assert {"nd", "build", "te"} <= set(dir(tvm))
 
@@ -206,7 +191,7 @@ def test_arrays_are_compared_within_bounds() -> None:
 
 
 def test_parts_that_are_not_here_are_told_with_what_to_use() -> None:
-    with pytest.raises(ImportError, match=r"tvm\.relay is not here: pegbox takes operators"):
+    with pytest.raises(ImportError, match=r"tvm\.relay is not here: pegbox reads no models"):
         from pegbox.plugins.tvm import relay  # noqa: F401
     with pytest.raises(tvm.TVMError, match=r"tvm\.meta_schedule is not here: search with auto_scheduler"):
         tvm.meta_schedule  # noqa: B018

@@ -21,23 +21,19 @@ def test_a_string_is_understood() -> None:
     assert target == pegbox.Target("llvm -mcpu=core-avx2 -num-cores 3")
     assert "-mtriple=aarch64-linux-gnu" in str(tvm.target.create("llvm -mtriple=aarch64-linux-gnu"))
     assert tvm.target.llvm("-mattr=+avx2").mattr == ["+avx2"]
-    assert target.model == "unknown"
 
 
 def test_forms_of_one_target_are_equal() -> None:
     target = Target("llvm -mcpu=haswell -num-cores=2")
     assert target == Target({"kind": "llvm", "mcpu": "haswell", "num-cores": 2})
     assert target == Target('{"kind": "llvm", "mcpu": "haswell", "num-cores": 2}')
-    assert target == Target("llvm --mcpu haswell -keys=cpu -num-cores 2") == Target(target) == Target(target.export())
+    assert target == Target("llvm --mcpu haswell -keys=cpu -num-cores 2") == Target(target)
     assert target == pickle.loads(pickle.dumps(target))
-    assert target.with_host("llvm") == target
 
 
-def test_an_option_that_means_nothing_is_told_once() -> None:
-    with pytest.warns(UserWarning, match="the option -libs of a target changes nothing") as told:
-        made = [Target("llvm -libs=mkl -mcpu=haswell"), Target("llvm -libs=cblas -mcpu=haswell")]
-    assert len(told) == 1
-    assert made[0] == made[1]
+def test_an_option_without_a_meaning_is_refused() -> None:
+    with pytest.raises(TargetError, match="libs"):
+        Target("llvm -libs=mkl -mcpu=haswell")
 
 
 @pytest.mark.parametrize("text", ["cuda", "opencl -device=mali", "nvidia/nvidia-a100", "c"])
@@ -51,7 +47,7 @@ def test_malformed_targets_are_refused() -> None:
         Target("llvm -mcpu=haswel")
     with pytest.raises(TargetError, match="give a string such as"):
         Target("")
-    with pytest.raises(TargetError, match="boards are not known"):
+    with pytest.raises(ImportError, match=r"target\.arm_cpu is not here: name the processor"):
         tvm.target.arm_cpu("rk3399")
 
 
@@ -66,4 +62,3 @@ def test_the_current_target_is_that_of_the_block() -> None:
             inner = Target.current()
             assert inner is not None
             assert inner.max_num_threads == 2
-    assert Target.from_device(tvm.cpu(0)) == Target("llvm")

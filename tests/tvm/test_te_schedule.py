@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ComputeError, ScheduleError
+from pegbox.loops.nodes import For, Store
 from pegbox.plugins import tvm
 from pegbox.plugins.tvm import te, tir
-from pegbox.plugins.tvm.notice import MeaninglessOption
 
 
 def doubled(*shape: Any) -> tuple[te.Schedule, te.Tensor, te.Tensor]:
@@ -34,9 +34,9 @@ def extents(schedule: te.Schedule, args: list[te.Tensor], buffer: str) -> list[i
     found: list[list[int]] = []
 
     def visit(stmt: Any, around: list[int]) -> None:
-        if isinstance(stmt, tir.BufferStore) and stmt.buffer.name == buffer:
+        if isinstance(stmt, Store) and stmt.buffer.name == buffer:
             found.append(around)
-        inside = [*around, stmt.extent] if isinstance(stmt, tir.For) else around
+        inside = [*around, stmt.extent] if isinstance(stmt, For) else around
         for part in ("body", "then", "stmts"):
             below = getattr(stmt, part, ())
             for each in below if isinstance(below, tuple | list) else [below]:
@@ -67,7 +67,7 @@ class TestLoops:
         assert tuple(s[B].leaf_iter_vars) == (xo, yo, xi, yi)
         fused = s[B].fuse(xo, yo)
         assert tuple(s[B].leaf_iter_vars) == (fused, xi, yi)
-        assert [type(each) for each in s[B].relations] == [te.schedule.Split, te.schedule.Split, te.schedule.Fuse]
+        assert len(s[B].relations) == 3
         assert len(s[B].all_iter_vars) == 7
 
     def test_loops_are_fused_in_their_order_alone(self) -> None:
@@ -86,7 +86,6 @@ class TestLoops:
         s = te.create_schedule(B.op)
         fused = s[B].fuse()
         assert tuple(s[B].leaf_iter_vars) == (fused,)
-        assert isinstance(s[B].relations[0], te.schedule.Singleton)
         assert run((s, [A, B]), np.float32(2), np.float32(0))[1] == 3
 
     def test_schedules_are_pickled(self) -> None:
@@ -94,7 +93,7 @@ class TestLoops:
         outer, _ = s[C].split(C.op.axis[0], factor=4)
         s[B].compute_at(s[C], outer)
         back = pickle.loads(pickle.dumps(s))
-        assert isinstance(back, te.schedule.Schedule)
+        assert isinstance(back, te.Schedule)
         assert str(back.outputs[0].body) == str(s.outputs[0].body)
         twin = back.outputs[0].output(0)
         source = twin.op.input_tensors[0].op.input_tensors[0]
@@ -209,45 +208,12 @@ class TestPlaces:
         assert tvm.lower(s, [A, C])
 
 
-class TestInlining:
-    """`AutoInlineElemWise`, `AutoInlineBroadcast` and `AutoInlineInjective`."""
-
-    READS: tuple[tuple[str, Callable[..., Any]], ...] = (
-        ("elementwise", lambda A, b, i, j: A[i, j]),
-        ("broadcast", lambda A, b, i, j: b[j] * b[0]),
-        ("injective", lambda A, b, i, j: A[j, i]),
-    )
-
-    @pytest.mark.parametrize("kind", range(3))
-    @pytest.mark.parametrize("rule", range(3))
-    def test_stages_are_inlined_that_read_as_the_rule_says(self, kind: int, rule: int) -> None:
-        A, b = te.placeholder((6, 6), name="A"), te.placeholder((6,), name="b")
-        T = te.compute((6, 6), lambda i, j: self.READS[kind][1](A, b, i, j) + 1.0, name="Mid")
-        U = te.compute((6, 6), lambda i, j: T[i, j] * 2.0, name="U")
-        s = te.create_schedule(U.op)
-        module = te.schedule
-        (module.AutoInlineElemWise, module.AutoInlineBroadcast, module.AutoInlineInjective)[rule](s)
-        assert ("Mid = " in tvm.lower(s, [A, b, U]).script()) == (kind > rule)
-
-    def test_reductions_and_what_is_scheduled_stay(self) -> None:
-        A, k = te.placeholder((6, 6), name="A"), te.reduce_axis((0, 6), name="k")
-        R = te.compute((6,), lambda i: te.sum(A[i, k], axis=k), name="R")
-        T = te.compute((6,), lambda i: R[i] + 1.0, name="Mid")
-        U = te.compute((6,), lambda i: T[i] * 2.0, name="U")
-        s = te.create_schedule(U.op)
-        s[T].split(T.op.axis[0], factor=2)
-        te.schedule.AutoInlineInjective(s)
-        text = tvm.lower(s, [A, U]).script()
-        assert "R = " in text
-        assert "Mid = " in text
-
-
 class TestTensors:
     def test_tensors_are_keys(self) -> None:
         A = te.placeholder((4, 6), name="A")
         B = te.compute((4, 6), lambda i, j: A[i, j], name="B")
         assert isinstance(A.op, te.PlaceholderOp)
-        assert isinstance(B.op, te.tensor.ComputeOp)
+        assert isinstance(B.op, te.ComputeOp)
         assert {B.op.output(0): 1}[B] == 1
         assert tuple(B.op.input_tensors) == (A,)
         assert B[0][0].astype("float16").dtype == "float16"
@@ -341,22 +307,8 @@ class TestPrograms:
         func = te.create_prim_func([A, W, C])
         tvm.ir.assert_structural_equal(tvm.script.from_source(func.script()), func)
 
-    def test_the_type_of_indices_cannot_be_chosen(self) -> None:
-        A = te.placeholder((4,), name="A")
-        B = te.compute((4,), lambda i: A[i], name="B")
-        with pytest.warns(MeaninglessOption, match="indices are int64"):
-            assert te.create_prim_func([A, B], index_dtype_override="int32").name == "main"
-
-
-def test_constants_have_tvms_names() -> None:
-    assert isinstance(te.const(1, "int32"), tir.IntImm)
-    assert not isinstance(te.const(1, "int32"), tir.FloatImm)
-    assert isinstance(tir.FloatImm("float32", 2), tir.FloatImm)
-    assert (tir.IntImm("int64", 3).value, tir.IntImm("int64", 3).dtype) == (3, "int64")
-    assert not isinstance(3, tir.IntImm)
-
 
 def test_layouts_of_stages_are_refused_with_the_way() -> None:
     s, _, B, _ = chain(8, 8)
     with pytest.raises(ScheduleError, match=r"tir.Schedule.*transform_layout"):
-        s[B].transform_layout(lambda i, j: [j, te.AXIS_SEPARATOR, i])
+        s[B].transform_layout(lambda i, j: [j, i])

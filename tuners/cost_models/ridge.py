@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.checks import check_int
-from pegbox.search.protocols import Features, Floats
-from pegbox.tuners.cost_models.training import checked_features, checked_training, not_fitted, rank_share
+from pegbox.search import Features, Floats, checked_features, checked_training, not_fitted, rank_share
 
 NAME = "cost model 'ridge'"
 SHRINKAGES = np.logspace(-4, 1, 11)

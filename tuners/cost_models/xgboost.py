@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from pegbox.checks import check_choice, check_float, check_int
 from pegbox.errors import PluginError
-from pegbox.search.protocols import Features, Floats
-from pegbox.tuners.cost_models.training import (
+from pegbox.search import (
+    Features,
+    Floats,
     checked_features,
     checked_training,
     not_fitted,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from pegbox.measure.blas import blas_threads
+from pegbox.measure import blas_threads
 
 
 def one_thread() -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.tuners.surrogates.kernel import Groups, Points, matern, squared_distances
 
 LENGTH, LENGTH_SPREAD = 0.5, 0.8

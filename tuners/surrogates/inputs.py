@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pegbox.search.protocols import Features, Floats
-from pegbox.space import ConfigSpace, OptionKnob
-from pegbox.space.knob import Knob
+from pegbox.search import Features, Floats
+from pegbox.space import ConfigSpace, Knob, OptionKnob
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.rows import Digits
 from pegbox.tuners.surrogates.kernel import Groups

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pegbox.search.protocols import Floats
+from pegbox.search import Floats
 from pegbox.tuners.rows import Places
 
 Groups: TypeAlias = Places

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pegbox.codegen.emitter.reductions import identity
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, all_of, conjuncts
-from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
+from pegbox.expr.nodes import Binary, BinaryOp, Buffer, Const, Expr, Load, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
 from pegbox.loops.reductions.update import reads, update
@@ -37,7 +37,7 @@ class Reduction:
     """
 
     store: Store
-    op: str
+    op: BinaryOp
     value: Expr
     path: tuple[Stmt, ...]
 
@@ -54,7 +54,7 @@ def expand(stmt: Stmt) -> Stmt:
 
 
 def _visit(stmt: Stmt) -> Stmt:
-    if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+    if isinstance(stmt, For) and stmt.kind.in_order:
         for reduction in _reductions(stmt, ()):
             result = _rewrite(stmt, reduction)
             if result is not None:
@@ -180,7 +180,7 @@ def _finish(
     return result
 
 
-def _combine_copies(op: str, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For]) -> Stmt:
+def _combine_copies(op: BinaryOp, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For]) -> Stmt:
     """partial[element, 0, lane] op= partial[element, copy, lane] for every copy but the first."""
 
     def one(at: tuple[Var, ...]) -> Stmt:

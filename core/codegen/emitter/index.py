@@ -13,6 +13,7 @@ from pegbox.codegen.emitter.text import Level
 from pegbox.expr import affine
 from pegbox.expr.affine import int64
 from pegbox.expr.dtypes import wrap
+from pegbox.expr.nodes import CompareOp
 from pegbox.expr.operators import COMPARE
 from pegbox.expr.simplify import decide
 
@@ -250,7 +251,7 @@ def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
     return low, high
 
 
-def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | None:
+def compare(frame: Frame, op: CompareOp, a: Index, b: Index, chunk: Chunk) -> Value | None:
     """`a op b`: a literal where the ranges decide, a scalar where all lanes agree, else a vector of i1.
 
     None where the difference cannot be taken, because data decides or it may wrap around.

@@ -221,7 +221,7 @@ class _Process:
         return reply
 
     def _heard(self) -> str:
-        """What LLVM has said since the last time."""
+        """Read LLVM's messages since the last time."""
         said = os.pread(self._said.fileno(), 1 << 20, self._shown)  # the offset of the file is the other process's
         self._shown += len(said)
         return said.decode(errors="replace")
@@ -271,7 +271,7 @@ def _optimize(module: Any, machine: Machine, passes: Passes) -> None:
 
 
 def _simplify(module: Any, builder: Any) -> None:
-    """What LLVM's -O3 does to each function before it vectorizes, after calls of math functions are inlined.
+    """Simplify each function as LLVM's -O3 does before it vectorizes, after calls of math functions are inlined.
 
     Not a list of passes of our own: kernels without loop unswitching, jump threading, or the promotion of what a loop
     adds to in memory, were up to twice as slow as with -O3.

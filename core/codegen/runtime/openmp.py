@@ -45,7 +45,7 @@ def addresses() -> dict[str, int]:
     )
 
 
-def is_available() -> bool:
+def has_openmp() -> bool:
     """Decide whether there is a usable runtime; it is loaded."""
     try:
         return bool(addresses())

@@ -62,7 +62,7 @@ def _comes_with(feature: str) -> frozenset[str]:
     return frozenset(cpu for cpu in bits if cpu not in without)
 
 
-def missing(target: Target, offered: Collection[str]) -> list[str]:
+def missing_features(target: Target, offered: Collection[str]) -> list[str]:
     """The features, as far as they are known here, that code for the x86 target may use but a processor does not have.
 
     `offered` are the processor's, as `+avx2`. Those of AMX count where -mattr names them: LLVM never chooses their

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pegbox.codegen.targets.target import Target
 
 
-def fits(target: Target, rows: int, vectors: int) -> bool:
+def fits_registers(target: Target, rows: int, vectors: int) -> bool:
     """Does a step of the reduction run in the target's registers, without a spill, which halves the speed?
 
     Besides the accumulators it holds a row of vectors and one more value: an element that is broadcast, or what

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
+TARGET_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
 MOST_CORES = 2048
 """The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
 no more than half a megabyte."""
@@ -191,8 +191,8 @@ def _parse(text: str) -> dict[str, str]:
     rest = iter(words[1:])
     for word in rest:
         name, equals, value = word.partition("=")
-        if name not in OPTIONS:
-            hint = did_you_mean(name, OPTIONS, shown=str) or f"; use {', '.join(OPTIONS)}"
+        if name not in TARGET_OPTIONS:
+            hint = did_you_mean(name, TARGET_OPTIONS, shown=str) or f"; use {', '.join(TARGET_OPTIONS)}"
             raise TargetError(f"target {text!r}: unknown option {word!r}{hint}")
         if not equals:
             value = next(rest, "")

@@ -19,7 +19,7 @@ from pegbox.loops.visit import iter_ranges, loop_ranges, walk
 def derived_regions(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """What a block reads and writes, as boxes over its variables; what it reads where it writes is left out."""
+    """Derive a block's reads and writes as boxes over its variables, without its reads of elements that it writes."""
     found, relax = _inside(iters, body, init)
     if any(isinstance(s, For | BlockRealize | Alloc) for s in walk(body)):
         writes = _boxes([a.region for a in found if a.stores], relax)

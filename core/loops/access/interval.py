@@ -12,6 +12,7 @@ from math import gcd
 from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.bounds import Ranges, bounds, fits
 from pegbox.expr.build import conjuncts, floordiv, floormod, index
+from pegbox.expr.digits import Digit
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import substitute, walk
@@ -46,7 +47,7 @@ class SymbolicInterval:
         return SymbolicInterval(lo, width, exact, self.moved_by, self.capped)
 
     def widened(self, by: int) -> SymbolicInterval:
-        """So many values more behind the last one."""
+        """Add that many values behind the last one."""
         return self.of(self.lo, self.width + by)
 
     def covers(self, extent: int) -> bool:
@@ -244,3 +245,21 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
         first_value = simplified_linear(floormod(lo, index(divisor)), relax.ranges)
         return inner.of(first_value, inner.width, exact=inner.exact)
     return anything
+
+
+def digits_interval(
+    digits: Sequence[tuple[int, Digit]], needed: Mapping[int, SymbolicInterval | None]
+) -> SymbolicInterval | None:
+    """The values of a variable while each digit (by position) takes the values that are needed.
+
+    Below a digit that takes several values, all lower ones count as needed: a variable's values are one interval.
+    """
+    lo = constant(0)
+    for position, digit in digits:
+        found = needed[position]
+        if found is None:
+            return None
+        lo = lo.add(found.lo, digit.step)
+        if found.width > 0 or digit.step == 1:
+            return SymbolicInterval(lo, (found.width + 1) * digit.step - 1, False, found.moved_by)
+    return None

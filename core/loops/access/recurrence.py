@@ -108,7 +108,7 @@ def rows_of(carried: CarriedRead) -> Rows | None:
 
 
 def _reads(carried: CarriedRead) -> Iterator[Region]:
-    """What is read; of a block that reads its own output each single load, which its regions need not show."""
+    """Yield the regions that are read; for a block that reads its own output each load, which its regions may omit."""
     if carried.reader is not carried.writer:
         yield from (r for r in carried.reader.block.reads if r.buffer is carried.buffer)
         return

@@ -27,17 +27,17 @@ def whole(buffer: Buffer) -> Region:
 
 
 def written(stmt: Stmt) -> list[Region]:
-    """What a statement itself writes, through calls too."""
+    """List the regions that a statement itself writes, through calls too."""
     return _written(stmt, _loads(stmt))
 
 
 def read(stmt: Stmt) -> list[Region]:
-    """What a statement itself reads."""
+    """List the regions that a statement itself reads."""
     return _read(_loads(stmt))
 
 
 def own_regions(stmt: Stmt) -> tuple[list[Region], list[Region]]:
-    """What a statement itself reads, and what it writes."""
+    """List the regions that a statement itself reads, and those that it writes."""
     found = _loads(stmt)
     return _read(found), _written(stmt, found)
 

@@ -29,7 +29,7 @@ class Box:
 
 
 def box_of(producer: BlockRealize, region: Region, running: Set[Var], ranges: Ranges) -> Box | None:
-    """What a block writes of a region of single elements while loops are `running`; None where that is not a box."""
+    """Compute the box of single elements that a block writes while loops are `running`; None where it is not a box."""
     relax = relaxation(running, ranges, producer.predicate)
     intervals = _apart(producer, region, relax) or _filled(producer, region, relax)
     if intervals is None:

@@ -14,7 +14,6 @@ from pegbox.expr.visit import rewrite
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval, relaxation
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, Seq, Stmt, Store
-from pegbox.loops.threads.axes import is_shared
 from pegbox.loops.visit import common_path, loop_ranges, map_children, map_own_exprs
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
@@ -56,7 +55,7 @@ def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, l
     while len(common) > 1 and _is_vector(common):
         common.pop()
     # What threads see together must have room for all of them.
-    outer = {s.var for s in common[:-1] if isinstance(s, For) and not is_shared(buffer.scope, s)}
+    outer = {s.var for s in common[:-1] if isinstance(s, For) and not s.kind.shares(buffer.scope)}
     asked = [(use, _relaxation(use, outer, ranges, guards=not grow)) for use in uses]
     box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]
     shape = tuple(extent for _, extent in box)

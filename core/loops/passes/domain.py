@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, fits, linear_bounds
-from pegbox.expr.nodes import Binary, Compare, Const, Expr
+from pegbox.expr.digits import digits_of
+from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
+from pegbox.loops.nodes import Block, BlockIter, Region
 
 
 def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> bool:
@@ -33,3 +35,18 @@ def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> 
         return False
     reach = sign * factor * least
     return reach + rest[0] >= extent if sign * factor > 0 else reach + rest[1] < 0
+
+
+def overrun_is_disjoint(block: Block, it: BlockIter) -> bool:
+    """Does the block write elsewhere than for all values of the variable's domain, when the variable leaves that?"""
+    return all(_apart(region, it.var) for region in block.writes)
+
+
+def _apart(region: Region, var: Var) -> bool:
+    for lo, count in region.box:
+        if lo is var and count == 1:
+            return True
+        form = linear(lo)
+        if set(form.terms) == {var} and abs(form.coefficient(var)) >= count:
+            return True
+    return var in digits_of([lo for lo, _ in region.box]) and all(count == 1 for _, count in region.box)

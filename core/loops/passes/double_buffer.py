@@ -21,12 +21,10 @@ from pegbox.expr.build import ONE, add, compare, floormod, index
 from pegbox.expr.nodes import Buffer, Expr
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.copy import fresh_copy
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, seq
+from pegbox.loops.nodes import Alloc, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.passes.flatten import Simplifier
 from pegbox.loops.passes.notes import Notes
 from pegbox.loops.visit import loop_ranges, map_children, path_to, redirect, substitute_vars, walk
-
-_SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
 
 
 @dataclass(frozen=True)
@@ -64,13 +62,13 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
 
 
 def _site(path: Sequence[Stmt], alloc: Alloc) -> _Site:
-    """What stands around the allocation, to which the path leads from the root."""
+    """Describe the surroundings of the allocation to which the path leads from the root."""
     buffer, inner = alloc.buffer, alloc.body
     place = len(path) - 1
     while place > 0 and isinstance(path[place - 1], Alloc | Seq):
         place -= 1
     loop = path[place - 1] if place > 0 else None
-    if not isinstance(loop, For) or loop.kind not in _SERIAL:
+    if not isinstance(loop, For) or not loop.kind.in_order:
         what = "no loop" if loop is None else "a test" if not isinstance(loop, For) else f"a {loop.kind} loop"
         raise _refused(buffer.name, f"it is allocated directly inside of {what}", "compute_at a serial loop")
     while isinstance(inner, Alloc):
@@ -136,7 +134,7 @@ def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
 
 
 def _moved(site: _Site, new: Buffer, iteration: Expr) -> Stmt | None:
-    """What fills the buffer, for another iteration of the loop, with loops and allocations of its own."""
+    """Copy the statements that fill the buffer, for another iteration, with loops and allocations of their own."""
     var = site.loop.var
     copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
     half = floormod(iteration, index(2))

@@ -9,13 +9,12 @@ from pegbox.expr.nodes import Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
-from pegbox.loops.digits import overrun_is_disjoint
-from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
-from pegbox.loops.passes.domain import leaves_domain
+from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
+from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint
 from pegbox.loops.passes.writers import written_in_parts
 from pegbox.loops.visit import map_children, map_present, walk
 
-_OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside
+_OF_ONE_LOOP = "prefetch"  # an annotation that says nothing of the loops inside
 
 
 def flatten_blocks(func: Function) -> Function:
@@ -49,7 +48,7 @@ class Simplifier:
     def loop(self, loop: For) -> Stmt | None:
         self.ranges[loop.var] = (0, loop.extent - 1)
         body = self.stmt(loop.body)
-        if body is None or loop.extent > 1 or loop.kind is ForKind.THREAD:
+        if body is None or loop.extent > 1 or loop.kind.is_thread:
             return None if body is None else loop.with_body(body)
         return _inherited(body, loop.annotations) if loop.annotations else body
 
@@ -126,4 +125,4 @@ def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
 
 def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
     own = {key for key, _ in inner}
-    return (*inner, *((key, value) for key, value in outer if key not in own and key not in _OF_ONE_LOOP))
+    return (*inner, *((key, value) for key, value in outer if key not in own and key != _OF_ONE_LOOP))

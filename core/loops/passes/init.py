@@ -65,7 +65,7 @@ def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -
 
 
 def _started_inside(block: Block) -> Block:
-    """Where a loop runs over spatial and reduce iterations at once, no loops are left for an init of its own."""
+    """Start the reduction inside its block: a loop over spatial and reduce iterations leaves none for an init."""
     assert block.init is not None
     first = all_of([compare("eq", it.var, ZERO) for it in block.iters if it.is_reduce])
     return replace(block, init=None, body=seq(If(first, block.init), block.body))

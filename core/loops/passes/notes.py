@@ -31,7 +31,7 @@ class Notes:
 
 
 def collect_notes(func: Function) -> Notes:
-    """What the blocks of a function, whose buffers have names of their own, say of these.
+    """Collect the notes of a function's blocks about buffers, which have names of their own.
 
     Raises:
         LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside of loops.

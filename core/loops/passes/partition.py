@@ -195,7 +195,7 @@ class _Partition:
         return For(var, loop.extent, seq(*found), loop.kind, loop.annotations) if found else None
 
     def cuts(self, loop: For) -> list[int] | None:
-        """Where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
+        """Find where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
         tests = list(_tests(loop.body))
         if not tests:
             return None
@@ -217,7 +217,7 @@ class _Partition:
         return points
 
     def solved(self, test: Compare | Logic, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
-        """What `_solve` gives; an `or` always holds where one of its sides does."""
+        """Solve a test as `_solve` does; an `or` always holds where one of its sides does."""
         if isinstance(test, Compare):
             gap = self.difference(test)
             return None if gap is None else _solve(test.op, gap, var, scope)
@@ -247,7 +247,8 @@ def _tests(stmt: Stmt) -> Iterator[tuple[Compare | Logic, If]]:
 
 
 def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
-    """For the test `form op 0` two ranges [lo, hi) of `var`: where it always holds, and outside which it never does.
+    """Solve the test `form op 0` for `var`: the range [lo, hi) where it always holds, and the one outside of which it
+    never does.
 
     "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.
     """

@@ -55,7 +55,7 @@ def place_prefetches(func: Function) -> Function:
 
 
 def triples(note: Sequence[str | int]) -> list[tuple[str, str, int]]:
-    """What a note says: (block, buffer, offset)."""
+    """Read a note: (block, buffer, offset)."""
     return [(str(note[n]), str(note[n + 1]), int(note[n + 2])) for n in range(0, len(note), 3)]
 
 

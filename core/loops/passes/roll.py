@@ -25,11 +25,11 @@ from pegbox.expr.low_level import Address
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.access.written_box import Box, box_of
-from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, ForKind, Function, If, Region, Stmt
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, Function, If, Region, Stmt
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.notes import DOUBLE
 from pegbox.loops.visit import common_path, expressions, loop_ranges, paths, walk
 
-_IN_ORDER = (ForKind.SERIAL, ForKind.UNROLLED)
 _LONGEST = 4096  # iterations of a loop whose steps are looked at one by one
 
 
@@ -62,14 +62,8 @@ class Roll:
         return self.kept[0].dim
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a buffer cannot roll, what to do instead, and the loops and blocks that it is about."""
-
-    reason: str
-    remedy: str
-    place: tuple[Var | str, ...] = ()
-    nothing_kept: bool = False  # it would be right, but no iteration needs what another one has made
+class NothingKept(Obstacle):
+    """A roll would be right, but no iteration needs what another one has made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +79,7 @@ class _Site:
 
 
 def roll_of(func: Function, buffer: Buffer) -> Roll | Obstacle:
-    """How an intermediate of a scheduled program rolls, or why it cannot."""
+    """Decide how an intermediate of a scheduled program rolls, or why it cannot."""
     site = _site(func, buffer)
     wrong = _placed(func, site) or next((w for path in site.writers if (w := _computed_once(site, path))), None)
     if wrong is not None:
@@ -162,7 +156,7 @@ def _placed(func: Function, site: _Site) -> Obstacle | None:
         )
     if any(isinstance(s, If) for path in users for s in path):
         return Obstacle(f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users))
-    threads = [x for x in site.around if x.kind is ForKind.THREAD]
+    threads = [x for x in site.around if x.kind.is_thread]
     if threads:
         return Obstacle(
             f"{threads[0].var.name} around it is bound to threads, which share memory or have their own",
@@ -227,7 +221,7 @@ def _region(path: tuple[Stmt, ...], buffer: Buffer) -> Region:
 
 
 def _box(site: _Site, path: tuple[Stmt, ...]) -> Box | None:
-    """What the block writes in one iteration of the loops around all uses."""
+    """Compute the box that the block writes in one iteration of the loops around all uses."""
     running = {s.var for s in path if isinstance(s, For)} - {x.var for x in site.around}
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
@@ -244,15 +238,14 @@ def _equal(a: Box, b: Box) -> bool:
 def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
     kept = tuple(k for depth, x in enumerate(site.around) if (k := _kept(x, site.around[depth + 1 :], box)))
     if not kept:
-        return Obstacle(
+        return NothingKept(
             f"no loop around {_names(site.writers)} and {_names(site.readers)} moves on by less than what an iteration "
             f"needs of {site.buffer.name}: nothing that one has made is needed again",
             "compute_at a loop that moves along one dimension of the buffer, in steps that overlap",
             _blocks(site.in_order),
-            nothing_kept=True,
         )
     depth = next(n for n, x in enumerate(site.around) if x is kept[0].loop)
-    beside = next((x for x in site.around[depth:] if x.kind not in _IN_ORDER), None)
+    beside = next((x for x in site.around[depth:] if not x.kind.in_order), None)
     if beside is not None:
         return Obstacle(
             f"{beside.var.name} is {beside.kind}: an iteration needs what the one before it has made",
@@ -264,7 +257,9 @@ def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
 
 
 def _kept(loop: For, inside: Sequence[For], box: Box) -> Kept | None:
-    """What an iteration of a loop finds made: the loop moves along one dimension, along which no loop inside does."""
+    """Find the region that an earlier iteration has made: the loop moves along one dimension that no inner loop moves
+    along.
+    """
     moved = [dim for dim, i in enumerate(box.intervals) if any(loop.var in free_vars(t) for t in i.lo.terms)]
     if len(moved) != 1 or loop.extent < 2:
         return None

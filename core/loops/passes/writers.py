@@ -37,7 +37,7 @@ def written_in_parts(func: Function) -> set[Buffer]:
 
 
 def _writes(stmt: Stmt) -> Iterator[Region]:
-    """What the statements of a block write themselves, those of blocks inside apart."""
+    """Yield the regions that a block's own statements write, without those of blocks inside."""
     return (region for s in walk_nest(stmt) for region in written(s))
 
 

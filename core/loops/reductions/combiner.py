@@ -71,7 +71,7 @@ def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation
 
 @cache
 def _recognized_texts() -> frozenset[tuple[str, Any]]:
-    """What is recognised as it stands and need not be kept."""
+    """List the combinations that are recognised as they are and need not be kept."""
     return frozenset((r.name, _encoded(r, ["int64"] * arity)) for r, arity in RECOGNIZED[len(PLAIN) :])
 
 
@@ -81,7 +81,7 @@ def _encoded(reducer: Reducer, dtypes: Sequence[str]) -> tuple[Any, ...] | None:
 
 
 def combination_of(block: Block) -> Combination | None:
-    """What a reduction block computes, None if it is not a reduction with an init or its combiner is not known."""
+    """Recognise the combination of a reduction block; None without an init, or for an unknown combiner."""
     if block.init is None or not block.is_reduction:
         return None
     condition, body = (block.body.condition, block.body.then) if isinstance(block.body, If) else (TRUE, block.body)
@@ -138,7 +138,7 @@ def _candidates(
 
 
 def _sources(values: Values, held: Values, old: Sequence[Var], new: Sequence[Var], results: Values) -> Values | None:
-    """What is combined with the `held` values, if the combined `values` have the form of `results`."""
+    """Find the values combined with the `held` ones, if the combined `values` have the form of `results`."""
     fixed: dict[Var, Expr] = dict(zip(old, held, strict=True))
     for found in unify(results, values, fixed, frozenset(new)):
         sources = tuple(found.get(v) for v in new)
@@ -160,7 +160,7 @@ def _starts(name: str, identity: Values, block: Block) -> bool:
 
 
 def _outcome(stmt: Stmt) -> dict[Buffer, tuple[Values, Expr]] | None:
-    """What straight-line stores leave in each buffer, in terms of what was there before: (indices, value)."""
+    """Evaluate straight-line stores: the final value of each buffer in terms of earlier ones: (indices, value)."""
     state: dict[Buffer, tuple[Values, Expr]] = {}
 
     def now(expr: Expr) -> Expr:

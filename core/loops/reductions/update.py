@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Binary, Buffer, Expr, Load
+from pegbox.expr.nodes import Binary, BinaryOp, Buffer, Expr, Load
 from pegbox.expr.visit import loads
 from pegbox.loops.nodes import Store
 
@@ -14,7 +14,7 @@ def reads(expr: Expr, buffer: Buffer) -> bool:
     return any(load.buffer is buffer for load in loads(expr))
 
 
-def update(stmt: Store) -> tuple[str, Load, Expr] | None:
+def update(stmt: Store) -> tuple[BinaryOp, Load, Expr] | None:
     """(op, old element, value) of a store `buf[i] = buf[i] op value` whose value reads nothing of the buffer."""
     value = stmt.value
     if not isinstance(value, Binary) or value.op not in _OPS:

@@ -98,7 +98,7 @@ class Buffers(Expressions):
         return self.described(call, self.parts(call.args, call), name)
 
     def parts(self, args: Sequence[ast.expr], call: ast.Call) -> dict[str, ast.expr]:
-        """What a call says of a buffer, by name; a shape and a dtype may stand without one."""
+        """Read a call's arguments about a buffer, by name; a shape and a dtype need none."""
         return {**dict(zip(("shape", "dtype"), args, strict=False)), **{str(k.arg): k.value for k in call.keywords}}
 
     def described(self, node: ast.AST, parts: dict[str, ast.expr], name: str) -> Buffer:

@@ -10,10 +10,11 @@ from pegbox.expr import dtypes
 from pegbox.loops.nodes import ForKind
 from pegbox.loops.script.blocks import Blocks
 from pegbox.loops.script.words import Word
+from pegbox.loops.threads.axis import TAGS
 
 _KINDS = {
     "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED,
-    "unroll": ForKind.UNROLLED, "thread_binding": ForKind.THREAD,
+    "unroll": ForKind.UNROLLED,
 }  # fmt: skip
 
 
@@ -32,7 +33,7 @@ class Domains(Blocks):
             return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
         if function.name == "grid":
             return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
-        if function.name not in _KINDS:
+        if function.name not in (*_KINDS, "thread_binding"):
             self.fail(node, f"{function} is not a domain of a loop", remedy)
         return self.of_kind(node, function.name)
 
@@ -49,12 +50,14 @@ class Domains(Blocks):
         options = {k.arg: k.value for k in node.keywords}
         notes: dict[str, Any] = {}
         args = list(node.args)
-        if word == "thread_binding":
+        kind = _KINDS.get(word)
+        if kind is None:
             tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
-            if not isinstance(name, str):
-                self.fail(tag or node, "T.thread_binding needs a thread axis", 'write thread="threadIdx.x"')
-            notes["thread"] = name
+            if name not in TAGS:
+                why = "T.thread_binding needs a thread axis" if tag is None else f"{name!r} is not a thread axis"
+                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(TAGS)}')
+            kind = ForKind(name)
         for bound in ("start", "stop"):
             if bound in options:
                 args.append(options.pop(bound))
@@ -66,7 +69,7 @@ class Domains(Blocks):
             notes |= annotations or {}
         if options:
             self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
-        return [self.interval(node, args)], _KINDS[word], tuple(notes.items())
+        return [self.interval(node, args)], kind, tuple(notes.items())
 
     def interval(self, node: ast.AST, args: Sequence[ast.expr]) -> tuple[int, int]:
         if not 1 <= len(args) <= 2:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
+from pegbox.loops.kind import is_global
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
 from pegbox.loops.script.calls import arguments
@@ -18,7 +19,6 @@ from pegbox.loops.script.race import race
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
-from pegbox.loops.threads.axes import in_block, is_block, is_global, is_shared
 from pegbox.loops.threads.barrier import cut_at_barriers
 from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.verify import verify
@@ -51,7 +51,7 @@ def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = N
 
 
 def read_text(text: str, file: str = "<script>") -> IRModule | Function:
-    """What a script says: a module for a class, a function for a single one, a module of several functions.
+    """Read a script: a module for a class, a function for a single one, a module of several functions.
 
     Raises:
         ScriptError: it is not in the dialect; the error points at line and column of the text.
@@ -86,7 +86,7 @@ class _Text:
             self.member(node)
 
     def member(self, node: ast.stmt) -> None:
-        """What stands in the text or in a module's class."""
+        """Read a member of the text or of a module's class."""
         match node:
             case ast.Import() | ast.ImportFrom():
                 for alias in node.names:
@@ -209,18 +209,18 @@ def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function
         raise reader.source.fault(
             place,
             f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and "
-            + ("blocks of threads do not wait for each other" if is_block(loop) else _MADE_ANEW),
+            + ("blocks of threads do not wait for each other" if loop.kind.is_block else _MADE_ANEW),
             _remedy(buffer, loop),
         )
     return func
 
 
 def _remedy(buffer: Buffer, loop: For) -> str:
-    if is_block(loop):
+    if loop.kind.is_block:
         return _SECOND
-    if not in_block(loop):
+    if not loop.kind.in_block:
         return f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
-    if is_shared(buffer.scope, loop) and not is_global(buffer.scope):
+    if loop.kind.shares(buffer.scope) and not is_global(buffer.scope):
         return f"read what threads of the same block have written; blocks do not wait for each other: {_SECOND}"
     return f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {_SECOND}'
 

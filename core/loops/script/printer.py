@@ -19,7 +19,6 @@ from pegbox.loops.nodes import (
     Function,
     If,
     Stmt,
-    thread_tag,
 )
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
@@ -34,7 +33,7 @@ FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its i
 APART = "tir.iterations_are_apart"  # no two iterations that run at once touch an element that one of them writes
 _WORDS = {
     ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
-    ForKind.UNROLLED: "unroll", ForKind.THREAD: "thread_binding",
+    ForKind.UNROLLED: "unroll",
 }  # fmt: skip
 
 
@@ -194,12 +193,11 @@ def _is_plain(loop: For) -> bool:
 def _domain(loop: For) -> str:
     parts = [str(loop.extent)]
     notes: dict[str, Any] = dict(loop.annotations)
-    if loop.kind is ForKind.THREAD:
-        parts.append(f"thread={literal(thread_tag(loop))}")
-        notes.pop("thread", None)
+    if loop.kind.is_thread:
+        parts.append(f"thread={literal(loop.kind.value)}")
     if notes:
         parts.append(f"annotations={literal(notes)}")
-    return f"T.{_WORDS[loop.kind]}({', '.join(parts)})"
+    return f"T.{_WORDS.get(loop.kind, 'thread_binding')}({', '.join(parts)})"
 
 
 def _block_notes(block: Block) -> dict[str, Any]:

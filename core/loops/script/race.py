@@ -17,16 +17,13 @@ from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
-from pegbox.loops.nodes import For, ForKind, Function, Stmt, Store, how_it_runs
+from pegbox.loops.access.private_loops import private_loops
+from pegbox.loops.nodes import For, ForKind, Function, Stmt, Store
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.reductions.update import reads, update
 from pegbox.loops.script.dependence import tested_ranges
-from pegbox.loops.threads.axes import in_block
-from pegbox.loops.threads.conflict import private_loops
 from pegbox.loops.visit import children, expressions, loop_ranges, realizes, walk
-
-_AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,13 +38,13 @@ class Race:
 
 def race(func: Function) -> Race | None:
     """A loop of which it cannot be shown that its iterations may run at once."""
-    if not any(isinstance(s, For) and s.kind in _AT_ONCE and s.extent > 1 for s in walk(func.body)):
+    if not any(isinstance(s, For) and not s.kind.in_order and s.extent > 1 for s in walk(func.body)):
         return None
     flat = flatten_blocks(lower_inits(func)) if any(True for _ in realizes(func.body)) else func
     ranges = loop_ranges(flat.body)
     users = [(access.buffer, access.loops) for access in accesses(flat.body) if access.buffer in func.allocs]
     for loop, outside in _loops(flat.body, ()):
-        if loop.kind in _AT_ONCE and loop.extent > 1:
+        if not loop.kind.in_order and loop.extent > 1:
             # Lowering allocates an intermediate inside of the innermost loop around all of its uses.
             own = {buffer for buffer in func.allocs if all(loop.var in at for used, at in users if used is buffer)}
             found = _Loop(loop, frozenset(outside), ranges).race(set(func.params), own)
@@ -77,7 +74,7 @@ class _Loop:
             uses.setdefault(access.buffer, []).append(access)
         for buffer, found in uses.items():
             # The intermediates of the threads of a block are judged where barriers are (`loops/threads`).
-            exempt = buffer in own or (in_block(self.loop) and buffer not in params)
+            exempt = buffer in own or (self.loop.kind.in_block and buffer not in params)
             if not exempt and any(a.stores for a in found) and not self._is_free(buffer, found):
                 return self._described(buffer, found)
         return None
@@ -90,7 +87,7 @@ class _Loop:
             or self._told_by_place(found)
             or self._done_once(found)
             or (self.loop.kind is ForKind.VECTORIZED and self._adds_up(found))
-            or (self.loop.kind is ForKind.THREAD and self._does_the_same(buffer, found))
+            or (self.loop.kind.is_thread and self._does_the_same(buffer, found))
         )
 
     def _told_by_place(self, found: Sequence[Access]) -> bool:
@@ -106,7 +103,9 @@ class _Loop:
         return self.loop.var in determined(places, self.outside, ranges)
 
     def _spans(self, found: Sequence[Access], dim: int) -> Iterator[SymbolicInterval | None]:
-        """What an iteration touches of a dimension; of an iteration that stands apart, as the others would say it."""
+        """Yield what an iteration touches of a dimension, in the terms of the other iterations where it is a separate
+        one.
+        """
         var = self.loop.var
         forms = [linear(access.region.box[dim][0]) for access in found]
         step = next((form.coefficient(var) for form in forms if form.coefficient(var)), 0)
@@ -141,7 +140,7 @@ class _Loop:
         stmts = [a.path[-1] for a in found if a.stores]
         changed = any(isinstance(s, Store) and reads(s.value, buffer) for s in stmts)
         alike = not any(self.loop.var in free_vars(e) for s in stmts for e in expressions(s))
-        return alike if not changed else in_block(self.loop) or (alike and found[0].stores)
+        return alike if not changed else self.loop.kind.in_block or (alike and found[0].stores)
 
     def _moves(self, access: Access) -> bool:
         return any(self.loop.var in free_vars(lo) for lo, _ in access.region.box)
@@ -154,9 +153,9 @@ class _Loop:
             remedy = f"use a loop that selects what is written to {name}"
         elif stays:
             why = f"its iterations add up into the same elements of {name}"
-            remedy = f"make a loop {how_it_runs(loop)} that selects what is written to {name}"
+            remedy = f"make a loop {loop.kind.in_words} that selects what is written to {name}"
         else:
             why = f"an iteration may touch elements of {name} that another one writes"
             remedy = "write to another buffer than is read"
-        problem = f"{loop.var.name} cannot be {how_it_runs(loop)}: {why}"
+        problem = f"{loop.var.name} cannot be {loop.kind.in_words}: {why}"
         return Race(loop, buffer, problem, f"{remedy}, or leave the loop serial")

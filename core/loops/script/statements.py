@@ -60,7 +60,7 @@ class Statements(Domains, Buffers):
         return found
 
     def snapshot(self, node: ast.stmt) -> Store | None:
-        """In a block, a name for what memory holds now: a buffer of one element keeps it."""
+        """Read a block's name for a present value of memory: a buffer of one element keeps the value."""
         match node:
             case ast.Assign([ast.Name(name) as target], value) | ast.AnnAssign(ast.Name(name) as target, _, value):
                 pass

@@ -7,7 +7,7 @@
 
 On a GPU a barrier stands between a write to shared memory and the reads of other threads. Here each step that writes
 what threads use together gets loops over the threads for itself, so that the result can be read loop by loop (see
-`pegbox.loops.threads.axes`). Where it cannot be shown that this keeps threads out of each other's way, the program is
+`pegbox.loops.kind`). Where it cannot be shown that this keeps threads out of each other's way, the program is
 refused: a step may write only what no other thread touches in the same step. (The cuts are those of MCUDA; see
 `pegbox.loops.threads.cooperation`.)
 """
@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
-from pegbox.loops.threads.axes import is_shared
-from pegbox.loops.threads.conflict import Use, nests, private_loops, thread_conflicts
+from pegbox.loops.threads.conflict import Use, nests, thread_conflicts
 from pegbox.loops.threads.cooperation import Kernel, Piece, tops
 from pegbox.loops.threads.private_copy import is_plain, is_pure
 from pegbox.loops.visit import path_to, walk, walk_nest
@@ -65,7 +65,7 @@ class _Barriers(Kernel):
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
         # What stands between barriers is the same for all threads that share it.
-        same = {b for b in self.conflicts if all(is_shared(b.scope, loop) for loop in piece.threads)}
+        same = {b for b in self.conflicts if all(loop.kind.shares(b.scope) for loop in piece.threads)}
         return bool((piece.reads() | piece.writes()) & (other.writes() - same))
 
     def done(self) -> Function | None:
@@ -116,7 +116,7 @@ class _Barriers(Kernel):
         own = self.nest.private_loops(buffer, loops)
         loose = [x for x in loops if x.var not in own]
         if buffer in self.conflicts:
-            return tuple(x for x in loose if not is_shared(buffer.scope, x))
+            return tuple(x for x in loose if not x.kind.shares(buffer.scope))
         writers = [self.of_block[id(use.stmt)] for use in users if use.stores(buffer)]
         pure = all(isinstance(use.stmt, BlockRealize) and is_pure(use.stmt) for use in users if use.stores(buffer))
         loose = [x for x in loose if not (pure and all(x.var not in p.each for p in writers))]
@@ -133,7 +133,7 @@ class _Barriers(Kernel):
     def _check_step(self, buffer: Buffer, use: Use, piece: Piece) -> None:
         assert isinstance(use.stmt, BlockRealize)
         name = use.stmt.block.name
-        loops = [x for x in use.threads if x.extent > 1 and is_shared(buffer.scope, x)]
+        loops = [x for x in use.threads if x.extent > 1 and x.kind.shares(buffer.scope)]
         once = [x for x in loops if x in piece.threads and x.var not in piece.each]
         if once and not is_pure(use.stmt):
             raise self._fault(

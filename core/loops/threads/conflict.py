@@ -6,21 +6,18 @@ of its own, or all threads write the same values, the loop can be read one itera
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pegbox.expr.affine import Linear
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
-from pegbox.expr.equal import same
-from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
-from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import free_vars, loads
+from pegbox.expr.visit import free_vars
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation
+from pegbox.loops.access.private_loops import private_loops
+from pegbox.loops.kind import is_global
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, IterKind, Region, Stmt, Store
-from pegbox.loops.threads.axes import in_block, is_global, is_shared
 from pegbox.loops.visit import bound_vars, children, expressions, loop_ranges, walk
 
 
@@ -83,13 +80,13 @@ def _of_threads(func: Function) -> list[Buffer]:
 
 
 def nests(func: Function) -> list[Nest]:
-    """What stands below each outermost loop over the threads of a block."""
+    """List the statements below each outermost loop over the threads of a block."""
     ranges = loop_ranges(func.body)
     return [Nest(top, outside, ranges) for top, outside in _tops(func.body, ())]
 
 
 def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var, ...]]]:
-    if isinstance(stmt, For) and in_block(stmt):
+    if isinstance(stmt, For) and stmt.kind.in_block:
         yield stmt, outside
     elif not isinstance(stmt, BlockRealize):
         below = (*outside, stmt.var) if isinstance(stmt, For) else outside
@@ -110,7 +107,7 @@ class Nest:
         if isinstance(stmt, BlockRealize | Store | Evaluate):
             yield Use(stmt, threads, tests, tuple(accesses(stmt)))
             return
-        if isinstance(stmt, For) and in_block(stmt):
+        if isinstance(stmt, For) and stmt.kind.in_block:
             threads = (*threads, stmt)
         if isinstance(stmt, If):
             tests = (*tests, stmt.condition)
@@ -133,7 +130,7 @@ class Nest:
         common = [x for x in users[0].threads if x.extent > 1 and all(x in use.threads for use in users)]
         own = self.private_loops(buffer, common)
         for loop in common:
-            if not is_shared(buffer.scope, loop) or loop.var in own:
+            if not loop.kind.shares(buffer.scope) or loop.var in own:
                 continue
             alone = {use.single_iteration(loop.var) for use in users}
             if (len(alone) == 1 and None not in alone) or (len(users) == 1 and users[0].reduces_over(loop.var)):
@@ -148,7 +145,7 @@ class Nest:
         return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
 
     def _near(self, buffer: Buffer) -> list[Access]:
-        """What is written, and is read where it may be written; empty where nothing is."""
+        """List the writes, and the reads of elements that may be written; empty where nothing is written."""
         users = self.users(buffer)
         stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
         return [
@@ -159,7 +156,7 @@ class Nest:
         ]
 
     def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
-        """What it comes to while everything in the nest runs."""
+        """Compute the box of a region while everything in the nest runs."""
         running = set(self.ranges) - self.outside
         tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
         relax = relaxation(running, self.ranges, *tests)
@@ -181,50 +178,3 @@ class Nest:
                 if use.mentions(loop.var) or not all(self._uniform(b, loop, seen) for b in used - seen):
                     return False
         return True
-
-
-def private_loops(regions: Sequence[Region], loops: Sequence[Var], fixed: Set[Var], ranges: Ranges) -> set[Var]:
-    """The loops of which no two iterations touch the same element, while the `fixed` ones stand still.
-
-    All regions are of one buffer. Sound, not complete.
-    """
-    settled, todo = set(fixed), list(loops)
-    while new := [var for var in todo if _selects(var, regions, settled, ranges)]:
-        # One by one: what is settled stands still when the next one is asked.
-        settled.add(new[0])
-        todo.remove(new[0])
-    return settled - fixed
-
-
-def _selects(var: Var, regions: Sequence[Region], settled: Set[Var], ranges: Ranges) -> bool:
-    columns = list(zip(*(region.box for region in regions), strict=True))
-    if any(_is_digit(var, column, settled, ranges) for column in columns):
-        return True
-    alike = [column[0][0] for column in columns if all(n == 1 and same(lo, column[0][0]) for lo, n in column)]
-    return var in determined([lo for lo in alike if not any(True for _ in loads(lo))], settled, ranges)
-
-
-def _is_digit(var: Var, column: Sequence[tuple[Expr, int]], settled: Set[Var], ranges: Ranges) -> bool:
-    """Is an index a multiple of the variable everywhere, and a rest that is smaller?"""
-    forms = [simplified_linear(lo, ranges) for lo, _ in column]
-    factor = forms[0].coefficient(var)
-    if not factor or any(f.coefficient(var) != factor for f in forms):
-        return False
-    first = forms[0]
-    shared = {
-        t: c
-        for t, c in first.terms.items()
-        if t is not var
-        and free_vars(t) <= settled
-        and not any(True for _ in loads(t))
-        and all(f.coefficient(t) == c for f in forms)
-    }
-    common = Linear({var: factor, **shared}, 0)
-    ends = []
-    for form, (_, count) in zip(forms, column, strict=True):
-        rest = form.add(common, -1)
-        between = linear_bounds(rest, ranges)
-        if between is None or any(var in free_vars(t) for t in rest.terms):
-            return False
-        ends += [between[0], between[1] + count - 1]
-    return max(ends) - min(ends) < abs(factor)

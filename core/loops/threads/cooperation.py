@@ -1,6 +1,6 @@
 """Cooperation of threads: shared work of a block of threads runs once, between barriers.
 
-Read loop by loop, a program with thread loops is right as it stands (see `pegbox.loops.threads.axes`), but each thread
+Read loop by loop, a program with thread loops is right as it stands (see `pegbox.loops.kind`), but each thread
 then does for itself what its block does together. Here such work leaves the loops of those threads, which means that
 these are cut apart at it (fission): each piece between two barriers gets thread loops of its own, inside of the serial
 loops.
@@ -28,8 +28,8 @@ from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import caps_of
-from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq, thread_tag
-from pegbox.loops.threads.axes import in_block, is_block, is_shared, is_thread
+from pegbox.loops.kind import THREADS
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, IterKind, Seq, Stmt, seq
 from pegbox.loops.threads.private_copy import is_plain, is_pure, private_copies, with_copies
 from pegbox.loops.visit import (
     blocks_below,
@@ -55,7 +55,7 @@ def lower_threads(func: Function) -> Function:
 
 def tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
     """The outermost loops over the threads of a block that have not been looked at."""
-    if isinstance(stmt, For) and in_block(stmt):
+    if isinstance(stmt, For) and stmt.kind.in_block:
         if stmt.var not in tried:
             yield stmt
     elif isinstance(stmt, For):
@@ -118,9 +118,9 @@ class Kernel:
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
         """The pieces, in program order."""
-        if isinstance(stmt, For) and in_block(stmt) and not _again(stmt, threads):
+        if isinstance(stmt, For) and stmt.kind.in_block and not _again(stmt, threads):
             self._collect(stmt.body, (*threads, stmt))
-        elif isinstance(stmt, For) and (stmt.kind in (ForKind.SERIAL, ForKind.UNROLLED) or is_block(stmt)):
+        elif isinstance(stmt, For) and (stmt.kind.in_order or stmt.kind.is_block):
             self._collect(stmt.body, threads)
         elif isinstance(stmt, Seq):
             for each in stmt.stmts:
@@ -137,7 +137,7 @@ class Kernel:
         return bool((piece.reads() | piece.writes()) & other.writes())
 
     def _settle(self) -> None:
-        """What a piece shares must not depend on what one thread has made."""
+        """Check that a shared piece does not depend on a value that one thread has made."""
         changed = True
         while changed:
             changed = False
@@ -191,7 +191,7 @@ class Kernel:
         if not self._has_apart(stmt):
             return self._for_all(threads, stmt)
         if isinstance(stmt, For):
-            if in_block(stmt):
+            if stmt.kind.in_block:
                 return self._cut(stmt.body, (*threads, stmt))
             return stmt.with_body(self._cut(stmt.body, threads))
         assert isinstance(stmt, Seq)
@@ -267,15 +267,15 @@ class Kernel:
 
 def _again(loop: For, threads: Sequence[For]) -> bool:
     """Is this one more loop over threads that are running already?"""
-    return is_thread(loop) and any(thread_tag(x) == thread_tag(loop) for x in threads)
+    return loop.kind in THREADS and any(x.kind is loop.kind for x in threads)
 
 
 def _piece(stmt: Stmt, threads: tuple[For, ...]) -> Piece:
     blocks = list(blocks_below(stmt))
     every = {loop.var for loop in threads}
     scopes = {region.buffer.scope for r in blocks for region in r.block.writes}
-    common = isinstance(stmt, For) and in_block(stmt)
-    common = common or (bool(scopes) and all(any(is_shared(scope, loop) for loop in threads) for scope in scopes))
+    common = isinstance(stmt, For) and stmt.kind.in_block
+    common = common or (bool(scopes) and all(any(loop.kind.shares(scope) for loop in threads) for scope in scopes))
     if not common or any(isinstance(node, If | Alloc) for node in walk_nest(stmt)):
         return Piece(stmt, threads, every, blocks)
     used = {var for r in blocks for e in (*r.values, r.predicate) for var in free_vars(e)}

@@ -42,12 +42,12 @@ def reduce_values(realize: BlockRealize) -> list[Expr]:
 
 
 def read_buffers(block: Block) -> list[Buffer]:
-    """What the block reads, each buffer once, in order."""
+    """List the buffers that the block reads, each once, in order."""
     return list(dict.fromkeys(region.buffer for region in block.reads))
 
 
 def written_buffers(block: Block) -> list[Buffer]:
-    """What the block writes, each buffer once, in order."""
+    """List the buffers that the block writes, each once, in order."""
     return list(dict.fromkeys(region.buffer for region in block.writes))
 
 

@@ -76,7 +76,7 @@ def _with_digit(lo: Expr, count: int, domain: dict[Var, Interval]) -> Expr:
 
 
 def _own_reads(block: Block, ranges: Ranges) -> str | None:
-    """What a block reads of its own output is what its reduction has made of the element so far."""
+    """Check that a block reads of its own output only the element that its reduction updates."""
     own = set(written_buffers(block))
     if any(r.buffer in own and not contained(r, block.writes, ranges) for r in block.reads):
         return "it reads other elements of what it writes"

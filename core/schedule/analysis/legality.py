@@ -138,7 +138,7 @@ class _BufferUses:
         return covers_reads(self.tree, writer, self.buffer, reader)
 
     def _covers_writes(self, maker: BlockRealize, other: BlockRealize) -> bool:
-        """In each iteration of the loops that both are in: does the maker write all elements that the other writes?"""
+        """Decide whether the maker writes all elements that the other writes, in each iteration of the common loops."""
         regions = tuple(w for w in other.block.writes if w.buffer is self.buffer)
         user = replace(other, block=replace(other.block, reads=regions))
         tree = Tree(self.tree.replace(other, user))

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Var
 from pegbox.loops.access.interval import caps_of
-from pegbox.loops.nodes import BlockRealize, For, ForKind, how_it_runs
+from pegbox.loops.nodes import BlockRealize, For, ForKind
+from pegbox.loops.obstacle import Obstacle
+from pegbox.loops.threads.binding import axis_obstacle, recomputes, reduction_obstacle
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     combiner,
@@ -20,16 +22,8 @@ from pegbox.schedule.analysis import (
 )
 from pegbox.schedule.analysis.recurrence import check_carrying
 from pegbox.schedule.analysis.shared_writes import common_writes
-from pegbox.schedule.analysis.threads import check_axes, check_reduction, recomputes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
-
-# Kinds of loops, and the kinds that must not stand around them.
-_NOT_AROUND: dict[ForKind, tuple[ForKind, ...]] = {
-    ForKind.PARALLEL: (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD),
-    ForKind.VECTORIZED: (ForKind.VECTORIZED,),
-    ForKind.THREAD: (ForKind.PARALLEL, ForKind.VECTORIZED),
-}
 
 
 def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
@@ -53,8 +47,8 @@ def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
 
 
 def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
-    above = [x for x in tree.ancestors(loop) if x.kind in _NOT_AROUND[loop.kind]]
-    below = [x for x in loops_below(loop.body) if loop.kind in _NOT_AROUND.get(x.kind, ())]
+    above = [x for x in tree.ancestors(loop) if not _may_be_around(x.kind, loop.kind)]
+    below = [x for x in loops_below(loop.body) if not _may_be_around(loop.kind, x.kind)]
     for other in (*above, *below):
         inner, outer = (loop, other) if other in above else (other, loop)
         raise refuse(
@@ -64,8 +58,19 @@ def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
             loop.var,
             other.var,
         )
-    if loop.kind is ForKind.THREAD:
-        check_axes(tree, loop, shown)
+    if loop.kind.is_thread:
+        _check(axis_obstacle(tree.func, tree.ancestors(loop), loop), shown)
+
+
+def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
+    if outer.in_order or inner.in_order:
+        return True
+    return outer is not ForKind.VECTORIZED and (not inner.is_concurrent or (outer.is_thread and inner.is_thread))
+
+
+def _check(obstacle: Obstacle | None, shown: Tree) -> None:
+    if obstacle is not None:
+        raise refuse(shown, obstacle.reason, obstacle.remedy, *obstacle.place)
 
 
 def _check_scalar(loop: For, realize: BlockRealize, shown: Tree) -> None:
@@ -82,19 +87,19 @@ def _check_scalar(loop: For, realize: BlockRealize, shown: Tree) -> None:
 
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
-        if loop.kind is ForKind.THREAD:
-            check_reduction(loop, realize, shown)
+        if loop.kind.is_thread:
+            _check(reduction_obstacle(loop, realize), shown)
         else:
             _check_reduction(loop, realize, shown)
     elif (
         not _selects(tree, loop, realize, outside)
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
-        and not (loop.kind is ForKind.THREAD and recomputes(tree, loop, realize))
+        and not (loop.kind.is_thread and recomputes(loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
         raise refuse(
             shown,
-            f"{loop.var.name} cannot be {how_it_runs(loop)}: several of its iterations may write the same elements of "
+            f"{loop.var.name} cannot be {loop.kind.in_words}: several of its iterations may write the same elements of "
             f"{names} in block {realize.block.name}",
             f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
             loop.var,
@@ -108,7 +113,7 @@ def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
         first, second, buffer = (found[0].block.name, found[1].block.name, found[2].name)
         raise refuse(
             shown,
-            f"{loop.var.name} cannot be {how_it_runs(loop)}: {first} and {second} may write the same elements of "
+            f"{loop.var.name} cannot be {loop.kind.in_words}: {first} and {second} may write the same elements of "
             f"{buffer} in different iterations",
             f"let nobody outside of {loop.var.name} use {buffer}, or leave the loop serial",
             loop.var,

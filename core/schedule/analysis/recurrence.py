@@ -10,7 +10,7 @@ from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import index_interval, relaxation
 from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
-from pegbox.loops.nodes import Block, BlockRealize, For, Function, how_it_runs
+from pegbox.loops.nodes import Block, BlockRealize, For, Function
 from pegbox.schedule.analysis.region_cover import within, written_box
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
@@ -108,8 +108,8 @@ def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
             writer, reader = carried.writer.block.name, carried.reader.block.name
             raise refuse(
                 shown,
-                f"{loop.var.name} cannot be {how_it_runs(loop)}: {reader} reads elements of {carried.buffer.name} that "
-                f"{writer} makes in earlier iterations",
+                f"{loop.var.name} cannot be {loop.kind.in_words}: {reader} reads elements of {carried.buffer.name} "
+                f"that {writer} makes in earlier iterations",
                 "leave the loops over the rows serial; take one over another axis, before it is fused with theirs",
                 loop.var,
                 *dict.fromkeys((writer, reader)),

@@ -19,7 +19,10 @@ from pegbox.schedule.tree import Tree
 
 
 def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
-    """What `producer` writes of `buffer` while the `standing` loops stand still; None where that is not a box."""
+    """Compute the box of `buffer` that `producer` writes while the `standing` loops do not move;
+
+    None if it is not a box.
+    """
     running = {x.var for x in tree.ancestors(producer)} - standing
     found = _written_box(producer, buffer, running, tree.ranges)
     digits = apart(producer, running, tree.ranges) if found is None else None

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pegbox.expr.affine import Linear, constant
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
+from pegbox.expr.digits import digits_of
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import SymbolicInterval, hull, index_interval, relaxation
-from pegbox.loops.digits import digits_interval, digits_of
+from pegbox.loops.access.interval import SymbolicInterval, digits_interval, hull, index_interval, relaxation
 from pegbox.loops.nodes import Block, BlockRealize, Region
 from pegbox.schedule.tree import Tree
 
@@ -45,7 +45,7 @@ def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges, *, most: 
 
 
 def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
-    """Where a part of all readers' predicates fails that speaks of outer loops only, nothing is needed."""
+    """List the conditions on outer loops alone that all readers' predicates share: if one fails, nothing is needed."""
     first, *others = (conjuncts(r.predicate) for r in readers)
     return [
         part
@@ -55,7 +55,7 @@ def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[E
 
 
 def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing: set[Var]) -> dict[Var, Span]:
-    """For each variable that indexes what the block writes: the values that the readers need meanwhile."""
+    """Compute the values that the readers need of each variable that indexes the block's writes."""
     domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
     spans: dict[Var, Span] = {}
     read = {region.buffer for reader in readers for region in reader.block.reads}

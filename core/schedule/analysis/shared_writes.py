@@ -51,7 +51,7 @@ def _apart(tree: Tree, loop: For, first: BlockRealize, second: BlockRealize, buf
 
 
 def _boxes(tree: Tree, realize: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Iterator[Box]:
-    """What the block writes of the buffer while some loops stand still."""
+    """Yield the boxes of the buffer that the block writes while some loops do not move."""
     running = {x.var for x in tree.ancestors(realize)} - standing
     relax = relaxation(running, tree.ranges, realize.predicate)
     for region in realize.block.writes:

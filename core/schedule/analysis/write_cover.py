@@ -21,7 +21,7 @@ Domain = dict[Var, int]
 
 
 def live_in(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
-    """What elements of a parameter keep, or go on from, when the program is done; None where all of it is made anew.
+    """Find elements of a parameter that keep or use their initial values; None where all of it is made anew.
 
     Blocks that write a part of a buffer, each element of it, keep nothing of what they write.
 
@@ -118,7 +118,7 @@ def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Regi
 
 
 def _in_both(one: If, others: Sequence[If], values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
-    """What is stored if the condition holds, and if not: `else` is a test of its own."""
+    """List the regions that are stored whether the condition holds or not: `else` is a test of its own."""
     otherwise = logical_not(one.condition)
     branches = [other.then for other in others if same(other.condition, otherwise)]
     missed = [region for branch in branches for region in _stores(branch, values, domain)]

@@ -98,7 +98,7 @@ class _Match:
             self.expr(a, b)
 
     def _operands(self, mine: tuple[Expr, Expr], theirs: tuple[Expr, Expr], commutes: bool) -> None:
-        """In the order that they have; where that fails, and may be, in the other one."""
+        """Match the operands in their order; if that fails and the operation commutes, in the other one."""
         known = dict(self.operands)
         try:
             self._all(mine, theirs)
@@ -166,7 +166,7 @@ class _Match:
         return tuple(reversed(dims)), tuple(reversed(offsets))
 
     def _parts(self, index: Expr) -> tuple[Linear, Linear]:
-        """What the loops inside decide of an index, and where the tile begins."""
+        """Split an index into the part of the inner loops and the beginning of the tile."""
         form = simplified_linear(index, self.ranges)
         inner = {t: c for t, c in form.terms.items() if free_vars(t) & self.inside}
         mixed = next((t for t in inner if free_vars(t) - self.inside), None)

@@ -10,7 +10,6 @@ from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import is_composed, written_buffers
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_block
-from pegbox.schedule.state.buffers import SCOPES as SCOPES
 from pegbox.schedule.state.buffers import (
     check_scope,
     choose_copied,

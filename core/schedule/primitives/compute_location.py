@@ -11,7 +11,6 @@ from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place, later_writers
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
-from pegbox.schedule.analysis.threads import shared_loops
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.inline import into_consumers
 from pegbox.schedule.rewrites.placement import (
@@ -136,7 +135,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     around = (*rest.ancestors(target), target)
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # What threads share is computed for all of them.
-    standing = {x.var for x in around} - shared_loops(around, scopes)
+    standing = {x.var for x in around if not any(map(x.kind.shares, scopes))}
     spans = needed_spans(rest, realize.block, readers, standing)
     # A row needs all rows before it, and everything that these were made from.
     for var in carried_variables(realize.block):
@@ -151,7 +150,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
 
 
 def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
-    """Of a parameter all elements are needed: those that no consumer asks for would stay as they were.
+    """Check that all elements of a parameter are still computed: those that no consumer asks for would keep old values.
 
     Raises:
         ScheduleError: some are not computed at the new place, as far as can be shown.

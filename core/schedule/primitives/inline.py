@@ -12,7 +12,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.loops.access.region import reads_and_writes
-from pegbox.loops.nodes import Annotation, Block, BlockRealize, ForKind, Store
+from pegbox.loops.nodes import Annotation, Block, BlockRealize, Store
 from pegbox.loops.passes.notes import ALIGN, DOUBLE, ROLLING
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
@@ -168,7 +168,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     block = replace(producer.block, reads=reads, writes=writes, body=body, annotations=_notes(producer, realize))
     tree = Tree(before.replace(producer, replace(producer, block=block)))
     tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
-    marked = [v for v, x in tree.loops.items() if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
+    marked = [v for v, x in tree.loops.items() if not x.kind.in_order]
     check_kinds(tree, marked, before)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
 
@@ -180,7 +180,7 @@ def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, 
 
 
 def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store]:
-    """What the block stores, its producer, and what that stores."""
+    """Find the block's store, its producer, and the producer's store."""
     name = realize.block.name
 
     def no(problem: str, remedy: str, *others: str) -> NoReturn:

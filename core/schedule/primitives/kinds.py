@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt
 from pegbox.loops.passes.prefetch import NOTE, triples, without_note
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -166,7 +166,7 @@ def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True
 
 @primitive(any_block=True)
 def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop: LoopRef, offset: int = 1) -> None:
-    """In each iteration of a loop, ask for what the block will read of a buffer `offset` iterations further on.
+    """Prefetch, in each iteration of a loop, what the block will read of a buffer `offset` iterations later.
 
     Lowering places one prefetch for each cache line of 64 bytes; values stay what they are.
 
@@ -233,10 +233,10 @@ def _of_kind(loop: For, kind: ForKind) -> For:
 
 def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
     """Raises ScheduleError: the loop is bound to a thread axis."""
-    if loop.kind is ForKind.THREAD:
+    if loop.kind.is_thread:
         raise refuse(
             tree,
-            f"{loop.var.name} cannot be {kind}: it is bound to {thread_tag(loop)}",
+            f"{loop.var.name} cannot be {kind}: it is {loop.kind.in_words}",
             "split the loop before you bind a part of it, and use the other part",
             loop.var,
         )

@@ -14,7 +14,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, how_it_runs
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -160,7 +160,7 @@ def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
     for loop in reversed(order):
         body = loop.with_body(body)
     before, func = sch.tree, sch.tree.replace(chain[0], body)
-    marked = [loop.var for loop in chain if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
+    marked = [loop.var for loop in chain if not loop.kind.in_order]
     if marked:
         check_kinds(Tree(func), marked, before)
     sch.update(func)
@@ -220,8 +220,8 @@ def _serial(tree: Tree, loop: For) -> None:
     if loop.kind is not ForKind.SERIAL:
         raise refuse(
             tree,
-            f"{loop.var.name} is {how_it_runs(loop)} already",
-            f"do this first, then let the resulting loop be {how_it_runs(loop)}",
+            f"{loop.var.name} is {loop.kind.in_words} already",
+            f"do this first, then let the resulting loop be {loop.kind.in_words}",
             loop.var,
         )
 

@@ -12,7 +12,7 @@ from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written_below
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Region, Stmt, seq
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
@@ -102,7 +102,7 @@ def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef
     plan = rfactor_plan(before, sch.find_loop(loop), factor_axis)
     func, name = rfactored(before, plan)
     after = Tree(func)
-    marked = [v for v, x in after.loops.items() if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
+    marked = [v for v, x in after.loops.items() if not x.kind.in_order]
     check_kinds(after, marked, before)
     sch.update(after)
     return BlockRef(name)
@@ -115,9 +115,8 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     nest: Stmt = _init_block(realize, fresh, {x.var for x in inside} - set(fresh), name)
     for old in reversed(inside):
         if old.var in fresh:
-            # Of the notes, those stay that say what the loop is; hints are for the update.
-            notes = tuple(note for note in old.annotations if note[0] == "thread")
-            nest = For(fresh[old.var], old.extent, nest, old.kind, notes)
+            # Annotations are hints for the update.
+            nest = For(fresh[old.var], old.extent, nest, old.kind)
     update = replace(realize, block=replace(realize.block, init=None))
     changed = Tree(tree.replace(realize, update))
     target = changed.loops[loop.var]

@@ -90,8 +90,7 @@ def loop_partition(
         parts.append(_Part(sch.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
     after = Tree(sch.tree.replace(old, seq(*(part.loop() for part in parts))))
     # What each iteration of a parallel loop inside had for itself is now shared by the parts.
-    kinds = (ForKind.PARALLEL, ForKind.THREAD)
-    copied = [v for v, x in after.loops.items() if x.kind in kinds and v not in sch.tree.loops]
+    copied = [v for v, x in after.loops.items() if x.kind.is_concurrent and v not in sch.tree.loops]
     check_kinds(after, copied, sch.tree)
     sch.update(after)
     return [LoopRef(part.var) for part in parts if part.keep]

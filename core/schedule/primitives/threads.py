@@ -7,17 +7,16 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from pegbox.compute.thread_axis import TAGS
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, how_it_runs, thread_tag
-from pegbox.loops.threads.axes import is_shared
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
+from pegbox.loops.threads.axis import TAGS
+from pegbox.loops.threads.condition import bound_condition, condition_text, read_condition
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.analysis.thread_condition import bound_condition, condition_text, read_condition
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -66,7 +65,7 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
     if old.kind is not ForKind.SERIAL:
         raise refuse(
             sch.tree,
-            f"{old.var.name} is {how_it_runs(old)} already",
+            f"{old.var.name} is {old.kind.in_words} already",
             "bind a serial loop; split the loop first if a part of it shall be bound",
             old.var,
         )
@@ -77,8 +76,7 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
             "split the loop so that it has as many, or give the axis no domain",
             old.var,
         )
-    notes = (*(note for note in old.annotations if note[0] != "thread"), ("thread", thread_axis))
-    bound = For(old.var, old.extent, old.body, ForKind.THREAD, notes)
+    bound = For(old.var, old.extent, old.body, ForKind(thread_axis), old.annotations)
     changed = Tree(sch.tree.replace(old, bound))
     check_kinds(changed, [old.var], sch.tree)
     sch.update(changed)
@@ -121,7 +119,7 @@ def env_threads(
                 f"give pairs of one of {', '.join(TAGS)} and a number of threads",
             )
         loops.append(Var(tag.replace(".", "_")))
-        new = For(loops[-1], extent, new, ForKind.THREAD, (("thread", tag),))
+        new = For(loops[-1], extent, new, ForKind(tag))
     changed = Tree(sch.tree.replace(old, new))
     check_kinds(changed, loops, changed)
     sch.update(changed)
@@ -167,7 +165,7 @@ class _Predicate:
         self.predicate = predicate
         self.text = text
         # Of several loops of an axis, the innermost tells the threads apart.
-        self.loops = {thread_tag(x): x for x in tree.ancestors(realize) if x.kind is ForKind.THREAD}
+        self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_thread}
 
     def done(self) -> Tree:
         condition = self._condition()
@@ -197,7 +195,7 @@ class _Predicate:
             ) from error
 
     def _check_alone(self) -> None:
-        """What another block writes as well, all threads would go on writing: an init over what was added up."""
+        """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
         buffers = {region.buffer for region in self.realize.block.writes}
         others = [r.block.name for b in buffers for r in self.tree.writers(b) if r is not self.realize]
         if others:
@@ -208,7 +206,7 @@ class _Predicate:
             )
 
     def _guards(self, loops: Sequence[For]) -> list[Expr]:
-        """What the block's predicate says of the axes already."""
+        """List the conditions on the axes that the block's predicate already has."""
         axes = {loop.var for loop in loops}
         guards = [part for part in conjuncts(self.realize.predicate) if free_vars(part) & axes]
         for part in guards:
@@ -230,7 +228,7 @@ class _Predicate:
         name = self.realize.block.name
         if any(mentions(v, loop.var) for v in spatial_values(self.realize)):
             raise self._refuse(
-                f"{thread_tag(loop)} selects what {name} writes: elements would be left without a value",
+                f"{loop.kind.value} selects what {name} writes: elements would be left without a value",
                 "use an axis that the block reduces over or does not speak of",
                 loop.var,
             )
@@ -239,7 +237,7 @@ class _Predicate:
         shared = False
         for region in self.realize.block.writes:
             inside = [r.block.name for r in self.tree.readers(region.buffer) if self.tree.is_under(r, loop)]
-            if inside and not is_shared(region.buffer.scope, loop):
+            if inside and not loop.kind.shares(region.buffer.scope):
                 raise self._refuse(
                     f"{inside[0]} reads {region.buffer.name} in all threads, but its scope is {region.buffer.scope!r}",
                     "let the threads share the buffer: set_scope(..., 'shared')",

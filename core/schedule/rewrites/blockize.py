@@ -20,7 +20,7 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt
 from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
 from pegbox.schedule.analysis.recurrence import carried_variables
 from pegbox.schedule.errors import refuse
@@ -72,7 +72,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
         )
     inside = {x.var for x in loops}
     for x in loops:
-        if x.kind is ForKind.THREAD:
+        if x.kind.is_thread:
             raise refuse(
                 tree,
                 f"{x.var.name} is bound to a thread axis, and a block is what one thread does",
@@ -133,7 +133,7 @@ def _indivisible(tree: Tree, realize: BlockRealize, why: str) -> ScheduleError:
 
 
 def _value(division: _Division, outer: Var) -> Expr:
-    """What binds the variable of the block inside."""
+    """Compute the binding of the inner block's variable."""
     return Linear({outer: division.tile, **division.inner.terms}, 0).to_expr()
 
 
@@ -152,7 +152,7 @@ def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Exp
 
 
 def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region:
-    """What the loops inside touch together; a whole dimension where that is not an interval."""
+    """Compute the region that the inner loops touch together; a whole dimension where that is not an interval."""
     box: list[tuple[Expr, int]] = []
     for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True):
         reached = interval(substitute(lo, bound), relax)

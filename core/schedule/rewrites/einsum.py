@@ -150,7 +150,7 @@ def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
 
 
 def _added(store: Store) -> Expr:
-    """What an update adds to its element."""
+    """Find the term that an update adds to its element."""
     value = store.value
     if isinstance(value, Binary) and value.op == "add":
         for own, added in ((value.a, value.b), (value.b, value.a)):
@@ -205,7 +205,7 @@ def _check_output(tree: Tree, einsum: _Einsum) -> None:
 
 
 def _check_zero(tree: Tree, einsum: _Einsum) -> None:
-    """What the padding adds must be zero: each factor is zero there, so that no infinity spoils the sum."""
+    """Check that the padding adds zero: each factor is zero there, so that no infinity spoils the sum."""
     for it in einsum.realize.block.iters:
         if not it.is_reduce or einsum.extents[it.var] == it.extent:
             continue

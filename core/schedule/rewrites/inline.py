@@ -56,7 +56,7 @@ def element(block: Block, indices: Sequence[Expr], value: Expr) -> Element:
 
 
 def layout(block: Block, indices: Sequence[Expr]) -> Layout:
-    """Where the iterations of a block land.
+    """Derive the layout in which the iterations of a block store.
 
     Raises:
         ExprError: several of them in one place, or the indices are not affine.
@@ -87,7 +87,7 @@ def _acts(expr: Expr) -> bool:
 
 
 def uses(block: Block, buffer: Buffer) -> list[Load] | str:
-    """Where a flat block loads from the buffer; or why that cannot be told."""
+    """List the loads of a flat block from the buffer; or say why they cannot be found."""
     parts = [block.body] if block.init is None else [block.init, block.body]
     found: list[Load] = []
     for stmt in (s for part in parts for s in statements(part)):

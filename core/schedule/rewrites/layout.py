@@ -10,7 +10,7 @@ from pegbox.expr.build import as_expr, cast, conjuncts, logical_not, select
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.low_level import Stride
-from pegbox.expr.nodes import Buffer, Compare, Expr, Load, Var
+from pegbox.expr.nodes import Buffer, Compare, CompareOp, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute, walk
 from pegbox.loops.access.region import point, reads_and_writes
@@ -21,7 +21,7 @@ from pegbox.schedule.rewrites.copy import whole_nest
 from pegbox.schedule.tree import Tree
 
 Indices = tuple[Expr, ...]
-_NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+_NEGATED: dict[CompareOp, CompareOp] = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 
 
 def with_indices(realize: BlockRealize, old: Buffer, new: Buffer, change: Callable[[Indices], Indices]) -> BlockRealize:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Seq, Stmt, how_it_runs, seq
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Seq, Stmt, seq
 from pegbox.loops.visit import common_path, substitute_vars
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
@@ -37,8 +37,7 @@ def merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     after = Tree(tree.replace(above, seq(*stmts)))
     _check_order(tree, after, nests)
     made = after.loops[fresh[-1]]
-    kinds = (ForKind.PARALLEL, ForKind.THREAD)
-    check_kinds(after, [x.var for x in (*after.ancestors(made), *loops_below(made)) if x.kind in kinds], tree)
+    check_kinds(after, [x.var for x in (*after.ancestors(made), *loops_below(made)) if x.kind.is_concurrent], tree)
     return after, made.var
 
 
@@ -68,7 +67,7 @@ def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
     for nest in nests:
         for loop, inner in zip(nest, (*nest[1:], None), strict=True):
             if loop.kind is not ForKind.SERIAL or loop.annotations:
-                why = "has annotations" if loop.annotations else f"is {how_it_runs(loop)}"
+                why = "has annotations" if loop.annotations else f"is {loop.kind.in_words}"
                 raise _refuse(tree, [loop], f"the loop {why}", "merge first, then say how the loop runs")
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"

@@ -15,7 +15,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.access.region import point, reads_and_writes
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, Store, how_it_runs, seq
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, Store, seq
 from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitute_vars
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
@@ -105,7 +105,7 @@ def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
         raise refuse(tree, problem, "give a loop in which nothing else is", loop.var, realize.block.name)
     for each in loops:
         if each.kind is not ForKind.SERIAL or each.annotations:
-            why = "has annotations" if each.annotations else f"is {how_it_runs(each)}"
+            why = "has annotations" if each.annotations else f"is {each.kind.in_words}"
             raise refuse(tree, f"the loop {why}", "decompose first, then say how the loops run", each.var)
     return loops
 

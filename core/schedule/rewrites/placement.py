@@ -196,7 +196,6 @@ def check_parallel(before: Tree, after: Tree, moved: str) -> None:
     that is inlined has no new place.
     """
     places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
-    kinds = (ForKind.PARALLEL, ForKind.THREAD)
-    above = {x.var: None for place in places for x in place if x.kind in kinds and x.var in after.loops}
+    above = {x.var: None for place in places for x in place if x.kind.is_concurrent and x.var in after.loops}
     if above:
         check_kinds(after, above, before)

@@ -120,7 +120,7 @@ class Move:
                     )
 
     def _spans(self) -> dict[Var, Span]:
-        """For each variable of the block that indexes something made here: the values that are ready."""
+        """Compute the values that are ready for each variable of the block that indexes a buffer made here."""
         iters = {it.var: it for it in self.realize.block.iters}
         found: dict[Var, SymbolicInterval] = {}
         moving: list[set[Var]] = []
@@ -145,7 +145,8 @@ class Move:
         return {var: span(i, iters[var].extent, self.tree.ranges, most=True) for var, i in found.items()}
 
     def _check_together(self, moving: list[set[Var]]) -> None:
-        """What becomes ready bit by bit must do so in one place, or some combinations of bits never come together.
+        """Check that values that become ready piece by piece do so in one place; otherwise some combinations never
+        meet.
 
         Of A[vi] * A[vj] each iteration would compute the element (i, i) only.
         """
@@ -195,7 +196,7 @@ class Move:
         )
 
     def _written_box(self, producer: BlockRealize, buffer: Buffer) -> Box:
-        """What a producer makes of the buffer in one iteration of the loop; must be a box."""
+        """Compute the box of the buffer that a producer makes in one iteration of the loop; it must be a box."""
         made = written_box(self.tree, producer, buffer, self.standing)
         if made is None:
             raise self._no_box(producer, buffer)

@@ -46,7 +46,7 @@ class RfactorPlan:
 
 
 def rfactor_plan(tree: Tree, loop: For, factor_axis: object) -> RfactorPlan:
-    """What rfactor of the loop means.
+    """Plan the rfactor of the loop.
 
     Raises:
         ScheduleError: it cannot be done.

@@ -14,7 +14,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.block_region import contained, derived_regions
 from pegbox.loops.access.region import read, written
-from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.notes import with_writes
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import covers_reads
@@ -49,7 +49,8 @@ class BlockScope:
 
 
 def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Path:
-    """Where the blocks and loops that a primitive is called on stand; those that are nowhere are left to it.
+    """Find the path to the blocks and loops that a primitive is called on; the primitive handles those that do not
+    exist.
 
     Raises:
         ScheduleError: they stand inside of different blocks.
@@ -84,7 +85,7 @@ def _inside(path: Path) -> str:
 
 
 def nested_paths(func: Function) -> dict[str | Var, Path]:
-    """Where blocks (by name) and loops (by variable) stand that are inside of blocks."""
+    """Find the paths to blocks (by name) and loops (by variable) that are inside blocks."""
     found: dict[str | Var, Path] = {}
     for realize in blocks_below(func.body):
         _collect(realize.block, (realize.block.name,), found)
@@ -134,7 +135,7 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
             f"block {name} shares its buffers with what is outside of it, where they would change too",
             "do this before the blocks are made",
         )
-    if any(isinstance(s, For) and s.kind is ForKind.THREAD for s in walk(after.body)):
+    if any(isinstance(s, For) and s.kind.is_thread for s in walk(after.body)):
         raise ScheduleError(f"block {name} is what one thread does", "bind the loops around it to thread axes instead")
     realize = _find(func, name)
     block = realize.block
@@ -158,7 +159,7 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
 
 
 def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) -> None:
-    """For what is outside, the block does what it did: it writes no more, and goes on with what it finds.
+    """Check that the block is the same to the outside: it writes no more, and reads no more initial values.
 
     What it reads more than it did must be there: its producers may be inside of the same loops.
     """

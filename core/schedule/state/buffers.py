@@ -8,16 +8,14 @@ from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.index_layout import covers
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.printer import unused_name
+from pegbox.loops.kind import SCOPES, is_global
 from pegbox.loops.nodes import BlockRealize
-from pegbox.loops.threads.axes import is_global
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.write_cover import places_of
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 from pegbox.shown import value_text
-
-SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 
 def check_scope(scope: object) -> None:

@@ -98,7 +98,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
 
 
 def composite(method: _Method) -> _Method:
-    """For a function that is made of primitives: all of them are done, or none."""
+    """Decorate a function that is made of primitives: all of them are done, or none."""
     signature = Signature(method)
 
     @wraps(method)
@@ -116,7 +116,7 @@ def composite(method: _Method) -> _Method:
 
 
 def lookup(method: _Method) -> _Method:
-    """For a function that only asks: about something inside of a block, it asks the program inside of that block."""
+    """Decorate a function that only asks: about the inside of a block, it asks the program inside that block."""
 
     @wraps(method)
     def asked(sch: ScheduleState, *args: Any, **options: Any) -> Any:
@@ -131,7 +131,7 @@ def lookup(method: _Method) -> _Method:
 
 
 def _enter(sch: ScheduleState, arguments: Sequence[Any], *, changes: bool) -> BlockScope | None:
-    """Where the arguments stand inside of a block, go on with what is inside of it as the program.
+    """Go on with the inside of a block as the program, where the arguments are inside one.
 
     Raises:
         ScheduleError: what is inside is to be changed, and the block keeps its order.

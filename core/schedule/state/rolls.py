@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pegbox.expr.nodes import Buffer
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.notes import ROLLING
-from pegbox.loops.passes.roll import Obstacle, roll_of
+from pegbox.loops.passes.roll import NothingKept, roll_of
 from pegbox.loops.passes.rolling_buffer import rolling
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import BlockBody, Tree
@@ -31,8 +32,7 @@ def check_roll(tree: Tree, name: str, buffer: Buffer) -> None:
 
 def keeps_nothing(tree: Tree, buffer: Buffer) -> bool:
     """Could the buffer roll, but without any use: no iteration needs what another one has made?"""
-    found = roll_of(tree.func, buffer)
-    return isinstance(found, Obstacle) and found.nothing_kept
+    return isinstance(roll_of(tree.func, buffer), NothingKept)
 
 
 def check_rolls(before: Tree, after: Tree) -> None:

@@ -94,7 +94,7 @@ class ScheduleState:
 
     @property
     def trace(self) -> Trace:
-        """What was done so far."""
+        """The steps that were done so far."""
         return Trace(tuple(self.steps))
 
     @property
@@ -115,7 +115,7 @@ class ScheduleState:
 
     @property
     def rng(self) -> Random:
-        """What random decisions are drawn from."""
+        """The source of random decisions."""
         if self._random is None:
             self._random = Random(self._seed)
         return self._random
@@ -206,7 +206,7 @@ class ScheduleState:
         self.update(self._module[found])
 
     def snapshot(self) -> tuple[Any, ...]:
-        """What `restore` brings back: the program, and how many steps led to it."""
+        """Note what `restore` needs: the program, and the number of steps that led to it."""
         return self._module, self.func_name, self._func, self._index, len(self.steps)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:

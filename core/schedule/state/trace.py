@@ -67,7 +67,7 @@ class Step:
 
     @property
     def decision(self) -> Any:
-        """What a sampling step drew; None for other steps."""
+        """The decision that a sampling step drew; None for other steps."""
         return dict(self.options).get("decision")
 
     def with_decision(self, decision: Any) -> Step:
@@ -121,7 +121,7 @@ class Trace:
 
     @property
     def decisions(self) -> dict[int, Any]:
-        """What the sampling steps drew: {the step's index in `steps`: decision}."""
+        """The decisions that the sampling steps drew: {the step's index in `steps`: decision}."""
         return {n: s.decision for n, s in enumerate(self.steps) if s.primitive.startswith("sample_")}
 
     def with_decision(self, step: int, decision: Any) -> Trace:

@@ -74,9 +74,8 @@ class CacheRewrites(TEScheduleBase):
         layout = _Layout.of_order(op, _order(order, len(op.axis)))
         if order is None and layout.loops != (loops := _spatial_loops(stage)):
             layout = _Layout.of_loops(stage, loops)
-        cached = ComputeOp(self._name(f"{op.name}.{scope}"), layout.axes, tuple(map(layout.body, op.body)))
-        for made in cached.outputs:
-            made.buffer.scope = scope
+        body = tuple(map(layout.body, op.body))
+        cached = ComputeOp(self._name(f"{op.name}.{scope}"), layout.axes, body).in_scope(scope)
         stage.op = op.rebuilt(tuple(Load(made.buffer, layout.places) for made in cached.outputs))
         stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in op.reduce_axis]
         moved = {iv: iv for iv in op.reduce_axis}
@@ -114,9 +113,9 @@ class CacheRewrites(TEScheduleBase):
         places = _order(order, tensor.ndim)
         axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
         ordered = tuple(axis[place] for place in places)
-        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), ordered, (Load(tensor.buffer, axis),))
+        body = (Load(tensor.buffer, axis),)
+        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), ordered, body).in_scope(scope)
         copy = cached.outputs[0].buffer
-        copy.scope = scope
 
         def moved(expr: Expr) -> Expr | None:
             if not isinstance(expr, Load) or expr.buffer is not tensor.buffer:
@@ -183,7 +182,7 @@ class _Layout:
         return _Layout(loops, axes, tuple(there[iv] for iv in loops), values, conditions, relaid=True)
 
     def body(self, expr: Expr) -> Expr:
-        """What the new operation computes in place of `expr`."""
+        """Rewrite `expr` for the new operation."""
         inside = all_of(self.conditions)
         new = map_body(expr, lambda x: substitute(x, self.values))
         if isinstance(new, Reduce):

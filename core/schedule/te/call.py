@@ -11,7 +11,6 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.origin import line_at
@@ -36,7 +35,7 @@ def _line(code: CodeType | str | None, running: int) -> str:
 
 
 def moved_calls(calls: list[Call], loops: Mapping[IterVar, IterVar]) -> list[Call]:
-    """Those calls that mention one of the loops, with the loops that these have become."""
+    """Select the calls that mention one of the loops, and replace it by the loop that it has become."""
     moved = [call for call in calls if any(_mentions(call, loop) for loop in loops)]
     return [tuple(loops.get(each, each) if isinstance(each, IterVar) else each for each in call) for call in moved]
 
@@ -57,14 +56,12 @@ class Step:
     """For a program that is only shown; it gets what would be refused otherwise."""
     asked: Asked | None = None
 
-    def refuse(
-        self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None, thread: ThreadAxis | None = None
-    ) -> None:
+    def refuse(self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None) -> None:
         """Note the refusal in the draft, see `Draft.add`; raises it where there is none."""
         if self.draft is None:
             raise error
         self.locate(error)
-        self.draft.add(error, loop, kind, thread)
+        self.draft.add(error, loop, kind)
 
     def locate(self, error: ScheduleError) -> None:
         """Let the error name the line of the last call that asked for this step; that about the loop, if any is."""
@@ -78,7 +75,7 @@ class Step:
 
 
 def _calls(stage: StageBase) -> Iterator[Call]:
-    """Those of the groups around come first: what a stage says itself goes before."""
+    """Yield the calls of a stage: first those of the groups around it, then its own."""
     around: list[StageBase | GroupBase] = []
     each: StageBase | GroupBase | None = stage
     while each is not None:

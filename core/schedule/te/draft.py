@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
-from pegbox.loops.nodes import Annotation, For, ForKind, Function
+from pegbox.loops.nodes import For, ForKind, Function
 from pegbox.loops.visit import walk
 from pegbox.schedule.schedule import LoopRef, Schedule
 
@@ -19,23 +18,19 @@ class Draft:
     """What was refused while a program was made, and the loops that shall be shown as they were wanted."""
 
     refusals: list[ScheduleError] = field(default_factory=list)
-    _loops: list[tuple[LoopRef, ForKind | None, ThreadAxis | None, str]] = field(default_factory=list)
+    _loops: list[tuple[LoopRef, ForKind | None, str]] = field(default_factory=list)
 
-    def add(
-        self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None, thread: ThreadAxis | None = None
-    ) -> None:
+    def add(self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None) -> None:
         """Mark a loop, which is of that kind in the end; without a kind it stays what it is."""
         self.refusals.append(error)
         if loop is not None:
-            self._loops.append((loop, kind, thread, error.reason))
+            self._loops.append((loop, kind, error.reason))
 
     def finish(self, sch: Schedule) -> None:
         """Change the loops, when nothing else will be asked of the program."""
-        for ref, kind, thread, reason in self._loops:
+        for ref, kind, reason in self._loops:
             old = sch.tree.loops[ref.var]
-            notes: list[Annotation] = [note for note in old.annotations if note[0] != ILLEGAL]
-            if kind is ForKind.THREAD and thread is not None:
-                notes.append(("thread", thread.thread_tag))
+            notes = [note for note in old.annotations if note[0] != ILLEGAL]
             marked = For(old.var, old.extent, old.body, kind or old.kind, (*notes, (ILLEGAL, reason)))
             sch.update(sch.tree.replace(old, marked))
 

@@ -66,7 +66,7 @@ class IntrinBuffer:
 
     @property
     def elem_offset(self) -> Expr:
-        """Where the operand begins is in its pointer already."""
+        """The offset of the operand, which is 0: its pointer includes it."""
         return index(0)
 
     def access_ptr(
@@ -129,7 +129,7 @@ class IntrinBuffer:
 
 
 def indices_of(buffer: Buffer, given: Any) -> tuple[Expr, ...]:
-    """What stands between the brackets of a buffer, as indices.
+    """Read the indices between the brackets of a buffer.
 
     Raises:
         ScheduleError: they are not as many as the buffer has dimensions.
@@ -152,7 +152,7 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> IntrinBuffer:
-    """How an operand of a tensor intrinsic lies in memory.
+    """Declare how an operand of a tensor intrinsic lies in memory.
 
     Args:
         strides: elements between neighbours along each dimension: numbers, or variables for what the statements are
@@ -239,7 +239,7 @@ def _operand(tensor: Tensor, binds: Mapping[Tensor, IntrinBuffer], options: dict
 
 
 def statement_of(part: object, name: str) -> Stmt:
-    """What the function of an intrinsic or of `te.extern` gave, as a statement.
+    """Convert the result of an intrinsic's or a `te.extern`'s function to a statement.
 
     Raises:
         ScheduleError: it is none.

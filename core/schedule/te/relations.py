@@ -13,7 +13,7 @@ from pegbox.schedule.te.stage_base import FuseRelation, Relation, SplitRelation,
 def axes_of_loops(
     relations: Sequence[Relation], loops: Mapping[IterVar, Expr]
 ) -> tuple[dict[IterVar, Expr], list[Expr]]:
-    """What the loops' values, counted from zero, make of all that they were made from; and the splits' conditions.
+    """Compute the axes' values from those of the loops, counted from zero; and the splits' conditions.
 
     A condition says that an iteration is none of the tail beyond an extent that a split does not divide.
     """
@@ -34,7 +34,7 @@ def axes_of_loops(
 
 
 def loops_of_axes(relations: Sequence[Relation], axes: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
-    """What the axes' values, counted from zero, make of all that was made of them."""
+    """Compute the loops' values from those of the axes, counted from zero."""
     known = dict(axes)
     for relation in relations:
         if isinstance(relation, SplitRelation):

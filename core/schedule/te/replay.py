@@ -13,7 +13,6 @@ from typing import TypeAlias
 from pegbox.compute.axis import IterVar
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Tensor, TensorBuffer
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import with_code
@@ -28,7 +27,7 @@ from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, Relation, SplitRelation, Stage, UnitRelation
 from pegbox.schedule.te.stage_attach import attach_error
-from pegbox.schedule.te.threads import infer_scope, start_threads
+from pegbox.schedule.te.stage_threads import infer_scope, start_threads
 
 _Placed: TypeAlias = Mapping[int, Mapping[IterVar, LoopRef]]
 """The loops of the stages that have their place, by the ids of the stages."""
@@ -113,7 +112,7 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
 
 
 def _roll(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, step: Step) -> None:
-    """When all loops are what they will be. Where nothing is needed twice, nothing is kept, as in TVM."""
+    """Roll the buffer once all loops are final. Where nothing is needed twice, nothing is kept, as in TVM."""
     step.asked = stage, ("rolling_buffer",), None
     if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
         return
@@ -213,7 +212,8 @@ def _relate(
             extent = sch.extent(whole)
             # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
             # threads there are as many as were asked for.
-            most = 1 << 62 if (inner if factor is not None else outer) in stage.threads else extent
+            kind = stage.kinds.get(inner if factor is not None else outer, ForKind.SERIAL)
+            most = 1 << 62 if kind.is_thread else extent
             factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
             live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
         case FuseRelation(outer, inner, fused, order):
@@ -237,16 +237,16 @@ def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step
     for iv, kind in stage.kinds.items():
         step.asked = stage, ("vectorize", "unroll", "parallel", "bind", "pragma"), iv
         try:
-            _set_kind(sch, live[iv], kind, stage.threads.get(iv))
+            _set_kind(sch, live[iv], kind, stage.fixed_extents.get(iv))
         except ScheduleError as error:
-            step.refuse(error, live[iv], kind, stage.threads.get(iv))
+            step.refuse(error, live[iv], kind)
     for iv, pragmas in stage.pragmas.items():
         step.asked = stage, ("pragma",), iv
         for name, value in pragmas.items():
             sch.annotate(live[iv], f"pragma_{name}", value)
 
 
-def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, axis: ThreadAxis | None) -> None:
+def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, extent: int | None) -> None:
     match kind:
         case ForKind.VECTORIZED:
             sch.vectorize(loop)
@@ -254,8 +254,8 @@ def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, axis: ThreadAxis | No
             sch.unroll(loop)
         case ForKind.PARALLEL:
             sch.parallel(loop)
-        case ForKind.THREAD if axis is not None:
-            sch.bind(loop, axis.thread_tag, extent=axis.fixed_extent)
+        case _ if kind.is_thread:
+            sch.bind(loop, kind.value, extent=extent)
         case _:
             raise TypeError(f"unknown loop kind {kind!r}")
 

@@ -68,11 +68,10 @@ class RfactorRewrites(TEScheduleBase):
         reduce, place = _checked(stage, axis, factor_axis)
         split = _Split.of(stage, axis)
         partial = ComputeOp(self._name(f"{stage.op.name}.rf"), *_partial(stage.op, reduce, split, place))
+        partial = partial.in_scope(stage.op.outputs[0].buffer.scope)
         over = IterVar(f"{axis.name}.v", Range(0, axis.extent), "reduce")
         where = (*stage.op.axis[:place], over, *stage.op.axis[place:])
         values = tuple(Load(t.buffer, where) for t in partial.outputs)
-        for made, old in zip(partial.outputs, stage.op.outputs, strict=True):
-            made.buffer.scope = old.buffer.scope
         stage.op = stage.op.rebuilt(tuple(Reduce(reduce.reducer, values, (over,), TRUE, n) for n in range(len(values))))
         new = self._insert_before(stage, partial)
         new.relations, new.leaf_iter_vars = [*split.relations], [*partial.axis, *split.loops]
@@ -81,14 +80,14 @@ class RfactorRewrites(TEScheduleBase):
         return partial.outputs if len(partial.outputs) > 1 else partial.outputs[0]
 
     def _hand_over(self, old: Stage, new: Stage, moved: Mapping[IterVar, IterVar]) -> None:
-        """What was said of the reduce loops is now said of the new stage's."""
+        """Hand the calls on the reduce loops over to the new stage."""
         old.leaf_iter_vars = [iv for iv in old.leaf_iter_vars if iv not in moved]
         old.relations = [r for r in old.relations if _kind(r) != "reduce"]
         for loop, new_loop in moved.items():
             if loop in old.kinds:
                 new.kinds[new_loop] = old.kinds.pop(loop)
-            if loop in old.threads:
-                new.threads[new_loop] = old.threads.pop(loop)
+            if loop in old.fixed_extents:
+                new.fixed_extents[new_loop] = old.fixed_extents.pop(loop)
             if loop in old.pragmas:
                 new.pragmas[new_loop] = old.pragmas.pop(loop)
             new.prefetches += [replace(hint, loop=new_loop) for hint in old.prefetches if hint.loop is loop]

@@ -51,7 +51,7 @@ def _move(stage: Stage, copied: Sizes) -> None:
     stage.leaf_iter_vars = [copied.axis(iv) for iv in stage.leaf_iter_vars]
     stage.relations = [_relation(relation, copied) for relation in stage.relations]
     stage.kinds, stage.pragmas = _keys(stage.kinds, copied), _keys(stage.pragmas, copied)
-    stage.threads, stage.alignments = _keys(stage.threads, copied), _keys(stage.alignments, copied)
+    stage.alignments, stage.fixed_extents = _keys(stage.alignments, copied), _keys(stage.fixed_extents, copied)
     stage.prefetches = [Prefetch(copied.tensor(p.tensor), copied.axis(p.loop), p.offset) for p in stage.prefetches]
     stage.attach, stage.calls = _place(stage.attach, copied), _calls(stage.calls, copied)
     if stage.tensorized is not None:

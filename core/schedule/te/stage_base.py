@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pegbox.checks import check_keywords
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
+from pegbox.loops.threads.axis import ThreadAxis
 from pegbox.origin import users_frame
 from pegbox.schedule.errors import add_call
 from pegbox.schedule.te.call import Call, settled
@@ -88,7 +88,7 @@ class Prefetch:
 
 
 def te_method(method: _Method) -> _Method:
-    """For a method of a TE schedule: its refusals say which call they are of."""
+    """Decorate a method of a TE schedule: its refusals name the call."""
 
     @wraps(method)
     def called(self: Any, *args: Any, **options: Any) -> Any:
@@ -102,7 +102,7 @@ def te_method(method: _Method) -> _Method:
 
 
 def recorded(method: _Method) -> _Method:
-    """For a method of a stage or a group: as `te_method`, and a refusal of the replay can name the line of the call."""
+    """Decorate a method of a stage or a group as `te_method` does; a refusal of the replay can name the call's line."""
 
     @wraps(method)
     def called(self: Any, *args: Any, **options: Any) -> Any:
@@ -160,7 +160,7 @@ class StageBase:
     relations: list[Relation] = field(default_factory=list)
     kinds: dict[IterVar, ForKind] = field(default_factory=dict)
     pragmas: dict[IterVar, dict[str, Any]] = field(default_factory=dict)
-    threads: dict[IterVar, ThreadAxis] = field(default_factory=dict)  # of the loops of kind THREAD
+    fixed_extents: dict[IterVar, int] = field(default_factory=dict)  # the iterations that a loop has to have
     env: list[ThreadAxis] = field(default_factory=list)
     store_predicate: Expr | None = None
     prefetches: list[Prefetch] = field(default_factory=list)
@@ -181,7 +181,7 @@ class StageBase:
 
     @property
     def place(self) -> Root | Inline | At:
-        """Where the stage is computed: where it is attached itself, or else where its group is.
+        """The place where the stage is computed: its own attachment, or else its group's.
 
         A loop that was split after that stands for its inner part.
         """
@@ -213,7 +213,7 @@ class StageBase:
         """Plain loops again, one for each axis of the operation; nothing is said of any other loop."""
         self.leaf_iter_vars = [*self.op.loop_axes]
         self.relations = []
-        for said in (self.kinds, self.pragmas, self.threads):
+        for said in (self.kinds, self.pragmas, self.fixed_extents):
             for loop in [loop for loop in said if loop not in self.leaf_iter_vars]:
                 del said[loop]
         self.prefetches = [hint for hint in self.prefetches if hint.loop in self.leaf_iter_vars]
@@ -228,7 +228,7 @@ class StageBase:
 
     @property
     def iter_var_attrs(self) -> dict[IterVar, dict[str, Any]]:
-        """What was said of single loops: {loop: {"kind": how it runs, pragma: value}}."""
+        """The attributes of single loops: {loop: {"kind": how it runs, pragma: value}}."""
         said: dict[IterVar, dict[str, Any]] = {}
         for loop in self.leaf_iter_vars:
             notes = {**({"kind": str(self.kinds[loop])} if loop in self.kinds else {}), **self.pragmas.get(loop, {})}
@@ -247,7 +247,7 @@ class StageBase:
         for loop in loops:
             if loop in self.kinds:
                 raise ScheduleError(
-                    f"{loop.name} is {self.how_it_runs(loop)} already",
+                    f"{loop.name} is {self.kinds[loop].in_words} already",
                     f"do this first, then make the resulting loop {self.kinds[loop]}",
                 )
             if self.tensorized is not None and self.tensorized[0] is loop:
@@ -260,10 +260,6 @@ class StageBase:
                     f"a prefetch counts the iterations of {loop.name}",
                     "do this first, then prefetch in the resulting loop",
                 )
-
-    def how_it_runs(self, loop: IterVar) -> str:
-        """What a loop is that is not serial."""
-        return f"bound to {self.threads[loop].thread_tag}" if loop in self.threads else str(self.kinds[loop])
 
     def position(self, loop: IterVar) -> int:
         for position, iv in enumerate(self.leaf_iter_vars):

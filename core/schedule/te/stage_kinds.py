@@ -74,9 +74,10 @@ def _annotate(stage: StageBase, loop: IterVar, kind: ForKind) -> None:
 
 
 def _check_free(stage: StageBase, loop: IterVar) -> None:
-    if loop in stage.threads:
+    kind = stage.kinds.get(loop)
+    if kind is not None and kind.is_thread:
         raise ScheduleError(
-            f"{loop.name} is {stage.how_it_runs(loop)} already",
+            f"{loop.name} is {kind.in_words} already",
             "split it before you bind a part of it, and use the other part",
         )
 
@@ -123,7 +124,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
 
 @recorded
 def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
-    """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
+    """Prefetch, in each iteration of a loop, what the stage will read of a tensor `offset` iterations later.
 
     Before `prefetch(A, i, 2)`::
 

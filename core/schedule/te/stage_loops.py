@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from pegbox.checks import check_flag
-from pegbox.compute.axis import IterVar, Range
+from pegbox.compute.axis import AxisKind, IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
@@ -124,7 +124,7 @@ def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
             f"loops are {stage.loop_names()}: reorder them first",
         )
     stage.check_serial(outer, inner)
-    kind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
+    kind: AxisKind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
     fused = IterVar(f"{outer.name}.{inner.name}.fused", Range(0, outer.extent * inner.extent), kind)
     stage.relations.append(FuseRelation(outer, inner, fused, tuple(stage.leaf_iter_vars)))
     stage.leaf_iter_vars[position : position + 2] = [fused]

@@ -1,4 +1,4 @@
-"""Stage methods for thread axes: bind, env_threads, set_store_predicate."""
+"""Thread axes of TE stages: bind, env_threads and set_store_predicate, their replay, and the scopes that follow."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar
-from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import ForKind
+from pegbox.loops.threads.axis import ThreadAxis
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.stage_base import StageBase, recorded
 from pegbox.shown import value_text
 
@@ -39,11 +42,12 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     _check_axis(thread)
     if loop in stage.kinds:
         raise ScheduleError(
-            f"{loop.name} is {stage.how_it_runs(loop)} already",
+            f"{loop.name} is {stage.kinds[loop].in_words} already",
             "bind a serial loop",
         )
-    stage.kinds[loop] = ForKind.THREAD
-    stage.threads[loop] = thread
+    stage.kinds[loop] = ForKind(thread.thread_tag)
+    if thread.fixed_extent is not None:
+        stage.fixed_extents[loop] = thread.fixed_extent
 
 
 @recorded
@@ -91,3 +95,50 @@ def _check_axis(axis: object) -> None:
     if not isinstance(axis, ThreadAxis):
         name = getattr(axis, "name", None) or value_text(axis)
         raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
+
+
+def start_threads(sch: Schedule, stage: StageBase, block: BlockRef, step: Step) -> None:
+    """The threads around a stage whose loops are what they shall be, and the predicate of its stores."""
+    if stage.env:
+        own = _own_loops(sch, stage, block)
+        threads = [(axis.thread_tag, _extent(sch, stage, block, axis)) for axis in stage.env]
+        sch.env_threads(own[0] if own else block, threads)
+    if stage.store_predicate is not None:
+        try:
+            sch.set_store_predicate(block, stage.store_predicate)
+        except ScheduleError as error:
+            step.refuse(error, next(reversed(_own_loops(sch, stage, block)), None))
+
+
+def _own_loops(sch: Schedule, stage: StageBase, block: BlockRef) -> Sequence[LoopRef]:
+    return sch.get_loops(block)[-len(stage.leaf_iter_vars) :] if stage.leaf_iter_vars else ()
+
+
+def _extent(sch: Schedule, stage: StageBase, block: BlockRef, axis: ThreadAxis) -> int:
+    if axis.fixed_extent is not None:
+        return axis.fixed_extent
+    for loop in sch.tree.ancestors(sch.tree.blocks[block.name]):
+        if loop.kind.value == axis.thread_tag:
+            return loop.extent
+    raise ScheduleError(
+        f"env_threads of {stage.op.name}: {axis.thread_tag} has no extent",
+        f'give it one, te.thread_axis((0, extent), "{axis.thread_tag}"), or bind a loop of the stage to it',
+    )
+
+
+def infer_scope(sch: Schedule, stage: StageBase, block: BlockRef, loop: LoopRef | None = None) -> None:
+    """The scope that the stage has; without one, what goes to a loop below threads is local, below blocks shared."""
+    scope = stage.scope or (None if loop is None else _scope_below(sch, loop))
+    if scope is None:
+        return
+    for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
+        if stage.scope or (buffer.scope == "global" and buffer in sch.func.allocs):
+            sch.set_scope(block, number, scope)
+
+
+def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
+    target = sch.tree.loops[loop.var]
+    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
+    if not above:
+        return None
+    return "local" if any(kind.in_block for kind in above) else "shared"

@@ -47,7 +47,7 @@ _STARTING = threading.Lock()
 FEWEST = 2
 """Records that say something."""
 
-MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
+EXPERIENCE_MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
 """Deeper and more careful trees than those of a search: there are thousands of measurements."""
 
 
@@ -63,7 +63,7 @@ class Experience:
     Raises `ArgumentError` where nothing ran, or where the sources differ in their features.
     """
 
-    def __init__(self, sources: Sequence[Transfer], model: str | CostModel = MODEL) -> None:
+    def __init__(self, sources: Sequence[Transfer], model: str | CostModel = EXPERIENCE_MODEL) -> None:
         names = ", ".join(source.name for source in sources)
         self.sources = tuple(source for source in sources if np.isfinite(source.costs).any())
         if not self.sources:

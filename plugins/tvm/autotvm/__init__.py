@@ -1,36 +1,32 @@
-"""`tvm.autotvm`: templates, tuners, measuring and records, by AutoTVM's names."""
+"""`tvm.autotvm`: templates, tuners, measuring and logs, by AutoTVM's names.
+
+A task is a task of pegbox, a space and a configuration are pegbox's, and a log is a file of pegbox's records.
+"""
 
 from __future__ import annotations
 
 from pegbox.plugins.tvm.absence import names
 
 _HERE = "pegbox.plugins.tvm.autotvm"
+_NAMES = {
+    "callback": (),
+    "measure": ("LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "measure_option"),
+    "record": ("apply_history_best",),
+    "task": (),
+    "task.space": ("ConfigSpace",),
+    "task.task": ("create", "get_config", "template"),
+    "tuner": (),
+}
+"""The names by the modules that they are at home in."""
+
 _HOME = {
-    "ConfigEntity": f"{_HERE}.task.space",
-    "ConfigSpace": f"{_HERE}.task.space",
-    "DispatchContext": f"{_HERE}.task.dispatcher",
-    "FallbackContext": f"{_HERE}.task.dispatcher",
-    "GLOBAL_SCOPE": f"{_HERE}.env",
-    "LocalBuilder": f"{_HERE}.measure.measure_methods",
-    "LocalRunner": f"{_HERE}.measure.measure_methods",
-    "MeasureErrorNo": f"{_HERE}.measure.measure",
-    "MeasureInput": f"{_HERE}.measure.measure",
-    "MeasureResult": f"{_HERE}.measure.measure",
-    "RPCRunner": f"{_HERE}.measure.measure_methods",
-    "apply_history_best": f"{_HERE}.history",
-    "callback": f"{_HERE}.tuner",
-    "create": f"{_HERE}.task.task",
-    "env": f"{_HERE}.env",
-    "get_config": f"{_HERE}.task.task",
-    "measure": f"{_HERE}.measure",
-    "measure_option": f"{_HERE}.measure.measure_methods",
-    "record": f"{_HERE}.record",
-    "register_topi_compute": f"{_HERE}.task.task",
-    "register_topi_schedule": f"{_HERE}.task.task",
-    "task": f"{_HERE}.task",
-    "template": f"{_HERE}.task.task",
-    "tuner": f"{_HERE}.tuner",
-    "utils": f"{_HERE}.utils",
+    name.rpartition(".")[2]: f"{_HERE}.{module}"
+    for module, names in _NAMES.items()
+    for name in (*names, *([] if "." in module else [module]))
 }
 
 __getattr__ = names(__name__, _HOME)
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOME)

@@ -1,5 +1,5 @@
-"""`tvm.contrib`: temporary folders, and the system's linker."""
+"""`tvm.contrib`: a library in kernels, the system's linker and compiler, and temporary folders."""
 
 from pegbox.plugins.tvm.absence import names
 
-__getattr__ = names(__name__)
+__getattr__ = names(__name__, {name: f"{__name__}.{name}" for name in ("cblas", "cc", "clang", "utils")})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-
-from pegbox.checks import check_path
-from pegbox.codegen.targets.compiler import find
+from pathlib import Path
 
 
 def create_shared(
@@ -14,7 +12,6 @@ def create_shared(
     objects: str | Sequence[str],
     options: Sequence[str] | None = None,
     cc: str | None = None,
-    **_more: object,
 ) -> None:
     """Link object files to a shared library.
 
@@ -24,12 +21,4 @@ def create_shared(
     from pegbox.codegen.runtime.export import link_shared_library
 
     parts = [objects] if isinstance(objects, str) else [os.fspath(part) for part in objects]
-    link_shared_library(
-        check_path("create_shared: output", output), [*parts, *(options or ())], linker=[cc] if cc else None
-    )
-
-
-def get_cc() -> str | None:
-    """The compiler that links, or None where there is none."""
-    found = find("cc", "gcc", "clang")
-    return found[0] if found else None
+    link_shared_library(Path(output), [*parts, *(options or ())], linker=[cc] if cc else None)

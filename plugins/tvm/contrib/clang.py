@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from pathlib import Path
 
-from pegbox.checks import check_path
-from pegbox.errors import ArgumentError
-from pegbox.loops.foreign import CSource, c_source
-from pegbox.output import write_file
-from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.report import write_file
+from pegbox.tir import c_source
 
 
-def create_llvm(
-    inputs: str | Sequence[str],
-    output: str | os.PathLike[str] | None = None,
-    options: Sequence[str] | None = None,
-    cc: str | None = None,
-) -> CSource:
-    """C (or C++) text as code that kernels call. The system's compiler compiles it for the target when it is needed.
+def create_llvm(inputs: str, output: str | os.PathLike[str] | None = None) -> object:
+    """Make C (or C++) text code that kernels call. The system's compiler compiles it for the kernel's target.
 
     Args:
         inputs: the text, or the name of a file with it.
         output: a file that the text is written to.
-        options, cc: accepted, without effect.
-
-    Raises:
-        ArgumentError: several inputs.
     """
-    texts = [inputs] if isinstance(inputs, str) else list(inputs)
-    if len(texts) != 1:
-        raise ArgumentError(f"create_llvm: {len(texts)} inputs; give one text")
-    if options or cc:
-        means_nothing("options and cc of create_llvm", "C code is compiled for the kernel's target")
-    text = texts[0]
-    if "\n" not in text and os.path.isfile(text):
-        with open(text, encoding="utf-8") as file:
-            text = file.read()
+    text = Path(inputs).read_text(encoding="utf-8") if "\n" not in inputs and os.path.isfile(inputs) else inputs
     if output is not None:
-        write_file(check_path("create_llvm: output", output), text)
+        write_file(output, text)
     return c_source(text)

@@ -1,5 +1,3 @@
 """`tvm.ir.module`."""
 
-from __future__ import annotations
-
-from pegbox.loops.module import IRModule as IRModule
+from pegbox.tir import IRModule as IRModule

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.output import write_file, written_beside
-from pegbox.packed_file import MOST_BYTES
-from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.plugins.tvm.absence import names, refuse
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -23,13 +21,15 @@ if TYPE_CHECKING:
 
     AnyKernel: TypeAlias = Kernel | KernelFamily
 
-_ENTRY = "__tvm_main__"
 _PACKED = "lib.so"  # in an archive
+_MOST_BYTES = 1 << 30
+__getattr__ = names(__name__)
+
 _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 
 
 class Module:
-    """What `tvm.build` gives. `mod(a, b, c)` runs its only function, or "main"; `mod["name"]` is one of several."""
+    """The kernels that `tvm.build` makes; `mod(a, b, c)` runs the only one, or "main", and `mod["name"]` is each."""
 
     def __init__(self, built: RuntimeModule | AnyKernel) -> None:
         from pegbox.codegen import RuntimeModule
@@ -44,20 +44,11 @@ class Module:
         """
         self.built(*arrays)
 
-    def __getitem__(self, name: str) -> AnyKernel:
-        return self.get_function(name)
+    def get_function(self, name: str) -> AnyKernel:
+        """Return the function of that name. Raises `ArgumentError` if there is none."""
+        return self.built[name]
 
-    def get_function(self, name: str, query_imports: bool = False) -> AnyKernel:
-        """The function of that name.
-
-        Raises:
-            ArgumentError: there is none.
-        """
-        return self.built[self.entry_name if name == _ENTRY else name]
-
-    def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Whether it has a function of that name."""
-        return name == _ENTRY or name in self.built
+    __getitem__ = get_function
 
     @property
     def entry_name(self) -> str:
@@ -67,19 +58,6 @@ class Module:
     def entry_func(self) -> AnyKernel:
         return self.built[self.entry_name]
 
-    @property
-    def type_key(self) -> str:
-        return "llvm"
-
-    @property
-    def format(self) -> str:
-        return "o"
-
-    @property
-    def imported_modules(self) -> list[Module]:
-        """None: device code would be there."""
-        return []
-
     def time_evaluator(
         self,
         func_name: str,
@@ -87,31 +65,18 @@ class Module:
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: float = 0,
-        limit_zero_time_iterations: int = 100,
-        cooldown_interval_ms: float = 0,
-        repeats_to_cooldown: int = 1,
-        cache_flush_bytes: int = 0,
-        f_preproc: str = "",
-        *,
-        ctx: object = None,
+        **absent: Any,
     ) -> TimeEvaluator:
-        """See `Kernel.time_evaluator`. The device, what follows `min_repeat_ms`, and `ctx` change nothing here.
+        """See `Kernel.time_evaluator`.
 
         Raises:
-            ArgumentError: no such function, or a number out of its domain.
+            ArgumentError: no such function, a number out of its domain, or an option of TVM's that is not here.
         """
-        for name, value in (
-            ("cooldown_interval_ms", cooldown_interval_ms),
-            ("cache_flush_bytes", cache_flush_bytes),
-            ("f_preproc", f_preproc),
-        ):
-            if value:
-                means_nothing(f"{name} of time_evaluator", "repeats follow each other at once, with warm caches")
-        kernel = self.get_function(func_name)
-        return kernel.time_evaluator(number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+        refuse("Module.time_evaluator", absent)
+        return self[func_name].time_evaluator(number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
 
     def get_source(self, fmt: str = "") -> str:
-        """The program as text: "ll" (LLVM's, as emitted) or "asm"; functions one after the other.
+        """Return the program as text: "ll" (LLVM's, as emitted) or "asm"; functions one after the other.
 
         Raises:
             ArgumentError: another form, or the module was loaded from a file.
@@ -129,7 +94,7 @@ class Module:
         """
         from pegbox.codegen import write_object
 
-        path = check_path("save: file_name", file_name)
+        path = Path(file_name)
         form = fmt or path.suffix[1:]
         if form == "o":
             write_object(self.built.programs, path)
@@ -139,46 +104,35 @@ class Module:
             raise ArgumentError(f"save({os.fspath(path)!r}): the name must end in .o, .ll or .s")
 
     def export_library(
-        self,
-        file_name: str | os.PathLike[str],
-        *,
-        fcompile: Callable[..., object] | None = None,
-        addons: Sequence[object] = (),
-        workspace_dir: str | None = None,
-        **options: Any,
-    ) -> str:
-        """Write a shared library (.so), or an archive that holds it (.tar); `load_module` loads both. Returns its name.
+        self, file_name: str | os.PathLike[str], *, fcompile: Callable[..., object] | None = None, **absent: Any
+    ) -> None:
+        """Write a shared library (.so), or an archive that holds it (.tar); `load_module` loads both.
 
-        `fcompile(file_name, [object files], **options)` links it, where given.
+        `fcompile(file_name, [object files])` links it, where given.
 
         Raises:
-            ArgumentError: another suffix, or the module was loaded from a file.
+            ArgumentError: another suffix, an option of TVM's that is not here, or the module was loaded from a file.
             CompileError: there is no linker, or it failed.
         """
         from pegbox.codegen import write_shared_library
 
-        path = check_path("export_library: file_name", file_name)
+        refuse("Module.export_library", absent)
+        path = Path(file_name)
         if path.suffix not in (".so", ".tar"):
-            raise ArgumentError(
-                f"export_library({os.fspath(path)!r}): a shared library; its name must end in .so or .tar"
-            )
-        if addons or workspace_dir or (options and fcompile is None):
-            means_nothing("addons, workspace_dir and options of export_library", "the library holds the kernels alone")
-        link = fcompile and (lambda out, parts: fcompile(out, parts, **options))
+            raise ArgumentError(f"export_library({os.fspath(path)!r}): the name must end in .so or .tar")
         if path.suffix == ".so":
-            write_shared_library(self.built.programs, path, link=link)
-        else:
-            with TemporaryDirectory() as folder, written_beside(path) as part, tarfile.open(part, "w") as archive:
-                write_shared_library(self.built.programs, Path(folder, _PACKED), link=link)
-                archive.add(Path(folder, _PACKED), _PACKED)
-        return os.fspath(path)
+            write_shared_library(self.built.programs, path, link=fcompile)
+            return
+        with TemporaryDirectory() as folder, written_beside(path) as part, tarfile.open(part, "w") as archive:
+            write_shared_library(self.built.programs, Path(folder, _PACKED), link=fcompile)
+            archive.add(Path(folder, _PACKED), _PACKED)
 
     def __repr__(self) -> str:
         return f"Module({', '.join(self.built)})"
 
 
-def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
-    """The kernels of a shared library that pegbox wrote (.so, or .tar with one), or of an object file (.o).
+def load_module(path: str | os.PathLike[str]) -> Module:
+    """Load the kernels of a shared library that pegbox wrote (.so, or .tar with one), or of an object file (.o).
 
     An object file is linked first, and an archive unpacked; the library stays beside them.
 
@@ -189,7 +143,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     from pegbox.codegen import load_library
     from pegbox.plugins.tvm.contrib.cc import create_shared
 
-    file = Path(check_path("load_module: path", path))
+    file = Path(path)
     if file.suffix == ".o" and file.is_file():
         create_shared(f"{file}.so", [os.fspath(file)])
         file = Path(f"{file}.so")
@@ -202,7 +156,7 @@ def _unpacked(file: Path) -> Path:
     """Raises ArgumentError: the archive holds no library of pegbox."""
     try:
         with tarfile.open(file, "r:") as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
-            content = packed.read(MOST_BYTES)  # a sparse file may be as long as it likes
+            content = packed.read(_MOST_BYTES)  # a sparse file may be as long as it likes
     except Exception as error:  # tarfile raises many kinds for damaged files
         raise ArgumentError(f"load_module({os.fspath(file)!r}): no archive of pegbox's: {error}") from error
     library = Path(f"{file}.so")

@@ -1,22 +1,62 @@
-"""`tvm.topi`: the operators that TVM's tutorials and templates use, as computations by TVM's names.
-
-Schedules of single processors (`topi.x86`, `topi.cuda`) are not here: pegbox searches them.
-"""
+"""`tvm.topi`: elementwise operators and reductions as computations, and those of neural networks in `nn`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from pegbox import te
+from pegbox.compute import elementwise
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.topi import generic as generic
 from pegbox.plugins.tvm.topi import nn as nn
-from pegbox.plugins.tvm.topi import testing as testing
 from pegbox.plugins.tvm.topi import utils as utils
-from pegbox.plugins.tvm.topi.broadcast import *  # noqa: F403  (names only)
-from pegbox.plugins.tvm.topi.math import *  # noqa: F403
-from pegbox.plugins.tvm.topi.product import *  # noqa: F403
-from pegbox.plugins.tvm.topi.reduction import *  # noqa: F403
-from pegbox.plugins.tvm.topi.scan import *  # noqa: F403
-from pegbox.plugins.tvm.topi.schedule import Schedules
-from pegbox.plugins.tvm.topi.transform import *  # noqa: F403
+from pegbox.plugins.tvm.topi.reduction import max as max
+from pegbox.plugins.tvm.topi.reduction import min as min
+from pegbox.plugins.tvm.topi.reduction import prod as prod
+from pegbox.plugins.tvm.topi.reduction import sum as sum
 
-arm_cpu = Schedules("topi.arm_cpu")
-cuda = Schedules("topi.cuda")
-x86 = Schedules("topi.x86")
+_missing = names(__name__)
+
+
+def _unary(name: str) -> Callable[[te.Tensor], te.Tensor]:
+    function = getattr(te, name)
+    return lambda x: elementwise(function, x, name=f"T_{name}")
+
+
+def _binary(name: str, function: Callable[[Any, Any], object]) -> Callable[[Any, Any], Any]:
+    """Make an operator whose operands are broadcast; two numbers give a number."""
+
+    def operator(lhs: Any, rhs: Any) -> Any:
+        if isinstance(lhs, te.Tensor) or isinstance(rhs, te.Tensor):
+            return elementwise(function, lhs, rhs, name=f"T_{name}")
+        return function(lhs, rhs)
+
+    return operator
+
+
+_UNARY = (
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "isfinite",
+    "isinf", "isnan", "log", "log10", "log2", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh",
+    "trunc",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Make `exp`, `sqrt` and the other functions of `te` that take one number."""
+    return _unary(name) if name in _UNARY else _missing(name)
+
+
+add = _binary("add", lambda a, b: a + b)
+subtract = _binary("subtract", lambda a, b: a - b)
+multiply = _binary("multiply", lambda a, b: a * b)
+divide = _binary("divide", te.div)
+maximum = _binary("maximum", te.maximum)
+minimum = _binary("minimum", te.minimum)
+power = _binary("power", te.power)
+
+
+def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
+    """Add tensors of one shape."""
+    return elementwise(lambda *values: reduce(lambda a, b: a + b, values), *xs, name="T_elemwise_sum", tag="elemwise")

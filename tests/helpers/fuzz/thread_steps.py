@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pegbox.loops.nodes import ForKind, thread_tag
+from pegbox.loops.nodes import ForKind
 from pegbox.schedule import LoopRef, Schedule
 
 Choose = Callable[[int], int]
@@ -28,10 +28,10 @@ def share(sch: Schedule, choose: Choose) -> None:
     blocks = sch.get_blocks()
     block = blocks[choose(len(blocks))]
     loops = list(sch.get_loops(block))
-    bound = [n for n, x in enumerate(loops) if sch.get(x).kind is ForKind.THREAD]
+    bound = [n for n, x in enumerate(loops) if sch.get(x).kind.is_thread]
     if not bound:
         sch.bind(loops[choose(len(loops))], TAGS[choose(3)])
-        bound = [n for n, x in enumerate(loops) if sch.get(x).kind is ForKind.THREAD]
+        bound = [n for n, x in enumerate(loops) if sch.get(x).kind.is_thread]
     makers = [p for p in sch.get_producers(block) if choose(2)]
     if makers:
         copy = makers[0]
@@ -44,7 +44,7 @@ def share(sch: Schedule, choose: Choose) -> None:
     fresh = list(sch.get_loops(copy))
     axis = fresh[-2:][choose(min(len(fresh), 2))]
     parts = [None, loop.extent] if choose(2) else [loop.extent, None]
-    sch.bind(sch.split(axis, parts)[parts.index(loop.extent)], thread_tag(loop))
+    sch.bind(sch.split(axis, parts)[parts.index(loop.extent)], loop.kind.value)
 
 
 def env_threads(sch: Schedule, choose: Choose) -> None:
@@ -55,7 +55,7 @@ def env_threads(sch: Schedule, choose: Choose) -> None:
 def store_predicate(sch: Schedule, choose: Choose) -> None:
     """Of a block in a thread loop, or of one whose loop is bound now."""
     tags_of = {
-        block.name: [thread_tag(sch.get(x)) for x in sch.get_loops(block) if sch.get(x).kind is ForKind.THREAD]
+        block.name: [sch.get(x).kind.value for x in sch.get_loops(block) if sch.get(x).kind.is_thread]
         for block in sch.get_blocks()
     }
     inside = [name for name, tags in tags_of.items() if tags]

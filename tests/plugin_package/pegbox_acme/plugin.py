@@ -18,6 +18,31 @@ def pegbox_register_templates() -> dict[str, str]:
 
 
 @hookimpl
+def pegbox_register_workloads() -> dict[str, str]:
+    return {"acme_axpy": "pegbox_acme.tiles:axpy"}
+
+
+@hookimpl
+def pegbox_register_space_generators() -> dict[str, str]:
+    return {"acme_tiles": "pegbox_acme.tiles:TilesGenerator"}
+
+
+@hookimpl
+def pegbox_register_runners() -> dict[str, str]:
+    return {"acme_cluster": "pegbox_acme.cluster:ClusterRunner"}
+
+
+@hookimpl
+def pegbox_register_cost_models() -> dict[str, str]:
+    return {"acme_mean": "pegbox_acme.mean:MeanModel"}
+
+
+@hookimpl
+def pegbox_register_results_readers() -> dict[str, str]:
+    return {"acme_lines": "pegbox_acme.results:LinesReader"}
+
+
+@hookimpl
 def pegbox_register_cli_commands() -> dict[str, object]:
     return {"acme-hello": configure_hello}
 

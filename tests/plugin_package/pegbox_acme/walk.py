@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pegbox.measure.result import Result
+from pegbox.measure import Result
 from pegbox.space import Config, ConfigSpace
 
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from pegbox.search.models.training import SLOW, standardised_logs
 from pegbox.search.protocols import Features, Floats
 from pegbox.search.testing import small_space
 from pegbox.space import ConfigSpace
-from pegbox.tuners.cost_models.training import SLOW, standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.rows import Digits
 from pegbox.tuners.surrogates.inputs import Inputs, KnobInputs

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import pegbox.task.task as pegbox_task
-from pegbox.checks import check_list, near_names
-from pegbox.codegen.targets.target import Target as PegboxTarget
-from pegbox.compute.ops import placeholder
-from pegbox.compute.tensor import Tensor
-from pegbox.errors import InvalidConfig, PluginError, TemplateError, UnknownName
+import pegbox
+from pegbox import Config, TemplateConfig
+from pegbox.errors import ArgumentError, PluginError, TemplateError, UnknownName
 from pegbox.plugins.tvm.absence import names
-from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
-from pegbox.plugins.tvm.autotvm.task.config_space import ConfigSpace
-from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyConfig, DispatchContext
+from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.space import Config
-from pegbox.task.config_view import DeclaringConfig, TemplateConfig
-from pegbox.task.flop import count_flop
-from pegbox.task.function import NamedFunction
-from pegbox.task.template import Template
+from pegbox.records import current_history
+from pegbox.task import Template
+from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
 
 __getattr__ = names(__name__)
 
+logger = logging.getLogger("autotvm")
+
 TASK_TABLE: dict[str, AutotvmTemplate] = {}
-"""The templates of scripts by name. They are apart from pegbox's own, so that a name may be there, too."""
+"""The templates of scripts by name; pegbox's own registry may have the same names."""
+
+_running: ContextVar[Knobs | None] = ContextVar("pegbox_tvm_config", default=None)
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,6 @@ class AutotvmTemplate(Template):
     """A template whose function takes no configuration, but asks for it with `get_config()`."""
 
     leading: ClassVar[int] = 0
-
-    __reduce__ = NamedFunction.__reduce__
 
     @property
     def remedy(self) -> str:
@@ -48,49 +45,59 @@ class AutotvmTemplate(Template):
         return self.function.__name__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Run it with the configuration of the context around the call; for pegbox, with the one that stands first.
+        """Run it, for pegbox with the `cfg` that stands first.
 
-        The context is `apply_history_best` or another one; where none knows the workload, it is a fallback.
+        Else it runs with the configuration of the template around it, the best one of `apply_history_best`, or a
+        fallback.
         """
-        view, rest = (args[0], args[1:]) if args and isinstance(args[0], TemplateConfig) else (None, args)
-        bound = self.signature.bind(*rest, **kwargs).args if kwargs else rest  # a search runs it thousands of times
-        if view is not None:
-            return self._run_with_view(view, *bound)
-        return self.run_with(DispatchContext.current.query(None, args_to_workload(bound, self.name)), *bound)
+        if args and isinstance(args[0], TemplateConfig):
+            return self.run(Knobs(args[0]), *args[1:], **kwargs)
+        return self.run(_running.get() or self._chosen(args, kwargs), *args, **kwargs)
 
-    def _run_with_view(self, cfg: TemplateConfig, /, *args: Any) -> Any:
-        if isinstance(cfg, DeclaringConfig):
-            space = ConfigSpace(cfg)
-            with cfg.target:
-                made = self.run_with(space, *args)
-            _ = space.space  # what multi_filter says is about all knobs
-            return made
-        entity = ConfigEntity.of(cfg.config)  # type: ignore[attr-defined]
+    def run(self, knobs: Knobs, *args: Any, **kwargs: Any) -> Any:
+        """Run it with a configuration."""
+        outer, token = _running.get(), _running.set(knobs)
         try:
-            with cfg.target:
-                made = self.run_with(entity, *args)
-        except Exception as error:
-            if entity.errors:
-                raise _refused(self.name, entity) from error
-            raise
-        if entity.errors:
-            raise _refused(self.name, entity)
+            with knobs.target:
+                made = self.function(*map(_tuples, args), **kwargs)
+        finally:
+            _running.reset(token)
+        if outer is not knobs:  # else the template around it declares more
+            knobs.close()
         return made
 
-    def run_with(self, config: Any, *args: Any) -> Any:
-        """Run it with a configuration by AutoTVM's names."""
-        with ApplyConfig(config):
-            return self.function(*deserialize_args(args))
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Knobs:
+        target, history = pegbox.Target.default(), current_history()
+        config = None if history is None else history.best_config(pegbox.Task(self, args, kwargs, target))
+        if config is not None:
+            return Knobs(ApplyingConfig(config, target))
+        _warn_once(f"no configuration for target={target}, workload={(self.name, *args, *kwargs.items())}: a fallback")
+        return _fallback(target)
 
 
-def _refused(name: str, entity: ConfigEntity) -> InvalidConfig:
-    return InvalidConfig(f"the template {name} refuses {entity}: {'; '.join(entity.errors)}")
+def _fallback(target: pegbox.Target) -> Knobs:
+    return Knobs(DeclaringConfig(target), is_fallback=True)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    logger.warning("%s is used, which may be far from the best; tune it first", message)
+
+
+def _tuples(value: Any) -> Any:
+    """Return lists as tuples, at any depth."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def get_config() -> Knobs:
+    """Return the configuration of the template that runs; it declares the knobs where the space is made."""
+    return _running.get() or _fallback(pegbox.Target.default())
 
 
 def template(task_name: str | Callable[..., Any], func: Callable[..., Any] | None = None) -> Any:
     """Decorator: make a function a template under a name; without one, as before TVM 0.7, under its own.
 
-    What it gives is called with the template's arguments alone; `pegbox.create_task` takes it, too.
+    The template is called with its arguments alone; `pegbox.create_task` takes it, too.
 
     Raises:
         PluginError: another function has the name already.
@@ -102,8 +109,7 @@ def template(task_name: str | Callable[..., Any], func: Callable[..., Any] | Non
     known = TASK_TABLE.get(task_name)
     if known is not None and _home(known.function) != _home(func):
         raise PluginError(
-            f"template {task_name!r}: {known.function.__module__}.{known.function.__qualname__} has this name already; "
-            "give it another one"
+            f"template {task_name!r}: {'.'.join(_home(known.function))} has this name already; give it another one"
         )
     made = TASK_TABLE[task_name] = AutotvmTemplate(task_name, func)
     return made
@@ -113,25 +119,28 @@ def _home(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, function.__qualname__
 
 
-def get_config() -> Any:
-    """In a template: its configuration, which is the space while that is declared."""
-    return DispatchContext.current.query(None, None)
-
-
 class Task:
-    """A template with its arguments and a target. `inner` is the task as pegbox has it, made when first needed."""
+    """A template with its arguments and a target. `inner` is the task of pegbox, made when it is first needed."""
 
     def __init__(self, name: str, args: Sequence[Any], target: TargetLike | None = None) -> None:
         self.name = name
-        self.args = serialize_args(args)
+        self.args = _tuples(tuple(args))
         self.kwargs: dict[str, Any] = {}
-        self.target = _target_of(target)
-        self.target_host = None
+        self.target = Target(pegbox.Target.default() if target is None else target)
+
+    @property
+    def func(self) -> AutotvmTemplate:
+        """The template. Raises `UnknownName` if none has the name."""
+        if self.name not in TASK_TABLE:
+            raise UnknownName(
+                f"no template {self.name!r} has been defined: import the module with @autotvm.template({self.name!r}) "
+                f"first; there are {', '.join(TASK_TABLE) or 'none'}"
+            )
+        return TASK_TABLE[self.name]
 
     @cached_property
-    def inner(self) -> pegbox_task.Task:
-        """Raises `UnknownName` where no template has the name, and what pegbox raises for a task."""
-        return pegbox_task.Task(_known(self.name), self.args, {}, PegboxTarget(str(self.target)))
+    def inner(self) -> pegbox.Task:
+        return pegbox.Task(self.func, self.args, {}, pegbox.Target(str(self.target)))
 
     @property
     def workload(self) -> tuple[Any, ...]:
@@ -140,108 +149,36 @@ class Task:
 
     @cached_property
     def config_space(self) -> ConfigSpace:
-        """What is searched."""
-        return ConfigSpace.of(self.inner.space)
+        """The knobs and their filter."""
+        return ConfigSpace(self.inner.space)
 
     @property
     def flop(self) -> float:
-        """Operations of one call."""
+        """The arithmetic operations of one call."""
         return self.inner.flop
 
-    @property
-    def func(self) -> Callable[..., Any]:
-        """The template, which takes the arguments of the task."""
-        return _known(self.name)
-
-    def instantiate(self, config: Any) -> Any:
-        """The schedule and the arguments of one configuration."""
-        with self.target:
-            return _known(self.name).run_with(config, *self.args)
-
-    def config_of(self, config: ConfigEntity) -> Config:
-        """A configuration as pegbox has it. Raises `SpaceError` where it is of another space."""
-        return config.in_space(self.inner.space)
+    def instantiate(self, config: Config) -> Any:
+        """Make the schedule and the arguments of a configuration."""
+        return self.inner.instantiate(config)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key not in ("inner", "config_space")}
 
     def __repr__(self) -> str:
-        return f"Task(func_name={self.name}, args={self.args}, kwargs={self.kwargs}, workload={self.workload})"
+        return f"Task(func_name={self.name}, args={self.args}, target={str(self.target)!r})"
 
 
-def _target_of(given: TargetLike | None) -> Target:
-    return given if isinstance(given, Target) else Target(PegboxTarget.default() if given is None else given)
-
-
-def _known(name: str) -> AutotvmTemplate:
-    if name not in TASK_TABLE:
-        raise UnknownName(
-            f"no template {name!r} has been defined: import the module with @autotvm.template({name!r}) first"
-            f"{near_names(name, TASK_TABLE)}"
-        )
-    return TASK_TABLE[name]
-
-
-def create(task_name: object, args: Sequence[Any], target: Any = None, target_host: Any = None) -> Task:
-    """A task from a template's name, or what the decorator gave.
+def create(task_name: object, args: Sequence[Any], target: TargetLike | None = None) -> Task:
+    """Make a task from a template or its name.
 
     Raises:
         UnknownName, TemplateError, TargetError: as `pegbox.create_task`.
     """
     name = task_name.name if isinstance(task_name, AutotvmTemplate) else task_name
     if not isinstance(name, str):
-        raise TemplateError(f"{name!r} is no template; decorate it with @autotvm.template('name')")
-    made = Task(name, check_list("args", args, "the template's arguments as a list or tuple"), target)
+        raise TemplateError(f"{name!r} is not a template; decorate it with @autotvm.template('name')")
+    if not isinstance(args, list | tuple):
+        raise ArgumentError(f"args={args!r}: give the template's arguments as a list or tuple")
+    made = Task(name, args, target)
     _ = made.inner  # which says what is wrong
     return made
-
-
-def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments as they stand in a workload: tensors by shape and type, lists as tuples, numbers as Python's."""
-    return tuple(map(_plain, args))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return ("TENSOR", tuple(value.shape), value.dtype)
-    if isinstance(value, list | tuple):
-        return tuple(map(_plain, value))
-    value = getattr(value, "value", value)
-    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
-
-
-def deserialize_args(args: Sequence[Any]) -> list[Any]:
-    """Placeholders for the tensors of a workload."""
-    return [
-        placeholder(arg[1], dtype=arg[2])
-        if isinstance(arg, list | tuple) and arg[:1] in (("TENSOR",), ["TENSOR"])
-        else arg
-        for arg in args
-    ]
-
-
-def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> tuple[Any, ...]:
-    """The workload that arguments mean."""
-    return serialize_args(args) if task_name is None else (task_name, *serialize_args(args))
-
-
-def compute_flop(sch: Any) -> float:
-    """The operations of a schedule's computation. Raises `TemplateError` where it has none."""
-    flop = count_flop([tensor for op in sch.outputs for tensor in op.outputs])
-    if not flop:
-        raise FlopCalculationError("the computation has no arithmetic; say what it asks for with cfg.add_flop")
-    return flop
-
-
-class FlopCalculationError(TemplateError, RuntimeError):
-    """The arithmetic of a computation cannot be counted."""
-
-
-def _no_topi(task_name: str, func: Any = None) -> Any:
-    raise TemplateError(
-        f"{task_name!r}: there is no Relay here whose operators a compute and a schedule could be registered for; "
-        "write one function that computes and schedules, with @autotvm.template"
-    )
-
-
-register_topi_compute = register_topi_schedule = _no_topi

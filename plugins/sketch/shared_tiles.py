@@ -1,0 +1,64 @@
+"""The rule `SharedTiles`: stages that one consumer combines element by element are tiled by the same knobs."""
+
+from __future__ import annotations
+
+from pegbox.plugins.sketch.dot_product import dot_axis
+from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
+from pegbox.plugins.sketch.state import State
+from pegbox.plugins.sketch.tiles import Tiles
+
+
+class SharedTiles:
+    """The two products of a gated unit, say, have one set of tiles, and one place in the loops of what combines them.
+
+    With knobs of their own, the space would be that of one product squared, and one of them could not be fused: the
+    loops of the consumer follow the tiles of the other.
+
+    Args:
+        tilings: the rules that tile, each with a structure of its own.
+    """
+
+    def __init__(self, *tilings: MultiLevelTiling) -> None:
+        self.tilings = {rule.structure: rule for rule in tilings}
+
+    def match(self, state: State, stage: int) -> Match:
+        like = sibling(state, state.stages[stage])
+        return Match.NO if like is None or like.structure not in self.tilings else Match.ONLY
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        new = state.copy()
+        name = new.stages[stage]
+        like = sibling(new, name)
+        assert like is not None  # match has asked
+        self.tilings[like.structure].tile(new, name, like)
+        (consumer,) = new.consumers(name)
+        places = dict(new.attached(consumer))
+        if like.stage in places:
+            new.compute_at(name, consumer, places[like.stage])
+        return [(new, stage - 1)]
+
+
+def sibling(state: State, name: str) -> Tiles | None:
+    """The tiles of a stage with the same loops, whose elements the same consumer combines with those of this one."""
+    consumers = state.consumers(name)
+    if len(consumers) != 1 or not state.needs_tiling(name) or state.graph.is_output(state.op(name)):
+        return None
+    if not state.is_elementwise(name, consumers[0]):
+        return None
+    for tiles in state.tiles.values():
+        own = not tiles.like and tiles.stage not in state.caches and state.consumers(tiles.stage) == consumers
+        if own and state.is_elementwise(tiles.stage, consumers[0]) and _is_alike(state, name, tiles):
+            return tiles
+    return None
+
+
+def _is_alike(state: State, name: str, tiles: Tiles) -> bool:
+    return _shape(state, name, dot=tiles.dot) == _shape(state, tiles.stage, dot=tiles.dot)
+
+
+def _shape(state: State, name: str, *, dot: bool) -> tuple[object, ...]:
+    """The type and the loops of a stage, and which of them runs along the vectors."""
+    op = state.op(name)
+    along = dot_axis(state, name) if dot else op.axis[-1]
+    extents = [axis.extent for axis in op.axis], [axis.extent for axis in op.reduce_axis]
+    return op.outputs[0].dtype, *extents, [axis is along for axis in op.loop_axes]

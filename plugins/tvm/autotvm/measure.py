@@ -1,0 +1,60 @@
+"""`tvm.autotvm.measure`: the options of measuring, its inputs and results."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pegbox.measure import Failed, Result
+from pegbox.plugins.tvm.absence import names
+from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
+from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
+from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
+from pegbox.plugins.tvm.runners import measuring
+from pegbox.records.autotvm import number_of, result_of
+
+if TYPE_CHECKING:
+    from pegbox import Config
+    from pegbox.plugins.tvm.autotvm.task.task import Task
+    from pegbox.plugins.tvm.target import Target
+
+__getattr__ = names(__name__)
+
+
+class MeasureInput(NamedTuple):
+    """A configuration of a task."""
+
+    target: Target
+    task: Task
+    config: Config
+
+
+class MeasureResult(NamedTuple):
+    """The result of a trial: `costs` in seconds, one for each repeat, or the error; `error_no` as `MeasureErrorNo`."""
+
+    costs: tuple[Any, ...]
+    error_no: int
+    all_cost: float
+    timestamp: float
+
+    @classmethod
+    def of(cls, result: Result) -> MeasureResult:
+        """Take over a result of pegbox."""
+        costs = (RuntimeError(result.message),) if isinstance(result, Failed) else result.costs
+        return cls(costs, number_of(result), result.total_seconds, result.timestamp)
+
+    def to_result(self) -> Result:
+        """Return the same as a result of pegbox. Raises `ValueError` for costs that are not numbers."""
+        message = " ".join(map(str, self.costs)) if self.error_no else ""
+        costs = [] if self.error_no else [float(cost) for cost in self.costs]
+        return result_of(self.error_no, costs, float(self.all_cost), float(self.timestamp), message)
+
+    @property
+    def cost(self) -> float:
+        """The median of the costs, in seconds; infinite for a failure."""
+        return float("inf") if self.error_no else statistics.median(self.costs)
+
+
+def measure_option(builder: object, runner: object) -> dict[str, Any]:
+    """Say how candidates are measured: "local" or an object for each. Raises `ArgumentError` for anything else."""
+    return measuring(builder, runner)

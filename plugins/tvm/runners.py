@@ -1,0 +1,81 @@
+"""Builders and runners of `autotvm` and `auto_scheduler`: options of pegbox's own measuring, by TVM's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pegbox.errors import ArgumentError
+from pegbox.plugins.tvm.absence import refuse
+
+
+class MeasureErrorNo:
+    """The numbers of failures."""
+
+    NO_ERROR = 0
+    INSTANTIATION_ERROR = 1
+    COMPILE_HOST = 2
+    COMPILE_DEVICE = 3
+    RUNTIME_DEVICE = 4
+    WRONG_ANSWER = 5
+    BUILD_TIMEOUT = 6
+    RUN_TIMEOUT = 7
+    UNKNOWN_ERROR = 8
+
+
+class LocalBuilder:
+    """The options of building, in processes of this machine; those that are not given have pegbox's defaults.
+
+    Args:
+        timeout: the seconds that a build may take.
+        n_parallel: the number of processes.
+    """
+
+    def __init__(self, timeout: float | None = None, n_parallel: int | None = None, **absent: Any) -> None:
+        refuse("LocalBuilder", absent)
+        self.options = _given(build_timeout=timeout, builders=n_parallel)
+
+
+class LocalRunner:
+    """The options of running, one candidate at a time in a process of its own; the rest has pegbox's defaults.
+
+    Args:
+        timeout: the seconds that a trial may take.
+        number: the calls of one timing; pegbox counts them itself, so that they last `min_repeat_ms`.
+        repeat: the number of timings.
+        min_repeat_ms: the least duration of one timing.
+        enable_cpu_cache_flush: empty the caches before each timing, which is then a single call.
+    """
+
+    def __init__(
+        self,
+        timeout: float = 10,
+        number: int | None = None,
+        repeat: int | None = None,
+        min_repeat_ms: float | None = None,
+        *,
+        enable_cpu_cache_flush: bool = False,
+        **absent: Any,
+    ) -> None:
+        refuse("LocalRunner", absent)
+        self.timeout = timeout
+        flush = enable_cpu_cache_flush or None
+        self.options = _given(repeats=repeat, min_repeat_ms=min_repeat_ms or None, flush_cache=flush)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def measuring(builder: object, runner: object) -> dict[str, Any]:
+    """Return the arguments of `Session.round` for a builder and a runner; each is "local" or an object.
+
+    Raises:
+        ArgumentError: one of them is something else.
+    """
+    builder = LocalBuilder() if builder == "local" else builder
+    runner = LocalRunner() if runner == "local" else runner
+    if not isinstance(builder, LocalBuilder):
+        raise ArgumentError(f"builder={builder!r}: give 'local' or a LocalBuilder(...)")
+    if not isinstance(runner, LocalRunner):
+        raise ArgumentError(f"runner={runner!r}: give 'local' or a LocalRunner(...)")
+    return {"timeout": runner.timeout, "measure_options": {**builder.options, **runner.options}}
