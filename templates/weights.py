@@ -40,7 +40,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         return task.template.pack_weights(task.target, task.args, task.kwargs, array, name)
     if name:
         raise ArgumentError(
-            f"pack_weights: name={name!r} is of sketches; {task!r} has one operand to pack: leave it out"
+            f"pack_weights: name={name!r} is an option of sketches; {task!r} has one operand to pack: leave it out"
         )
     if task.name not in _TEMPLATES or task.workload[1].get("weights") != "packed":
         raise ArgumentError(
@@ -50,7 +50,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
     if task.name == "conv2d":
         return _filters(task, array, layout)
     if layout:
-        raise ArgumentError(f"pack_weights: layout={layout!r} is of filters, and {task!r} has none; leave it out")
+        raise ArgumentError(f"pack_weights: layout={layout!r}: {task!r} has no filters; leave it out")
     return _matrices(task, array)
 
 

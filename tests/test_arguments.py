@@ -211,7 +211,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("seed of a tuner", lambda: pb.create_tuner("xgb", SPACE, seed="x"), ArgumentError, "seed='x' is not an integer"),
     ("sweep, seed", lambda: pb.sweep(task(), records="x", seed=None), ArgumentError, "seed=None is not an integer"),
     ("sweep, budget", lambda: pb.sweep(task(), records="x", budget="x"), ArgumentError, "budget='x' is not a time"),
-    ("features", lambda: pb.program_features(5), ArgumentError, "task=5 .*what pegbox.create_task makes"),
+    ("features", lambda: pb.program_features(5), ArgumentError, "task=5 .*a task from pegbox.create_task"),
     # comparisons
     ("tuners", lambda: compare(tuners=5), ArgumentError, "tuners=5 is not a list.*'random', 'xgb'"),
     ("seeds", lambda: compare(seeds="x"), ArgumentError, "seeds='x' is not a list; give how many seeds"),

@@ -39,7 +39,7 @@ class FeatureTable:
         check_choice("features", kind, KINDS)
         if program is None and kind == "program":
             raise ArgumentError(
-                "features='program' needs the features of the task's programs, and there are none: the tuner was given "
+                "features='program' needs the features of the task's programs, which are missing: the tuner was given "
                 "a space without a task, or one whose task has no template; use features='knobs'"
             )
         self._sources: list[Callable[[Digits], Features]] = []

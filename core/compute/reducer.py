@@ -100,7 +100,7 @@ def apply(
             f"{reducer.name}: axis=None; name the axis to reduce over, as in k = te.reduce_axis((0, n)) and "
             f"{reducer.name}(A[i, k], axis=k)"
         )
-    wanted = "what te.reduce_axis((0, n)) makes, or several of these"
+    wanted = "an axis from te.reduce_axis((0, n)), or several of them"
     given_axes = [axis] if isinstance(axis, IterVar) else axis
     axes = tuple(check_list(f"{reducer.name}: axis", given_axes, wanted, error=ComputeError))
     if not axes:
@@ -111,7 +111,7 @@ def apply(
                 f"{reducer.name}: axis {value_text(iv)} is not a reduce axis; make one with te.reduce_axis((0, n))"
             )
     if len({id(iv) for iv in axes}) != len(axes):
-        raise ComputeError(f"{reducer.name}: an axis stands twice in {[iv.name for iv in axes]}")
+        raise ComputeError(f"{reducer.name}: an axis is given twice in {[iv.name for iv in axes]}")
     values = tuple(map(as_value, sources)) if isinstance(sources, tuple) else (as_value(sources),)
     for value in values:
         if isinstance(value, Reduce):

@@ -122,7 +122,7 @@ def _row(op: ComputeOp, axis: IterVar, row: int) -> Grid:
 
 def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     if op.evaluate is None:
-        raise ComputeError(f"{op.name}: nobody said what its statement computes; give te.extern reference=")
+        raise ComputeError(f"{op.name}: its statement has no reference; give te.extern the argument reference=")
     made = op.evaluate(*(np.ascontiguousarray(arrays[t.buffer]) for t in op.inputs))
     results = [np.asarray(each) for each in (made if isinstance(made, tuple | list) else [made])]
     wanted = [(t.shape, t.dtype) for t in op.outputs]

@@ -273,12 +273,12 @@ class _Cells:
         return found[0]
 
     def _row(self, op: ComputeOp, load: Load, dim: int, least: int, most: int) -> IterVar:
-        """The axis of `op` that says which row a load reads: `most` to `least` rows before its own."""
+        """The axis of `op` that selects the row that a load reads: `most` to `least` rows before its own."""
         form = linear(load.indices[dim])
         axis = next((iv for iv in op.axis if dict(form.terms) == {iv: 1}), None)
         if axis is None:
             raise ComputeError(
-                f"{self.what}: {op.name} reads {load}; index {dim} says which row, so give an axis of {op.name}"
+                f"{self.what}: {op.name} reads {load}; index {dim} selects the row, so give an axis of {op.name}"
                 + (" minus a number" if least else "")
             )
         if -form.const < least:

@@ -81,7 +81,7 @@ def check_sizes(variables: Sequence[SizeVar], sizes: GivenSizes) -> dict[SizeVar
     known = ", ".join(var.name for var in variables) or "none"
     if missing := [var for var in variables if not (var in sizes or var.name in sizes)]:
         given = ", ".join(f"{var.name!r}: 128" for var in missing)
-        raise ArgumentError(f"sizes: the size variables are {known}; add {{{given}}} to what is given, {dict(sizes)!r}")
+        raise ArgumentError(f"sizes: the size variables are {known}; add {{{given}}} to {dict(sizes)!r}")
     found: dict[SizeVar, int] = {}
     by_key: Mapping[Any, int] = sizes
     for key, value in by_key.items():
@@ -121,13 +121,14 @@ def sizes_of_arrays(
 
 
 def check_bound(tensors: Sequence[Tensor], variables: Sequence[SizeVar]) -> None:
-    """Raises ArgumentError: a variable is no dimension of any of the tensors, so that no call can tell its size."""
+    """Raises ArgumentError: a variable is not a dimension of any tensor, so that calls cannot determine its size."""
     alone = {extent for tensor in tensors for extent in tensor.shape if isinstance(extent, SizeVar)}
     for var in variables:
         if var not in alone:
             raise ArgumentError(
-                f"the size {var.name} is no dimension of an argument alone ({', '.join(map(shown_tensor, tensors))}), "
-                f"so calls cannot tell it; give it: sizes={{{var.name!r}: 128}}"
+                f"the size {var.name} is not the whole extent of any dimension of the arguments "
+                f"({', '.join(map(shown_tensor, tensors))}), so calls cannot determine it; give it: "
+                f"sizes={{{var.name!r}: 128}}"
             )
 
 

@@ -21,7 +21,7 @@ class TagScope(ContextDecorator):
 
     def __enter__(self) -> TagScope:
         if _current.get():
-            raise ComputeError(f"tag_scope({self.tag!r}) inside of tag_scope({_current.get()!r}): tags are not nested")
+            raise ComputeError(f"tag_scope({self.tag!r}) inside tag_scope({_current.get()!r}): tags are not nested")
         _current.set(self.tag)
         return self
 
@@ -40,5 +40,5 @@ def tag_of(name: str, tag: object) -> str:
     """
     own = check_text(f"{name}: tag", tag, error=ComputeError)
     if own and _current.get():
-        raise ComputeError(f"{name}: tag={own!r} inside of tag_scope({_current.get()!r}): tags are not nested")
+        raise ComputeError(f"{name}: tag={own!r} inside tag_scope({_current.get()!r}): tags are not nested")
     return own or _current.get()

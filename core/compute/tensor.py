@@ -135,7 +135,7 @@ class TensorSlice:
 
     @property
     def reading(self) -> str:
-        """Why it is no number."""
+        """The reason why a slice is not a number."""
         return (
             f"{self.tensor.name} has {self.tensor.ndim} dimension(s) {list(self.tensor.shape)}, but was indexed with "
             f"{len(self.indices)}"

@@ -115,7 +115,7 @@ def _meet_lanes(a: Expr, b: Expr) -> tuple[Expr, Expr]:
         a, b = (e if dtypes.lanes(e.dtype) else cast(target, e) for e in (a, b))
     ea, eb = broadcast(a, count), broadcast(b, count)
     if ea.dtype != eb.dtype:
-        raise ExprError(f"{a} and {b}: vectors of {ea.dtype} and {eb.dtype} do not meet; convert one with astype")
+        raise ExprError(f"{a} and {b}: vectors of {ea.dtype} and {eb.dtype} do not combine; convert one with astype")
     return ea, eb
 
 

@@ -65,7 +65,7 @@ class ProgramFeatures:
     names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, PLAIN_CACHES, 1)))
 
     def __init__(self, task: Task) -> None:
-        self.task = check_instance("task", task, Task, "what pegbox.create_task makes")
+        self.task = check_instance("task", task, Task, "a task from pegbox.create_task")
         self._machine = Machine.of(task.target)
         self._pinned: frozenset[int] = frozenset()
         self._pool: Digits | None = None

@@ -37,12 +37,12 @@ _Fault: TypeAlias = tuple[Callable[[Record], object], str]
 
 _FOREIGN: _Fault = (
     lambda record: record.tool,
-    "are AutoTVM's, whose costs are those of another compiler; they are left out (of another shape, give them as "
+    "are AutoTVM's, whose costs are those of another compiler; they are ignored (of another shape, give them as "
     "transfer=)",
 )
 _EMULATED: _Fault = (
     lambda record: record.emulated,
-    "come from an emulator, whose times say nothing of a processor; they are left out",
+    "come from an emulator, whose times do not measure a processor; they are ignored",
 )
 _current: ContextVar[History | None] = ContextVar("pegbox_history", default=None)
 
@@ -170,7 +170,7 @@ def of_code(
         )
         if not current:
             raise RecordError(f"{told}: their costs may be those of other programs; {remedy}")
-        warnings.warn(f"{told}; they are left out", RecordWarning, stacklevel=3)
+        warnings.warn(f"{told}; they are ignored", RecordWarning, stacklevel=3)
     return current
 
 
@@ -276,7 +276,7 @@ class History:
     def best_config(self, task: Task) -> Config | None:
         """The config of the best record of this task, or None when its workload was never measured well.
 
-        Records of emulators, whose times say nothing of a processor, are left out with a `RecordWarning`. Raises
+        Records of emulators, whose times do not measure a processor, are ignored with a `RecordWarning`. Raises
         `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
         own = _without(_EMULATED, matching(self.records, task, source=self.source), task, self.source)
@@ -305,7 +305,7 @@ class History:
         if not hosts:
             return f"{told}; tune it first"
         return (
-            f"{told}: there are some from an emulator ({', '.join(hosts)}), whose times say nothing of a processor; "
+            f"{told}: there are some from an emulator ({', '.join(hosts)}), whose times do not measure a processor; "
             "name a configuration: --config N (config=N), or tune on such a processor (--runner dask)"
         )
 

@@ -171,7 +171,7 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
 
 
 def _check_task(task: object) -> None:
-    check_instance("task", task, Task, "what pegbox.create_task makes", error=RecordError)
+    check_instance("task", task, Task, "a task from pegbox.create_task", error=RecordError)
 
 
 def label(record: Record) -> str:
@@ -200,7 +200,7 @@ def _of_one_workload(
     if len(_distinct(kept, _workload)) > 1:
         example = kept[0].args
         raise RecordError(
-            f"{source!r} holds several workloads: {_listed(kept, _workload)}; say which: args={example!r}, or task=..."
+            f"{source!r} holds several workloads: {_listed(kept, _workload)}; choose one: args={example!r}, or task=..."
         )
     return kept
 
@@ -245,7 +245,7 @@ def _task_of(record: Record, source: str) -> Task:
     """A file may come from anywhere: its names are looked up among registered templates, and never imported or run."""
     if record.target == FUNCTION:
         raise RecordError(
-            f"{source!r}: the records are of the function {record.name} (pegbox.minimize), of which there is no task; "
+            f"{source!r}: the records are of the function {record.name} (pegbox.minimize), which has no task; "
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:
@@ -263,7 +263,7 @@ def _task_of(record: Record, source: str) -> Task:
         ) from error
     raise RecordError(
         f"{source!r}: the records are of {record.described} from a space with the fingerprint "
-        f"{record.space[:12] or '(not said)'}, which cannot be made here: {error}; import the template first, or "
+        f"{record.space[:12] or '(unknown)'}, which cannot be made here: {error}; import the template first, or "
         "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
     ) from error
 
@@ -301,5 +301,5 @@ def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[A
 
 
 def _listed(records: Sequence[Record], key: Callable[[Record], Any]) -> str:
-    found = [str(value) or "(not said)" for value in _distinct(records, key)]
+    found = [str(value) or "(unknown)" for value in _distinct(records, key)]
     return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")

@@ -262,7 +262,7 @@ def _result(form: Mapping[str, Any]) -> Result:
     partial = field(form, "partial", bool, False)
     threads = field(form, "threads", int, 0)
     if threads < 0:
-        raise ValueError(f"threads={threads}: a kernel has 1 or more, and 0 says that it is not known")
+        raise ValueError(f"threads={threads}: a kernel has 1 or more; 0 means unknown")
     return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
 
 

@@ -64,8 +64,8 @@ class SimulatedMeasurer:
             return found
         return Failed(
             FailureKind.NOT_RECORDED,
-            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: what it "
-            "costs is not known; propose configurations of the space that the tuner is given",
+            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: its "
+            "cost is unknown; propose configurations of the tuner's space",
         )
 
 
@@ -82,8 +82,7 @@ class SimulatedRunner:
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
             raise ArgumentError(
-                f"host={value_text(host)}, target={value_text(target)}: {value_text(source)} is chosen already; "
-                "leave them out"
+                f"host={value_text(host)}, target={value_text(target)}: {value_text(source)} already fixes them; leave them out"
             )
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
@@ -120,5 +119,7 @@ def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     if isinstance(task, RecordedSpace):
         if isinstance(runner, str) and runner == "local":
             return task
-        raise ArgumentError(f"runner={value_text(runner)}: {task!r} is answered from records; leave the runner out")
+        raise ArgumentError(
+            f"runner={value_text(runner)}: {value_text(task)} takes its costs from records; leave the runner out"
+        )
     return runner.recorded(task) if isinstance(runner, SimulatedRunner) else None

@@ -54,7 +54,7 @@ class Constraint:
 
     def _pickles(self) -> bool:
         if self in (asked := _asked()):
-            raise pickle.PicklingError(f"the predicate of constraint {self.message!r} leads back to it")
+            raise pickle.PicklingError(f"the predicate of constraint {self.message!r} refers to the constraint itself")
         asked.append(self)
         try:
             pickle.dumps(self.predicate)
@@ -74,7 +74,7 @@ def constraint_of(
         SpaceError: it is no function with a message, or reads what is no knob, or nothing.
     """
     check_text("add_constraint: message", message, error=SpaceError)
-    of_config = "a function of a config that says whether it holds"
+    of_config = "a function of a config that returns True if the constraint holds"
     asked = check_callable(f"constraint {message!r}: predicate", predicate, of_config, error=SpaceError)
     read = [reads] if isinstance(reads, str) else reads
     wanted = "the names of the knobs that it uses"
@@ -106,7 +106,8 @@ class LeftBehind:
     def __call__(self, config: Config) -> bool:
         raise SpaceError(
             f"constraint {self.message!r} cannot be checked in this process: its predicate does not pickle; "
-            "use a function of a module instead of a lambda, a nested function, or a method of what holds the space"
+            "use a function of a module instead of a lambda, a nested function, or a method of an object with "
+            "the space"
         )
 
 

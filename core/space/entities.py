@@ -20,7 +20,7 @@ class KnobEntity:
     reading: ClassVar[str]
 
     def refuse(self, *_: object) -> NoReturn:
-        raise SpaceError(f"the entity of a knob ({self}) stands where a value is needed; {self.reading}")
+        raise SpaceError(f"the entity of a knob ({self}) is used where a value is needed; {self.reading}")
 
     __index__ = __int__ = __float__ = __bool__ = __iter__ = __getitem__ = refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = refuse

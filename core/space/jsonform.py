@@ -88,7 +88,7 @@ def _by_entities(space: ConfigSpace, entities: object) -> Config:
     config = space.config(digits)
     missing = [name for name in space.knobs if name not in named and config.exists(name)]
     if missing:
-        raise _foreign(space, f"it says nothing about the knobs {', '.join(map(repr, missing))}")
+        raise _foreign(space, f"it lacks the knobs {', '.join(map(repr, missing))}")
     return config
 
 

@@ -28,7 +28,7 @@ _VALUE_SHARE = 0.5
 
 _TABLE_LIMIT = 1024
 
-_REMEDY = "declare it in the space that the list is of"
+_REMEDY = "declare it in the space from which the configs are listed"
 
 
 class ListedSpace(ConfigSpace):

@@ -206,9 +206,9 @@ def _constructed_at_last(structure: Structure, component: Component, rng: np.ran
     names = ", ".join(structure.knobs[column].name for column in component.columns)
     combinations = math.prod(structure.lengths[column] for column in component.columns)
     raise SpaceError(
-        f"found no valid config: none among {tried:,} combinations of {names} that were tried, whole ones and "
-        f"beginnings of them, out of {combinations:,}; there may be one, so loosen a constraint, declare fewer values "
-        f"of the knobs, or put values first that hold together: {_listing(component.constraints)}"
+        f"found no valid config among {tried:,} combinations of {names}, complete and partial ones, out of "
+        f"{combinations:,}; one may exist, so loosen a constraint, declare fewer values of the knobs, or put first "
+        f"the values that satisfy the constraints: {_listing(component.constraints)}"
     )
 
 

@@ -30,14 +30,14 @@ def advice(what: object) -> str:
         case [*members] if members and all(isinstance(member, Tensor) for member in members):
             names = ", ".join(member.name for member in members if isinstance(member, Tensor))
             return (
-                f"tensors say what is computed; return [{names}] from a function decorated with @pegbox.workload, and "
+                f"tensors are a computation; return [{names}] from a function decorated with @pegbox.workload, and "
                 f"tune {_SKETCH.format(name='function')}; or write a template (docs/templates.md)"
             )
         case _ if callable(what):
             name = getattr(what, "__name__", "function")
             return (
-                f"make one with pegbox.create_task({name}, args=(...)), and space='sketch' if the function says only "
-                "what is computed"
+                f"make one with pegbox.create_task({name}, args=(...)), and space='sketch' if the function has no "
+                "schedule"
             )
         case _:
             return ""

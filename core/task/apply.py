@@ -148,7 +148,7 @@ def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None
             stage.parallel(loops[place])
         case "fuse":
             if place + 1 == len(loops):
-                raise TemplateError("annotation 'fuse' on the innermost loop: there is none inside to fuse it with")
+                raise TemplateError("annotation 'fuse' on the innermost loop: there is no loop inside to fuse it with")
             loops[place + 1] = stage.fuse(loops[place], loops[place + 1])
         case _ if ann in THREADS:
             stage.bind(loops[place], ann if isinstance(stage, Schedule) else thread_axis(ann))

@@ -1,4 +1,4 @@
-"""Templates: functions that say what is computed and which choices its schedule leaves open."""
+"""Templates: functions of a computation, its schedule, and the choices that the schedule leaves open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegbox.task.code import code_fingerprint
 from pegbox.task.function import NamedFunction, name_of
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
-WITHOUT_SCHEDULE = f"is a workload, which says nothing of a schedule; {ADD_SPACE}"
+WITHOUT_SCHEDULE = f"is a workload, which has no schedule; {ADD_SPACE}"
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class Template(NamedFunction):
     kind: ClassVar[str] = "template"
     leading: ClassVar[int] = 1  # cfg
     returns: ClassVar[str] = (
-        "return (s, [A, B, C]): the schedule and the arguments; or where the function says only what is computed, "
-        f"{ADD_SPACE}"
+        f"return (s, [A, B, C]): the schedule and the arguments; or, if the function has no schedule, {ADD_SPACE}"
     )
 
     __reduce__ = NamedFunction.__reduce__
@@ -40,8 +39,8 @@ class Template(NamedFunction):
         if takes_config(self.function):
             return ""
         first = next(iter(inspect.signature(self.function).parameters.values()), None)
-        lacks = "it has no parameter" if first is None else f"its first parameter {first.name!r} is what is given"
-        return f"; {lacks} for the configuration cfg: if it takes none, and says only what is computed, {ADD_SPACE}"
+        fault = "it has no parameter for" if first is None else f"its first parameter {first.name!r} gets"
+        return f"; {fault} the configuration cfg: if it has no schedule, {ADD_SPACE}"
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
         """Write the template's use of its knobs as text; None where only its name identifies it."""
@@ -49,7 +48,7 @@ class Template(NamedFunction):
 
     @property
     def code(self) -> str:
-        """Fingerprint of what the function does, for records of it; empty where that is not known."""
+        """The fingerprint of the function's code, for records; empty if it is unknown."""
         return code_fingerprint(self.function)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,8 +66,8 @@ class Template(NamedFunction):
         error = TemplateError(
             f"template {self.name}: its first parameter {parameters[0]!r} gets the configuration; write def "
             f"{getattr(self.function, '__name__', self.name)}({', '.join(['cfg', *others])}), which declares knobs "
-            "with cfg.define_knob(...) and reads them with cfg[...] (there is no get_config()). If it says only what "
-            f"is computed, {ADD_SPACE}"
+            "with cfg.define_knob(...) and reads them with cfg[...] (there is no get_config()). If it has no schedule, "
+            f"{ADD_SPACE}"
         )
         error.source = definition_of(self.function)
         return error

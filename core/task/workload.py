@@ -60,7 +60,9 @@ class Workload(NamedFunction):
             raise self._malformed(f"{made!r}", "at least one of them computed")
         if missing := [t.name for t in placeholders(listed) if t not in listed]:
             names = [t.name for t in listed]
-            raise self._malformed(f"{names} without the input {missing[0]}", "those included that others are made of")
+            raise self._malformed(
+                f"{names} without the input {missing[0]}", "including those from which others are computed"
+            )
         return tuple(listed)
 
     def _malformed(self, returned: str, wanted: str) -> TemplateError:
@@ -147,7 +149,9 @@ class _Generated:
     def __call__(self, cfg: TemplateConfig, /, *args: Any, **kwargs: Any) -> Any:
         space = self.space(cfg.target, args, kwargs)
         if not callable(space):
-            raise TemplateError(f"the space generator {self.generator!r} gave {space!r}; let it give a function of cfg")
+            raise TemplateError(
+                f"the space generator {self.generator!r} returned {space!r}; it must return a function of cfg"
+            )
         return space(cfg)
 
     def space(self, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Space:
@@ -161,7 +165,7 @@ class _Generated:
 class GeneratedTemplate(Template):
     """The template that a space generator makes of a workload, called "workload@generator"."""
 
-    returns: ClassVar[str] = "let the function that its space generator gives return (s, [A, B, C]), as a template does"
+    returns: ClassVar[str] = "the function that a space generator returns must return (s, [A, B, C]), like a template"
     remedy: ClassVar[str] = ""
     code: ClassVar[str] = ""
 
@@ -182,8 +186,7 @@ class GeneratedTemplate(Template):
         found = getattr(space, "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
-                f"{self.name}: the space's source is {found!r}; let it be text that says what the space does, or leave "
-                "it out"
+                f"{self.name}: the space's source is {found!r}; give text that describes the space, or leave it out"
             )
         return found
 

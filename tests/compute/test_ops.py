@@ -345,7 +345,7 @@ def test_reducers_that_change_the_type_are_refused(a: Tensor) -> None:
 
 def test_an_axis_given_twice_is_refused(a: Tensor) -> None:
     k = te.reduce_axis((0, 6), "k")
-    with refused(r"sum: an axis stands twice in \['k', 'k'\]"):
+    with refused(r"sum: an axis is given twice in \['k', 'k'\]"):
         te.sum(a[0, k], axis=[k, k])
 
 

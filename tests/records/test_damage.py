@@ -76,7 +76,7 @@ def test_arguments_with_an_object_among_them_are_a_workload_of_their_own(tmp_pat
     path = tmp_path / "records.jsonl"
     other = {"input": [target, name, [{"index": 1}, *args[1:]], kwargs], "workload": [name, {"n": {"index": 1}}]}
     path.write_text(json.dumps({**FORMS[0], **other}) + f"\n{GOOD}")
-    with pytest.raises(RecordError, match=r"holds several workloads.*say which: args=\(\{'index': 1\}, 4\)"):
+    with pytest.raises(RecordError, match=r"holds several workloads.*choose one: args=\(\{'index': 1\}, 4\)"):
         pb.recorded_space(path)
 
 

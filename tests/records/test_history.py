@@ -188,10 +188,10 @@ class TestEditedTemplate:
         self, journal: Journal, edited: Any
     ) -> None:
         journal.append(edited.record(3, 3e-3))
-        with pytest.warns(RecordWarning, match="2 of 3 records .* left out"):
+        with pytest.warns(RecordWarning, match="2 of 3 records .* ignored"):
             configs, _ = load_history(journal, edited)
         assert [config.index for config in configs] == [3]
-        with pytest.warns(RecordWarning, match="2 of 3 records .* left out"):
+        with pytest.warns(RecordWarning, match="2 of 3 records .* ignored"):
             assert best(journal.read(), edited) == edited.record(3, 3e-3)
         assert History(journal.read()).best_config(edited) == edited.space.get(3)
 
@@ -250,7 +250,7 @@ def test_what_an_emulator_timed_is_neither_applied_nor_resumed(journal: Journal,
     assert "name a configuration: --config N (config=N)" in said
     assert "tune it first" not in said
     journal.append(task.record(1, 2e-3))
-    with pytest.warns(RecordWarning, match="say nothing of a processor; they are left out"):
+    with pytest.warns(RecordWarning, match="do not measure a processor; they are ignored"):
         configs, _ = load_history(journal, task)
     assert configs == [task.space.get(1)]
     with pytest.warns(RecordWarning, match="from an emulator"):

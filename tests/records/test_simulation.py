@@ -155,7 +155,7 @@ def test_nothing_simulated_is_written_into_records(recorded: RecordedSpace, tmp_
 def test_options_of_measuring_and_other_runners_are_refused(recorded: RecordedSpace) -> None:
     with pytest.raises(ArgumentError, match=r"measure_options=\{'repeats': 5\}.*measures nothing"):
         pb.tune(recorded, tuner="random", measure_options={"repeats": 5}, progress=False)
-    with pytest.raises(ArgumentError, match=r"runner='other'.*answered from records"):
+    with pytest.raises(ArgumentError, match=r"runner='other'.*costs from records"):
         pb.tune(recorded, tuner="random", runner="other", progress=False)
 
 

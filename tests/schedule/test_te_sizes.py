@@ -159,7 +159,7 @@ def test_te_simple_programs_are_shown_for_numbers_that_a_warning_names(golden: A
     ("sizes", "message"),
     [
         (None, r"size variables are n, m; add \{'n': 128, 'm': 128\}"),
-        ({"n": 3}, r"add \{'m': 128\} to what is given, \{'n': 3\}"),
+        ({"n": 3}, r"add \{'m': 128\} to \{'n': 3\}"),
         ({"n": 3, "m": 0}, "m is 0; sizes are integers from 1 up"),
         ({"n": 3, "m": 2.5}, "m is 2.5"),
         ({"n": 3, "m": 2, "k": 1}, "no size variable is called 'k'; there are n, m"),

@@ -294,7 +294,7 @@ def test_an_unknown_operand_of_the_option_is_refused() -> None:
         (("matmul", "sketch:layout_free=B"), {"array": np.zeros((8, 4), "float32")}, r"B is float32 of shape \(4, 8\)"),
         (("matmul", "sketch:layout_free=B"), {"array": np.zeros((4, 8))}, r"got float64 of shape \(4, 8\)"),
         (("matmul", "sketch:layout_free=B"), {"array": [[1.0]]}, "got a list"),
-        (("matmul", None), {"name": "B"}, "name='B' is of sketches"),
+        (("matmul", None), {"name": "B"}, "name='B' is an option of sketches"),
     ],
 )
 def test_what_cannot_be_packed_is_refused(task: tuple[str, Any], options: dict[str, Any], message: str) -> None:

@@ -67,7 +67,7 @@ def changed(position, value):
         ({"index": True}, "its index True"),
         ({"index": "1"}, "its index '1'"),
         ({"entity": 5}, "not a list"),
-        ({"entity": []}, "says nothing about the knobs 'tile', 'unroll'"),
+        ({"entity": []}, "it lacks the knobs 'tile', 'unroll'"),
         ({"index": 1, "entity": make().get(0).to_json()["entity"]}, "its index names #1 .* its entities name #0"),
         ({"index": 10**9, "entity": make().get(0).to_json()["entity"]}, "its index 1000000000"),
         (changed(0, ["tile", "sp", [-1, 3, 1]]), "'tile' is \\[-1, 3, 1\\] there"),

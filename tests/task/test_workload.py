@@ -263,8 +263,8 @@ def test_generators_with_different_options_are_different_tasks() -> None:
         (f"{__name__}:by_lanes", r"missing a required argument: 'tensors'; text names a class of generators"),
         (Lanes, r"is a class of generators; give one: space=Lanes\(...\)"),
         (made_by_lanes, r"cannot be called as generator\(tensors, target\): too many .*call it"),
-        (lambda tensors, target: None, r"gave None; let it give a function of cfg"),
-        (lambda tensors, target: lambda cfg: 3, r"returned 3; let the function that its space generator gives return"),
+        (lambda tensors, target: None, r"returned None; it must return a function of cfg"),
+        (lambda tensors, target: lambda cfg: 3, r"returned 3; the function that a space generator returns must return"),
     ],
 )
 def test_what_is_no_generator_is_refused(space: object, message: str) -> None:

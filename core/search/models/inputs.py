@@ -102,7 +102,7 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
     """Make a `Transfer` of the records of one workload, or say why they are of no use."""
     first = records[0]
     if all(record.emulated for record in records):
-        return f"of {first.described}, from an emulator, whose times say nothing of a processor"
+        return f"of {first.described}, from an emulator, whose times do not measure a processor"
     records = [record for record in records if not record.emulated]
     if first.name != task.name:
         return f"of the template {first.name}, the task is of {task.name}"
