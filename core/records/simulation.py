@@ -82,7 +82,8 @@ class SimulatedRunner:
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
             raise ArgumentError(
-                f"host={value_text(host)}, target={value_text(target)}: {value_text(source)} already fixes them; leave them out"
+                f"host={value_text(host)}, target={value_text(target)}: {value_text(source)} already fixes them; "
+                "leave them out"
             )
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}

@@ -633,6 +633,14 @@ EXEMPT = {
         "TensorIntrin.registered Stage.check_serial Stage.how_it_runs Stage.is_scheduled Stage.leaf_of Stage.parts_of",
     ),
     **_each(
+        "plugins call it with values that pegbox gave them",
+        "inferred_outer nearest policy_splits revive Experience Experience. GradientAllocation. RoundRobin. "
+        "checked_features checked_scores checked_training gain_of lost_threads not_fitted pairs_in_order spread "
+        "Asked. Asked Builder Builder. Roofline. blas_threads run_interleaved run_trial call check_packed "
+        "read_document read_unpacked bind_options explained located on_demand fits_registers missing_features "
+        "target_of LocalPool LocalPool.",
+    ),
+    **_each(
         "users don't make it",
         "BaseTuner BufferVar Callback Expr IRBuilder IterVar Kernel RuntimeModule SizedKernel Stage TemplateConfig "
         "Tensor TensorSlice TuneResult",
