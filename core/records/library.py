@@ -60,7 +60,7 @@ def recorded_space(
     if task is not None:
         _check_task(task)
     if args is not None:
-        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
+        args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     path = find_source(source)
     chosen = {"args": args, "host": host, "target": target}
     if (reader := reader_of(path)) is not None:
@@ -185,14 +185,14 @@ def _of_one_workload(
     records: Sequence[Record], source: str, task: Task | None, args: Sequence[Any] | None
 ) -> list[Record]:
     if args is not None:
-        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
+        args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     if not records:
         raise RecordError(f"{source!r} holds no records")
     kept = list(records)
     if task is not None:
         kept = [record for record in kept if record.is_of(task)]
     elif args is not None:
-        wanted = plain(tuple(args))
+        wanted = plain(args)
         kept = [record for record in kept if record.args == wanted]
     if not kept:
         asked = f"args={value_text(args)}" if task is None else call(*plain(task.workload))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_instance
+from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.host import EMULATED, describe_host
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
@@ -264,6 +264,12 @@ def _result(form: Mapping[str, Any]) -> Result:
     if threads < 0:
         raise ValueError(f"threads={threads}: a kernel has 1 or more; 0 means unknown")
     return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
+
+
+def check_records(records: object) -> list[Record]:
+    """Return the records as a list; raise `RecordError` for anything else."""
+    wanted = "records, as pegbox.records.Journal(file).read() gives them"
+    return check_list("records", records, wanted, error=RecordError, of=Record)
 
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:

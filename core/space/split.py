@@ -207,6 +207,7 @@ def _factor_set(extent: int, policy: str) -> list[int]:
 
 def divisors(n: int) -> list[int]:
     """All divisors, ascending."""
+    n = check_int("divisors: n", n, minimum=0, maximum=MAX_EXTENT, error=SpaceError)
     tries = np.arange(1, math.isqrt(n) + 1)
     small = tries[n % tries == 0].tolist()
     return sorted({*small, *(n // d for d in small)})
@@ -214,6 +215,7 @@ def divisors(n: int) -> list[int]:
 
 def powers_of_two(n: int) -> list[int]:
     """1, 2, 4, ... up to n."""
+    n = check_int("powers_of_two: n", n, minimum=0, maximum=MAX_EXTENT, error=SpaceError)
     return [1 << bit for bit in range(n.bit_length())]
 
 

@@ -247,6 +247,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Run": lambda w: comparison().runs[0],
     "RuntimeModule": lambda w: runtime_module(),
     "Schedule": lambda w: w.sch,
+    "Session": lambda w: search.Session(recorded(), tuner="random"),
     "SimulatedRunner": lambda w: pb.SimulatedRunner(recorded()),
     "SizedKernel": lambda w: sized_kernel(),
     "Stage": lambda w: w.s[B],
@@ -443,6 +444,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "SizedKernel.__getitem__.name": lambda w: "main",
     "SizedKernel.of.arrays": lambda w: w.arrays,
     "SizedKernel.time_ns.arrays": lambda w: w.arrays,
+    "Session.history": lambda w: [(recorded().space.get(0), measure.Ok((1.0,)))],
     "SplitKnob": lambda w: w.space.knobs["t"],
     "SplitKnob.within.limits": lambda w: [8, 8],
     "SplitKnob.value": lambda w: [-1, 2],
@@ -623,7 +625,7 @@ EXEMPT = {
         "measuring calls it",
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. TimingPolicy.",
     ),
-    **_each("the report calls it", "Question. Setup. TaskInfo."),
+    **_each("the report calls it", "Question. Setup. TaskInfo. Yardstick."),
     **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),
     **_each(
@@ -638,7 +640,8 @@ EXEMPT = {
         "checked_features checked_scores checked_training gain_of lost_threads not_fitted pairs_in_order spread "
         "Asked. Asked Builder Builder. Roofline. blas_threads run_interleaved run_trial call check_packed "
         "read_document read_unpacked bind_options explained located on_demand fits_registers missing_features "
-        "target_of LocalPool LocalPool.",
+        "target_of LocalPool LocalPool. check_archive Gain. rank_and_speed rank_share relative_speed "
+        "standardised_logs Stage.use waiting memory_share ProcessFolder. ProcessFolder",
     ),
     **_each(
         "users don't make it",
