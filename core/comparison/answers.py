@@ -78,7 +78,7 @@ class Answers:
 
 
 def finish_of(answer: Answer) -> Finish:
-    """What came of the run. Raises `TuningError` where it broke."""
+    """Give the outcome of the run. Raises `TuningError` where it broke."""
     if answer.finish is not None:
         return answer.finish
     cause = RunTraceback(answer.traceback) if answer.traceback else None

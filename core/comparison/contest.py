@@ -12,8 +12,8 @@ from pegbox.comparison.contenders import Contender, interleaving
 from pegbox.comparison.runs import Run
 from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start
 from pegbox.errors import TuningError
-from pegbox.measure.blas import blas_threads
-from pegbox.measure.run_delay import Reading, reading
+from pegbox.measure.machine.blas import blas_threads
+from pegbox.measure.machine.run_delay import Reading, reading
 from pegbox.origin import explained
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner

@@ -1,6 +1,6 @@
 """Jobs of a process that makes runs of a comparison (the child side): take the parcel once, then make runs.
 
-See `pegbox.measure.worker`. Replies are pickles: it is the user's own tuners that run here.
+See `pegbox.workers.serve`. Replies are pickles: it is the user's own tuners that run here.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from pegbox.shown import value_text
 from pegbox.task.code import differ
 
 if TYPE_CHECKING:
-    from pegbox.measure.yardstick import Yardstick
+    from pegbox.measure.baselines.yardstick import Yardstick
     from pegbox.space import Config
     from pegbox.task.task import Task
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from pegbox.checks import check_callable, check_instance, check_int, check_text
 from pegbox.errors import ArgumentError, SpaceError
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.origin import explained, origin_of
 from pegbox.records.record import FUNCTION
@@ -92,8 +93,8 @@ class Objective:
         return f"<Objective {self.name} over {self.space.size:,} configurations>"
 
 
-class ObjectiveMeasurer:
-    """Calls the function in this process, one configuration after the other; see `pegbox.search.protocols.Measurer`."""
+class ObjectiveMeasurer(Measurer):
+    """Calls the function in this process, one configuration after the other; see `pegbox.measure.Measurer`."""
 
     def __init__(self, objective: Objective, **_: object) -> None:
         self._objective = objective

@@ -7,28 +7,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_list
-from pegbox.errors import ArgumentError, TuningError
-from pegbox.measure.result import Failed, Ok
+from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.options import PriorTrials, SearchOptions
+from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
 from pegbox.search.problem import local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
-from pegbox.shown import value_text
-from pegbox.space import Config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pegbox.measure.result import Result
-    from pegbox.measure.runner import RunnerLike
+    from pegbox.measure.runners.runner import RunnerLike
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
+    from pegbox.space import Config
     from pegbox.task.task import Task
 
 
@@ -72,14 +69,7 @@ class Session:
         self.since_improvement = 0
         self.exhausted = False
         self._tuner = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
-        wanted = "pairs of a configuration and its result, as (trial.config, trial.result)"
-        self._untold: list[tuple[Config, Result]] = check_list("history", history, wanted, of=tuple)
-        for pair in self._untold:
-            match pair:
-                case (Config(), Ok() | Failed()):
-                    pass
-                case _:
-                    raise ArgumentError(f"history: {value_text(pair)} is not such a pair; give {wanted}")
+        self._untold = check_history("history", history)
 
     @property
     def best_cost(self) -> float:

@@ -38,7 +38,7 @@ class Template(NamedFunction):
         """The advice for a function that fails: it may have been written without a configuration."""
         if takes_config(self.function):
             return ""
-        first = next(iter(inspect.signature(self.function).parameters.values()), None)
+        first = _first_parameter(self.function)
         fault = "it has no parameter for" if first is None else f"its first parameter {first.name!r} gets"
         return f"; {fault} the configuration cfg: if it has no schedule, {ADD_SPACE}"
 
@@ -76,18 +76,22 @@ class Template(NamedFunction):
         """Decide whether the arguments fit the function with nothing before them."""
         try:
             inspect.signature(self.function).bind(*args, **kwargs)
-        except TypeError:
+        except (TypeError, ValueError):  # ValueError: a built-in type has no signature
             return False
         return True
 
 
 def takes_config(function: Callable[..., Any]) -> bool:
     """Decide whether the first parameter is, by its name or annotation, the configuration of a template."""
-    try:
-        first = next(iter(inspect.signature(function).parameters.values()), None)
-    except ValueError:  # a built-in type has no signature
-        return False
+    first = _first_parameter(function)
     return first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation))
+
+
+def _first_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    try:
+        return next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:  # a built-in type has no signature
+        return None
 
 
 @overload

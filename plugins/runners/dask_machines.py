@@ -65,14 +65,14 @@ def check_memory(client: Client, nbytes: int) -> None:
 
 
 def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
-    """How many candidates each search has measured on each worker since it started, by the worker's address."""
+    """Count the candidates that each search has measured on each worker since it started, by the worker's address."""
     from pegbox.plugins.runners.dask_worker import measured
 
     return dict(client.run(measured, on_error="ignore"))
 
 
 def _resources(client: Client) -> str:
-    """Those of all workers, as `--resources` takes them."""
+    """Write the resources of all workers as `--resources` takes them."""
     workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     found = {f"{name}={count:g}" for worker in workers.values() for name, count in worker["resources"].items()}
     return ", ".join(sorted(found)) or "no resources"

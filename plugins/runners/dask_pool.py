@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import KilledWorker, TimeoutError, Worker, get_worker
 
-from pegbox.comparison.contest import Entry
-from pegbox.comparison.pool import LocalPool
+from pegbox.comparison import Entry, LocalPool
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import address_of, await_worker, connected
 from pegbox.plugins.runners.dask_lease import Lease, LeasedPlugin
@@ -145,7 +144,7 @@ class DaskPool:
 
 
 def versions() -> dict[str, str]:
-    """What has to be equal here and there."""
+    """List the versions that must be equal here and there."""
     return {"Python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
 
 

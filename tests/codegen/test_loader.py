@@ -144,7 +144,7 @@ for name in ("llvmlite", "scipy", "xgboost", "rich", "ml_dtypes", "pluggy", "typ
 import numpy as np
 import pegbox.plugins.runners.local
 from pegbox.codegen import load
-from pegbox.measure.run_job import warm_up
+from pegbox.measure.jobs.run_job import warm_up
 warm_up()
 kernel = load(pickle.loads(Path(sys.argv[1]).read_bytes()))
 a = np.linspace(-3, 3, 84, dtype=np.float32).reshape(4, 21)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy, run_delay
-from pegbox.measure.run_delay import Reading, WaitMeter
-from pegbox.measure.trial import Stage, run_interleaved, run_trial
+from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
+from pegbox.measure.machine import run_delay
+from pegbox.measure.machine.run_delay import Reading, WaitMeter
+from pegbox.measure.trial.trial import Stage, run_interleaved, run_trial
 from pegbox.testing import llvm_kernels as kernels
 
 

@@ -12,7 +12,8 @@ from pegbox import te
 from pegbox.codegen.program import Program
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
-from pegbox.measure.candidate import Candidate
+from pegbox.measure import Measurer
+from pegbox.measure.pipeline.candidate import Candidate
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches, unscheduled
 from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules
@@ -204,7 +205,7 @@ class IllegalWhenChosen(RowBlocks):
         return [(new, stage - 1)]
 
 
-class Lowering:
+class Lowering(Measurer):
     """Measures a task's candidates as far as they are compiled."""
 
     def __init__(self, task: Task) -> None:

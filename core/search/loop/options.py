@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pegbox.checks import check_flag, check_instance, check_int, check_list, check_seconds, check_text
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Result
-from pegbox.measure.yardstick import Yardstick
+from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.result import Failed, Ok, Result
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
 from pegbox.shown import value_text
-
-if TYPE_CHECKING:
-    from pegbox.space import Config
+from pegbox.space import Config
 
 DEFAULT_FINALISTS = 6
 
@@ -86,6 +83,18 @@ class SearchOptions:
         return Limits(self.trials, self.budget_seconds, self.early_stopping)
 
 
+def check_history(name: str, given: object) -> list[tuple[Config, Result]]:
+    """Return the results of configurations as a list of pairs; raise `ArgumentError` for anything else."""
+    wanted = "pairs of a configuration and its result, as (trial.config, trial.result)"
+    pairs = check_list(name, given, wanted, of=tuple)
+    for pair in pairs:
+        match pair:
+            case (Config(), Ok() | Failed()):
+                continue
+        raise ArgumentError(f"{name}: {value_text(pair)} is not such a pair; give {wanted}")
+    return pairs
+
+
 @dataclass(frozen=True)
 class PriorTrials:
     """The trials that a search starts from: they may win, and are never measured again by the search.
@@ -102,8 +111,5 @@ class PriorTrials:
     yardstick: Yardstick | None = None
 
     def __post_init__(self) -> None:
-        pairs = "(config, result) of each trial"
-        for pair in check_list("results", self.results, pairs, of=tuple):
-            if len(pair) != 2:
-                raise ArgumentError(f"results: {value_text(pair)} is not a pair; give {pairs}")
+        check_history("results", self.results)
         check_instance("trials", self.trials, Mapping, "the result of each configuration")  # type: ignore[type-abstract]

@@ -49,7 +49,9 @@ def tuner_inputs(
         )
     if isinstance(task, ConfigSpace):
         if transfer is not None:
-            raise ArgumentError(f"transfer={value_text(transfer)}: a space has no template whose other shapes could help")
+            raise ArgumentError(
+                f"transfer={value_text(transfer)}: a space has no template whose other shapes could help"
+            )
         return {}
     given: TunerInputs = {"program": program_features(task)} if takes else {}
     if "experience" in takes:
@@ -77,7 +79,9 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
     """
     own = template_task(task)
     if own is None:
-        raise ArgumentError(f"transfer={value_text(sources)}: {task.name} has no template whose other shapes could help")
+        raise ArgumentError(
+            f"transfer={value_text(sources)}: {task.name} has no template whose other shapes could help"
+        )
     several = [sources] if isinstance(sources, str | os.PathLike | Journal) else sources
     listed = check_list("transfer", several, "a file of records, the name of a recorded space, or a list of these")
     found: list[Transfer] = []
