@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pegbox.checks import check_int
 from pegbox.codegen.targets.cores import usable_cores
-from pegbox.comparison.contest import Contest, Entry
+from pegbox.comparison.contest import Contest, RunSpec
 from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options
 from pegbox.measure.pipeline.builder import WARM
@@ -38,7 +38,7 @@ class RunPool(Protocol):
         """
         ...
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         """Make a run in its turn: the reply of `pegbox.comparison.run_job.run`, or a `MeasureError` where there is none
         because the process or the cluster is gone."""
         ...
@@ -62,11 +62,11 @@ class LocalPool:
         self._pool = Pool(self._start, jobs)
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="pegbox-run")
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         """See `RunPool`."""
         return self._threads.submit(self.run, entry)
 
-    def run(self, entry: Entry) -> bytes:
+    def run(self, entry: RunSpec) -> bytes:
         """Make a run on a free process; from any thread."""
         try:
             with self._pool.worker() as worker:

@@ -21,17 +21,40 @@ if TYPE_CHECKING:
     from pegbox.measure.pipeline.local import LocalMeasurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
     from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerFactory, RunnerWrapper
-    from pegbox.measure.trial import Stage, run_interleaved, run_trial
+    from pegbox.measure.trial import CandidateArrays, run_interleaved, run_trial
     from pegbox.measure.trial.bench import Bench
     from pegbox.measure.trial.check import Tolerance
     from pegbox.measure.trial.timing import TimingPolicy
     from pegbox.private_folder import ProcessFolder
 
 __all__ = [
-    "GIVEN_UP", "RUN_GIVEN_UP", "WAITED", "WARM", "Asked", "Bench", "Builder", "CorePlan", "Failed", "FailureKind",
-    "LocalMeasurer", "Measurer", "Ok", "ProcessFolder", "Result", "Roofline", "Runner", "RunnerFactory",
-    "RunnerWrapper", "Stage", "TimingPolicy", "Tolerance", "Yardstick", "blas_threads", "memory_share",
-    "run_interleaved", "run_trial",
+    "GIVEN_UP",
+    "RUN_GIVEN_UP",
+    "WAITED",
+    "WARM",
+    "Asked",
+    "Bench",
+    "Builder",
+    "CandidateArrays",
+    "CorePlan",
+    "Failed",
+    "FailureKind",
+    "LocalMeasurer",
+    "Measurer",
+    "Ok",
+    "ProcessFolder",
+    "Result",
+    "Roofline",
+    "Runner",
+    "RunnerFactory",
+    "RunnerWrapper",
+    "TimingPolicy",
+    "Tolerance",
+    "Yardstick",
+    "blas_threads",
+    "memory_share",
+    "run_interleaved",
+    "run_trial",
 ]  # fmt: skip
 
 _NAMES = {
@@ -48,7 +71,7 @@ _NAMES = {
     "pegbox.measure.baselines.roofline": "Roofline",
     "pegbox.measure.runners.runner": "RUN_GIVEN_UP Runner RunnerFactory RunnerWrapper",
     "pegbox.measure.trial.timing": "TimingPolicy",
-    "pegbox.measure.trial": "Stage run_interleaved run_trial",
+    "pegbox.measure.trial": "CandidateArrays run_interleaved run_trial",
     "pegbox.measure.baselines.yardstick": "WAITED Yardstick",
     "pegbox.private_folder": "ProcessFolder",
 }

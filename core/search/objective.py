@@ -105,11 +105,11 @@ class ObjectiveMeasurer(Measurer):
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Call for each of the configurations in turn, as often as the objective says."""
-        calls: list[list[_Call]] = [[] for _ in configs]
+        calls: list[list[_Evaluation]] = [[] for _ in configs]
         for _ in range(self._objective.repeat):
             for config, done in zip(configs, calls, strict=True):
                 if not done or done[-1].fault is None:
-                    done.append(_Call.of(self._objective.function, config))
+                    done.append(_Evaluation.of(self._objective.function, config))
         return [_result(done) for done in calls]
 
     def beside(self) -> None:
@@ -124,7 +124,7 @@ class ObjectiveMeasurer(Measurer):
         """Nothing is left to stop."""
 
 
-class _Call:
+class _Evaluation:
     """One call of the function: its cost, or the fault; its seconds."""
 
     def __init__(self, cost: float, fault: str | None, seconds: float) -> None:
@@ -133,7 +133,7 @@ class _Call:
         self.seconds = seconds
 
     @classmethod
-    def of(cls, function: CostFunction, config: Config) -> _Call:
+    def of(cls, function: CostFunction, config: Config) -> _Evaluation:
         began = time.perf_counter()
         try:
             value: object = function(config)
@@ -174,7 +174,7 @@ def _raised(error: BaseException) -> str:
     return f"{explained(error)} ({place})"
 
 
-def _result(calls: Sequence[_Call]) -> Result:
+def _result(calls: Sequence[_Evaluation]) -> Result:
     spent, now = sum(call.seconds for call in calls), time.time()
     if (fault := calls[-1].fault) is not None:
         return Failed(FailureKind.RUN_ERROR, fault, spent, now, {"run": spent})

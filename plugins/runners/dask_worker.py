@@ -20,7 +20,7 @@ from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Result, TimingPolicy, 
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker
 from pegbox.plugins.runners.local import LocalRunner
-from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
+from pegbox.plugins.runners.machine import RESOURCE, ClusterMachine, Kind
 from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
 from pegbox.workers import GivenUp, IdleTimer
@@ -46,9 +46,9 @@ def kind_resource(kind: Kind) -> str:
     return f"{RESOURCE}-{kind.digest}"
 
 
-def describe(dask_worker: Worker) -> Machine:
+def describe(dask_worker: Worker) -> ClusterMachine:
     """The machine of a worker."""
-    return Machine.own(dask_worker.address, measures=dask_worker.state.total_resources.get(RESOURCE, 0) >= 1)
+    return ClusterMachine.own(dask_worker.address, measures=dask_worker.state.total_resources.get(RESOURCE, 0) >= 1)
 
 
 def measured(dask_worker: Worker) -> Mapping[str, int]:

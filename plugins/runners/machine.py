@@ -1,4 +1,4 @@
-"""`Machine`: one of those that measure, and the kind that it is of."""
+"""`ClusterMachine`: one of those that measure, and the kind that it is of."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ClusterMachine:
     """A Dask worker at `address` on the host `node`; `measures` says whether it has the resource to measure."""
 
     address: str
@@ -130,7 +130,7 @@ class Machine:
     measures: bool
 
     @classmethod
-    def own(cls, address: str, *, measures: bool) -> Machine:
+    def own(cls, address: str, *, measures: bool) -> ClusterMachine:
         return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
@@ -143,8 +143,8 @@ class Machine:
 
 
 def one_kind(
-    machines: Iterable[Machine], *, here: Kind, chosen: str | None = None, target: Target | None = None
-) -> list[Machine]:
+    machines: Iterable[ClusterMachine], *, here: Kind, chosen: str | None = None, target: Target | None = None
+) -> list[ClusterMachine]:
     """The machines to measure on: all, or those with `chosen` in their name or their processor's, and those that run
     code for `target`: where some have its processor itself, only these.
 
@@ -170,12 +170,12 @@ def one_kind(
     return found
 
 
-def _able(machines: list[Machine], target: Target) -> list[Machine]:
+def _able(machines: list[ClusterMachine], target: Target) -> list[ClusterMachine]:
     able = [machine for machine in machines if not machine.kind.lacks(target)]
     if not able:
         raise MeasureError(f"target='{target}': no machine of the cluster runs code for it:{_listed(machines)}")
     return [machine for machine in able if machine.kind.llvm_cpu == target.cpu] or able
 
 
-def _listed(machines: Iterable[Machine]) -> str:
+def _listed(machines: Iterable[ClusterMachine]) -> str:
     return "".join(f"\n  {machine}" for machine in machines)

@@ -31,7 +31,7 @@ _DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32"
 def translated(program: Program) -> bytes:
     """Object code, by another process; it ends where LLVM takes longer than it may."""
     target = program.target
-    machine = llvm.Machine(target.triple, target.cpu, target.features)
+    machine = llvm.TargetMachine(target.triple, target.cpu, target.features)
     return plain_code.translate_apart(
         program.ll, machine, "object", "all" if program.scalar_loops else "simplification", timeout=60
     )

@@ -126,7 +126,7 @@ def test_what_the_other_process_rejects_is_an_error_here(program: Program, monke
 
 @pytest.mark.optimizer
 def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(text: str, machine: llvm.Machine, form: llvm.Form, passes: llvm.Passes, *, timeout: float) -> bytes:
+    def dies(text: str, machine: llvm.TargetMachine, form: llvm.Form, passes: llvm.Passes, *, timeout: float) -> bytes:
         if passes == "all":
             raise llvm.ProcessDied("Assertion failed")
         return llvm.translate(text, machine, form, passes)
@@ -169,9 +169,9 @@ def test_what_llvm_says_of_a_program_that_it_takes_is_shown(
     assert "nonsense" in capsys.readouterr().err
 
 
-def _arguments(program: Program) -> tuple[str, llvm.Machine]:
+def _arguments(program: Program) -> tuple[str, llvm.TargetMachine]:
     target = program.target
-    return program.ll, llvm.Machine(target.triple, target.cpu, target.features)
+    return program.ll, llvm.TargetMachine(target.triple, target.cpu, target.features)
 
 
 @pytest.mark.optimizer

@@ -34,7 +34,7 @@ from pegbox.measure.machine import heap
 from pegbox.measure.machine.heap import kept_heap
 from pegbox.measure.trial.bench import Bench
 from pegbox.measure.trial.check import Tolerance
-from pegbox.measure.trial.trial import Stage
+from pegbox.measure.trial.trial import CandidateArrays
 from pegbox.task.task import create_task
 from pegbox.workers.affinity import confined
 
@@ -274,7 +274,7 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
 ) -> None:
     threads: list[int] = []
     monkeypatch.setattr(run_job, "pin", lambda cores: None)
-    monkeypatch.setattr(run_job, "_stage", Stage(bench(2.0)))
+    monkeypatch.setattr(run_job, "_stage", CandidateArrays(bench(2.0)))
     monkeypatch.setattr(run_job, "blas_threads", lambda count: contextlib.nullcontext(threads.append(count)))
     monkeypatch.setattr(run_job, "time_program", lambda program, bench: ({1: 2.0, 2: 24.0, 3: 1.5}[threads[-1]],))
     assert run_job.time_numpy(NumpyProgram("", ()), cores) == (fastest,)

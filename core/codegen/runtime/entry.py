@@ -9,10 +9,10 @@ from pegbox.checks import check_text
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.errors import ArgumentError
 
-_Self = TypeVar("_Self", bound="Entry")
+_Self = TypeVar("_Self", bound="EntryPoint")
 
 
-class Entry(ABC):
+class EntryPoint(ABC):
     """Code that is called by one name."""
 
     @property

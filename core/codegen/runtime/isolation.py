@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from pegbox.codegen.runtime.llvm import Form, Machine, OutOfTime, Passes, ProcessDied
+from pegbox.codegen.runtime.llvm import Form, OutOfTime, Passes, ProcessDied, TargetMachine
 from pegbox.workers.pool import Pool
 from pegbox.workers.process import Worker, WorkerDied, WorkerTimeout
 
@@ -15,7 +15,7 @@ _IDLE = 60.0  # seconds without work after which the process ends
 _MOST_CODE = 1 << 30
 
 
-def translate_apart(text: str, machine: Machine, form: Form, passes: Passes, *, timeout: float) -> bytes:
+def translate_apart(text: str, machine: TargetMachine, form: Form, passes: Passes, *, timeout: float) -> bytes:
     """Translate as `llvm.translate_or_end` does, in a process of its own. The first call starts it.
 
     It answers later calls too, and ends with this process or after a minute without work. What LLVM says in it is shown

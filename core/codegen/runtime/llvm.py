@@ -29,7 +29,7 @@ _VECTORIZING = 5.0
 _VECTORIZING_EACH = 1e-3
 
 
-class Machine(NamedTuple):
+class TargetMachine(NamedTuple):
     """What LLVM generates code for; an empty triple is that of this process."""
 
     triple: str
@@ -48,7 +48,7 @@ def binding() -> Any:
 
 
 @cache
-def target_machine(machine: Machine) -> Any:
+def target_machine(machine: TargetMachine) -> Any:
     """Position-independent code, so that the object can be loaded by a JIT as well as linked into a library.
 
     Raises:
@@ -61,7 +61,7 @@ def target_machine(machine: Machine) -> Any:
 
 
 @contextmanager
-def parsed(text: str, machine: Machine) -> Iterator[Any]:
+def parsed(text: str, machine: TargetMachine) -> Iterator[Any]:
     """The text as an LLVM module.
 
     It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
@@ -79,7 +79,7 @@ def parsed(text: str, machine: Machine) -> Iterator[Any]:
         yield module
 
 
-def translate(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
+def translate(text: str, machine: TargetMachine, form: Form, passes: Passes) -> bytes:
     """The program after these passes, in that form. Ends this process where LLVM fails an assertion.
 
     Raises:
@@ -93,13 +93,13 @@ def translate(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
         return _written(module, machine, form)
 
 
-def _written(module: Any, machine: Machine, form: Form) -> bytes:
+def _written(module: Any, machine: TargetMachine, form: Form) -> bytes:
     if form == "object":
         return bytes(target_machine(machine).emit_object(module))
     return str(target_machine(machine).emit_assembly(module) if form == "assembly" else module).encode()
 
 
-def translate_or_end(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
+def translate_or_end(text: str, machine: TargetMachine, form: Form, passes: Passes) -> bytes:
     """Translate as `translate` does, in a process that may end: SIGXCPU ends it where "all" takes several seconds.
 
     Raises:
@@ -139,12 +139,12 @@ class OutOfTime(Exception):
 def answer(text: str, machine: tuple[str, str, str], form: Form, passes: Passes) -> bytes | str:
     """Do the job of `isolation.translate_apart`: return the translated program, or the reason why LLVM rejects it."""
     try:
-        return translate_or_end(text, Machine(*machine), form, passes)
+        return translate_or_end(text, TargetMachine(*machine), form, passes)
     except RuntimeError as error:
         return str(error)
 
 
-def _optimize(module: Any, machine: Machine, passes: Passes) -> None:
+def _optimize(module: Any, machine: TargetMachine, passes: Passes) -> None:
     with ExitStack() as stack:
         options = stack.enter_context(binding().create_pipeline_tuning_options(3))
         options.loop_vectorization = True  # of loops that the schedule left scalar

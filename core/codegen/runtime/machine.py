@@ -114,5 +114,5 @@ def _rejections(program: Program) -> Iterator[None]:
         raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
 
 
-def _machine(target: Target) -> llvm.Machine:
-    return llvm.Machine(target.triple, target.cpu, target.features)
+def _machine(target: Target) -> llvm.TargetMachine:
+    return llvm.TargetMachine(target.triple, target.cpu, target.features)

@@ -23,21 +23,21 @@ from pegbox.measure.machine.heap import kept_heap
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.measure.trial.bench import Bench
 from pegbox.measure.trial.timing import TimingPolicy
-from pegbox.measure.trial.trial import Stage, run_interleaved, run_trial
+from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
 from pegbox.workers.affinity import pin
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Kernel, Target
     from pegbox.compute.numpy_program import NumpyProgram
 
-_stage: Stage | None = None
+_stage: CandidateArrays | None = None
 
 
 def prepare(folder: str) -> None:
     """Load the bench that all later candidates run on."""
     global _stage
     warm_up()
-    _stage = Stage(Bench.load(Path(folder)))
+    _stage = CandidateArrays(Bench.load(Path(folder)))
     # Nothing loaded so far becomes garbage: keep the collector from walking it during trials.
     gc.collect()
     gc.freeze()
@@ -104,7 +104,7 @@ def _load(program: CompiledProgram) -> Kernel:
     return load(program)
 
 
-def _prepared() -> Stage:
+def _prepared() -> CandidateArrays:
     if _stage is None:
         raise MeasureError("a candidate came before the bench: call prepare first")
     return _stage

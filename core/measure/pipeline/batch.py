@@ -22,7 +22,7 @@ def window_of(builders: int, machines: int) -> int:
     return builders + 2 * machines + 1
 
 
-class Trial(Protocol):
+class TrialSteps(Protocol):
     """The two steps of a trial that block; they run on the threads of the executors."""
 
     def build(self) -> CompiledProgram | Failed: ...
@@ -50,7 +50,7 @@ class Batch:
         self._unfinished = 0
         self._lowered = False
         self._cancelled = False
-        self._held: list[tuple[Trial, CompiledProgram, Future[Result]]] = []
+        self._held: list[tuple[TrialSteps, CompiledProgram, Future[Result]]] = []
 
     @property
     def load(self) -> int:
@@ -63,7 +63,7 @@ class Batch:
         """True if nothing more is to begin."""
         return self._cancelled
 
-    def submit(self, trial: Trial) -> Future[Result]:
+    def submit(self, trial: TrialSteps) -> Future[Result]:
         """Start a trial on its way."""
         future: Future[Result] = Future()
         with self._lock:
@@ -105,7 +105,7 @@ class Batch:
             self._held.clear()
         self.moved.set()
 
-    def _build(self, trial: Trial, future: Future[Result]) -> None:
+    def _build(self, trial: TrialSteps, future: Future[Result]) -> None:
         try:
             if not self._cancelled:
                 built = trial.build()
@@ -120,7 +120,7 @@ class Batch:
                 self._building -= 1
             self._release()
 
-    def _enqueue(self, trial: Trial, built: CompiledProgram, future: Future[Result]) -> None:
+    def _enqueue(self, trial: TrialSteps, built: CompiledProgram, future: Future[Result]) -> None:
         if not self._silent(built):
             self._runners.submit(self._run, trial, built, future)
             return
@@ -137,7 +137,7 @@ class Batch:
         for trial in held:
             self._runners.submit(self._run, *trial)
 
-    def _run(self, trial: Trial, built: CompiledProgram, future: Future[Result]) -> None:
+    def _run(self, trial: TrialSteps, built: CompiledProgram, future: Future[Result]) -> None:
         try:
             if not self._cancelled:
                 self._finish(future, trial.run(built))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.measure.trial.trial import Stage, run_interleaved, run_trial
+    from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
 
-__all__ = ["Stage", "run_interleaved", "run_trial"]
+__all__ = ["CandidateArrays", "run_interleaved", "run_trial"]
 
 __getattr__ = on_demand(__name__, dict.fromkeys(__all__, "pegbox.measure.trial.trial"))

@@ -43,7 +43,7 @@ def unguarded(seconds: float) -> AbstractContextManager[object]:
 
 
 @dataclass
-class Stage:
+class CandidateArrays:
     """The arrays that candidates run on, in guard bands: a copy of the inputs, and outputs reused in each trial."""
 
     bench: Bench
@@ -105,7 +105,12 @@ class Stage:
 
 
 def run_trial(
-    kernel: TimedKernel, stage: Stage, policy: TimingPolicy, *, best: float = math.inf, guard: Guard = unguarded
+    kernel: TimedKernel,
+    stage: CandidateArrays,
+    policy: TimingPolicy,
+    *,
+    best: float = math.inf,
+    guard: Guard = unguarded,
 ) -> Result:
     """Check and time one candidate. `best` is the best cost so far, in seconds per call.
 
@@ -145,7 +150,7 @@ def run_trial(
 
 
 def run_interleaved(
-    kernels: Sequence[TimedKernel], stage: Stage, policy: TimingPolicy, *, guard: Guard = unguarded
+    kernels: Sequence[TimedKernel], stage: CandidateArrays, policy: TimingPolicy, *, guard: Guard = unguarded
 ) -> list[Result]:
     """Time kernels that were right before in turns, A B C A B C ..., so that a slow minute hits all alike.
 
@@ -173,7 +178,7 @@ def run_interleaved(
     ]
 
 
-def _wrong_again(kernel: TimedKernel, stage: Stage) -> str | None:
+def _wrong_again(kernel: TimedKernel, stage: CandidateArrays) -> str | None:
     """Run a kernel once more on the known inputs and once on the fresh ones; say what is wrong."""
     known = stage.bench.values, "right in its first call, not in later ones"
     fresh = stage.bench.fresh, "right on the first inputs, not on others"
@@ -187,7 +192,7 @@ def _wrong_again(kernel: TimedKernel, stage: Stage) -> str | None:
     return None
 
 
-def _probe(kernel: TimedKernel, stage: Stage) -> float:
+def _probe(kernel: TimedKernel, stage: CandidateArrays) -> float:
     """Seconds of a warm call, over enough calls that a millisecond passes."""
     seconds = _seconds(kernel, stage, 1)
     if seconds < _PROBE_SECONDS:
@@ -196,7 +201,9 @@ def _probe(kernel: TimedKernel, stage: Stage) -> float:
     return max(seconds, 1e-9)
 
 
-def _repeat(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, per_call: float, best: float) -> tuple[float, ...]:
+def _repeat(
+    kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, per_call: float, best: float
+) -> tuple[float, ...]:
     number = policy.calls(per_call)
     # A probe of one call that was long enough is a timing like any other.
     costs = [per_call] if number == 1 and not policy.flush_cache else []
@@ -205,13 +212,13 @@ def _repeat(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, per_call: f
     return tuple(costs)
 
 
-def _timing(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, number: int) -> float:
+def _timing(kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, number: int) -> float:
     if policy.flush_cache:
         stage.flush()
     return max(_seconds(kernel, stage, number) / number, 1e-12)
 
 
-def _seconds(kernel: TimedKernel, stage: Stage, number: int) -> float:
+def _seconds(kernel: TimedKernel, stage: CandidateArrays, number: int) -> float:
     """Time `number` calls together, on the core."""
     return on_core(lambda: kernel.time_ns(stage.arrays, number)) * 1e-9
 

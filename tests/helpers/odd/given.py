@@ -641,7 +641,7 @@ EXEMPT = {
         "Asked. Builder Builder. Roofline. blas_threads run_interleaved run_trial call check_packed "
         "read_document read_unpacked bind_options explained located on_demand fits_registers missing_features "
         "target_of LocalPool LocalPool. check_archive Gain. rank_and_speed rank_share relative_speed "
-        "standardised_logs Stage.use waiting memory_share ProcessFolder",
+        "standardised_logs CandidateArrays CandidateArrays. waiting memory_share ProcessFolder",
     ),
     **_each(
         "users don't make it",
