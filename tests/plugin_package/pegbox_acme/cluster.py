@@ -18,12 +18,12 @@ from pegbox.checks import check_int
 from pegbox.codegen import CompiledProgram, load
 from pegbox.measure import (
     Bench,
+    CandidateArrays,
     CorePlan,
     Failed,
     FailureKind,
     Result,
     Runner,
-    Stage,
     TimingPolicy,
     run_interleaved,
     run_trial,
@@ -128,7 +128,7 @@ class _Machine:
 
 def _serve(link: Connection, folder: Path, timing: TimingPolicy) -> None:
     """Answer what comes, in the process of a machine."""
-    stage = Stage(Bench.load(folder))
+    stage = CandidateArrays(Bench.load(folder))
     while True:
         try:
             programs, best = link.recv()
