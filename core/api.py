@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from pegbox.checks import check_callable, check_list, check_path, check_seconds, check_text, with_checked_keywords
+from pegbox.checks import (
+    check_callable,
+    check_flag,
+    check_list,
+    check_path,
+    check_seconds,
+    check_text,
+    with_checked_keywords,
+)
 from pegbox.codegen.program import COMPILE_SECONDS
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
@@ -33,6 +41,7 @@ from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.models.inputs import program_features
 from pegbox.search.problem import local_measurer
 from pegbox.search.tune import tune
+from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
@@ -99,10 +108,12 @@ def lower(
     if isinstance(what, TESchedule):
         program = program_of(what, args, name or "main", sizes=sizes, shown=simple_mode)
         return lower_function(program, simple=simple_mode)
-    if sizes:
-        raise ArgumentError(f"sizes={sizes!r}: only a TE schedule has size variables, not a {type(what).__name__}")
+    if sizes is not None and check_flag("sizes", sizes):
+        raise ArgumentError(
+            f"sizes={value_text(sizes)}: only a TE schedule has size variables, not a {type(what).__name__}"
+        )
     func = what if isinstance(what, Function) else what.func
-    if not simple_mode:
+    if not check_flag("simple_mode", simple_mode):
         check_legal(func)
     if args and func.params != tuple(t.buffer for t in args):
         raise ArgumentError(
@@ -121,7 +132,8 @@ def _check_program(caller: str, what: object, args: object, name: object) -> lis
     if not isinstance(what, TESchedule | Schedule | Function):
         hint = f"; did you mean pegbox.create_task({what!r}, args=...)?" if isinstance(what, str) else ""
         raise ArgumentError(
-            f"{caller}({what!r}): a {type(what).__name__} is not a program; give a schedule (te.create_schedule, "
+            f"{caller}({value_text(what)}): a {type(what).__name__} is not a program; give a schedule "
+            "(te.create_schedule, "
             f"tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}{hint}"
         )
     if name is not None:
@@ -211,7 +223,7 @@ def build(
             raise ArgumentError("build(task): its template names the kernel and its arguments; leave args and name out")
         return compiled(what.lower(_chosen(what, config)), timeout=seconds)
     if config is not None:
-        raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
+        raise ArgumentError(f"config={value_text(config)}: only a task has configurations, not {type(what).__name__}")
     machine = target_of(target)
     if isinstance(what, IRModule):
         if args or name is not None:
@@ -254,7 +266,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
 
     if not isinstance(task, Task):
-        raise ArgumentError(f"export({task!r}, ...): no task; make one with pegbox.create_task(...)")
+        raise ArgumentError(f"export({value_text(task)}, ...): no task; make one with pegbox.create_task(...)")
     out = check_path("export: path", path)
     writers: dict[str, Callable[[Program, Path], None]] = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
@@ -332,7 +344,7 @@ def compare(
         batch_size=batch_size,
         callbacks=callbacks,
         program=program_features,
-        on_run=print_run if progress else None,
+        on_run=print_run if check_flag("progress", progress) else None,
         save=save,
         jobs=jobs,
     )

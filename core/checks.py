@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pegbox.errors import ArgumentError, PegboxError, UnknownArgument
+from pegbox.shown import value_text
 
 _Kind = TypeVar("_Kind")
 _Called = TypeVar("_Called", bound=Callable[..., object])
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST_NAME = 255  # bytes of a file's name that systems take
 _PART = r"(\d+(?:\.\d+)?)([smh]?)"
 DURATIONS = "90, 90s, 1.5m, 2h or 1m30s"
 """How durations may be written, for messages."""
@@ -36,15 +38,15 @@ def check_int(
     error: type[PegboxError] = ArgumentError,
 ) -> int:
     """`value` as an int within the bounds, both included; `error` otherwise."""
-    wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
+    wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {value_text(maximum)}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise error(f"{name}={value!r} is not an integer; give {wanted}")
+        raise error(f"{name}={value_text(value)} is not an integer; give {wanted}")
     try:
         number = int(value.__index__())
     except TypeError:  # an array has __index__, and says only here that it is not one number
-        raise error(f"{name}={value!r} is not an integer; give {wanted}") from None
+        raise error(f"{name}={value_text(value)} is not an integer; give {wanted}") from None
     if number < minimum or (maximum is not None and number > maximum):
-        raise error(f"{name}={value!r} is out of range; give {wanted}")
+        raise error(f"{name}={value_text(value)} is out of range; give {wanted}")
     return number
 
 
@@ -59,28 +61,41 @@ def check_float(
     """`value` as a finite float within the bounds, both included; `error` otherwise."""
     wanted = f"a number >= {minimum:g}" if maximum == math.inf else f"a number from {minimum:g} to {maximum:g}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise error(f"{name}={value!r} is not a number; give {wanted}")
+        raise error(f"{name}={value_text(value)} is not a number; give {wanted}")
     try:
         number = float(value.__float__())
     except (TypeError, OverflowError):  # an array that is not one number; an integer of hundreds of digits
-        raise error(f"{name}={value!r} is not a number; give {wanted}") from None
+        raise error(f"{name}={value_text(value)} is not a number; give {wanted}") from None
     if not math.isfinite(number) or not minimum <= number <= maximum:
-        raise error(f"{name}={value!r} is out of range; give {wanted}")
+        raise error(f"{name}={value_text(value)} is out of range; give {wanted}")
     return number
+
+
+def check_cost(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
+    """Return `value` as a cost in seconds, infinite where nothing valid was measured; raise `error` otherwise."""
+    return math.inf if isinstance(value, float) and value == math.inf else check_float(name, value, error=error)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """`value` when it is one of `choices`; `ArgumentError` otherwise."""
     if isinstance(value, str) and value in choices:
         return value
-    raise ArgumentError(f"{name}={value!r} is not valid; choose from {', '.join(map(repr, choices))}")
+    raise ArgumentError(f"{name}={value_text(value)} is not valid; choose from {', '.join(map(repr, choices))}")
 
 
 def check_text(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> str:
     """`value` when it is text; `error` otherwise."""
     if isinstance(value, str):
         return value
-    raise error(f"{name}={value!r} is not text; give a string")
+    raise error(f"{name}={value_text(value)} is not text; give a string")
+
+
+def check_flag(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> bool:
+    """Return `value` as True or False; raise `error` for what is neither, such as an array of several numbers."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        raise error(f"{name}={value_text(value)} is neither true nor false; give True or False") from None
 
 
 def check_instance(
@@ -89,7 +104,7 @@ def check_instance(
     """`value` when it is of the type; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
     if isinstance(value, kind):
         return value
-    raise error(f"{name}={value!r} is of the type {type(value).__name__}; give {wanted}")
+    raise error(f"{name}={value_text(value)} is of the type {type(value).__name__}; give {wanted}")
 
 
 def check_list(
@@ -105,11 +120,14 @@ def check_list(
     Text is refused: its letters are never what is meant. `wanted` ends the message: "give <wanted>".
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise error(f"{name}={value!r} is not a list; give {wanted}")
-    members = list(value)
+        raise error(f"{name}={value_text(value)} is not a list; give {wanted}")
+    try:
+        members = list(value)
+    except TypeError:  # an array without axes has __iter__, and says only here that it has no members
+        raise error(f"{name}={value_text(value)} is not a list; give {wanted}") from None
     for place, member in enumerate(members):
         if not isinstance(member, of):
-            raise error(f"{name}: {member!r} stands at place {place} of the list; give {wanted}")
+            raise error(f"{name}: {value_text(member)} stands at place {place} of the list; give {wanted}")
     return members
 
 
@@ -124,32 +142,55 @@ def check_array(what: str, value: object, shape: tuple[int, ...], dtype: str) ->
 def check_mapping(name: str, value: object, wanted: str, *, error: type[PegboxError] = ArgumentError) -> dict[str, Any]:
     """`value` as a dict whose keys are text; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
     if not isinstance(value, Mapping):
-        raise error(f"{name}={value!r} is not a mapping; give {wanted}")
+        raise error(f"{name}={value_text(value)} is not a mapping; give {wanted}")
     for key in value:
         if not isinstance(key, str):
-            raise error(f"{name}: the key {key!r} is not text; give {wanted}")
+            raise error(f"{name}: the key {value_text(key)} is not text; give {wanted}")
     return dict(value)
 
 
-def check_callable(name: str, value: _Called, wanted: str, *, error: type[PegboxError] = ArgumentError) -> _Called:
-    """`value` when it can be called; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
-    if callable(value):
-        return value
-    raise error(f"{name}={value!r} cannot be called; give {wanted}")
+def check_callable(
+    name: str,
+    value: _Called,
+    wanted: str,
+    *,
+    error: type[PegboxError] = ArgumentError,
+    arguments: int | None = None,
+) -> _Called:
+    """Return `value` when it can be called, with that many arguments; raise `error` otherwise.
+
+    `wanted` ends the message: "give <wanted>".
+    """
+    if not callable(value):
+        raise error(f"{name}={value_text(value)} cannot be called; give {wanted}")
+    if arguments is not None:
+        try:
+            inspect.signature(value).bind(*range(arguments))
+        except TypeError as why:
+            raise error(f"{name}={value_text(value)}: {why}; give {wanted}") from None
+        except ValueError:  # a function of a C library may have no signature
+            pass
+    return value
 
 
 def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> Path:
     """`value` as a path; `error` for what is neither text nor a path, and for the empty text."""
-    if isinstance(value, str | os.PathLike) and isinstance(raw := os.fspath(value), str) and raw and "\0" not in raw:
-        return Path(raw)
-    raise error(f"{name}={value!r} is not a path; give a file's name as text or as a pathlib.Path")
+    raw = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if isinstance(raw, str) and raw and "\0" not in raw:
+        try:
+            longest = max(len(os.fsencode(part)) for part in Path(raw).parts or ("",))
+        except UnicodeEncodeError:  # half of a character
+            longest = _LONGEST_NAME + 1
+        if longest <= _LONGEST_NAME:
+            return Path(raw)
+    raise error(f"{name}={value_text(value)} is not a path; give a file's name as text or as a pathlib.Path")
 
 
 def check_seconds(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
     """Seconds, at least 0, of a number or of text that `read_seconds` reads; `error` otherwise."""
     seconds = read_seconds(value) if isinstance(value, str) else value
     if seconds is None or isinstance(seconds, bool) or not hasattr(seconds, "__float__"):
-        raise error(f"{name}={value!r} is not a time; give seconds, or text such as {DURATIONS}")
+        raise error(f"{name}={value_text(value)} is not a time; give seconds, or text such as {DURATIONS}")
     return check_float(name, seconds, error=error)
 
 
@@ -187,7 +228,8 @@ def with_checked_keywords(function: _Called) -> _Called:
 
 def nearest(name: object, known: Iterable[str]) -> list[str]:
     """Find the names that are like `name`, three at most, the nearest first."""
-    return difflib.get_close_matches(str(name), list(dict.fromkeys(known)), n=3)
+    text = name if isinstance(name, str) else value_text(name)
+    return difflib.get_close_matches(text, list(dict.fromkeys(known)), n=3)
 
 
 def did_you_mean(name: object, known: Iterable[str], *, shown: Callable[[str], str] = repr) -> str:

@@ -1,4 +1,4 @@
-"""Text of files as it is shown: without the characters that command a terminal."""
+"""Text as it is shown: files without the characters that command a terminal, values without what is too long."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ from typing import Any
 # C0, DEL and C1; the marks, embeddings, overrides and isolates of bidirectional text; Unicode's separators of lines.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+_LONGEST, _END = 1000, 100  # characters of a value in a message, and of those the last ones
+
 
 def escaped(text: str, *, kept: str = "") -> str:
     r"""Write control characters as \uXXXX, as JSON does, all but those of `kept`."""
     return _CONTROLS.sub(lambda found: found[0] if found[0] in kept else f"\\u{ord(found[0]):04x}", text)
+
+
+def value_text(value: object) -> str:
+    """Write a value for a message: its repr without the middle of a long one, or its type where there is none.
+
+    Lists that are nested too deep and integers of thousands of digits have no repr.
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - _END]}...{text[-_END:]}"
 
 
 class EscapedStream:

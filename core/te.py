@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pegbox.checks import check_text
+from pegbox.checks import check_list, check_text
 from pegbox.compute import elementwise as _elementwise  # noqa: F401  (gives whole tensors their operators)
 from pegbox.compute.axis import IterVar as IterVar
 from pegbox.compute.axis import SizeVar
@@ -27,7 +27,7 @@ from pegbox.compute.scan import scan as scan
 from pegbox.compute.tag import tag_scope as tag_scope
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.tensor import TensorSlice as TensorSlice
-from pegbox.errors import ComputeError
+from pegbox.errors import ComputeError, ExprError
 from pegbox.expr import dtypes, intrinsics, low_level
 from pegbox.expr.build import all_of, any_of, as_expr
 from pegbox.expr.build import cast as cast
@@ -154,7 +154,9 @@ def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr
     Raises:
         ArgumentError: it is no function.
     """
-    return python_function.call_python(function, [buffer.data for buffer in buffers])
+    wanted = "the buffers that fcompute of te.extern is given"
+    given = check_list("call_python: buffers", buffers, wanted, of=IntrinBuffer)
+    return python_function.call_python(function, [buffer.data for buffer in given])
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
@@ -162,6 +164,7 @@ def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
 
     `call_pure_extern("float32", "expf", x)` is `te.exp(x)`.
     """
+    check_text("call_pure_extern: func_name", func_name, error=ExprError)
     name = func_name.removeprefix("__").removesuffix("f")
     if intrinsics.ARITY.get(name) != len(args) or not dtypes.is_float(dtypes.check(dtype)):
         return call_extern(dtype, func_name, *args)

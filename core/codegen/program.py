@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pegbox.checks import check_instance
 from pegbox.codegen.targets.target import Target
+from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.loops.foreign import ForeignCode
 
@@ -96,3 +98,12 @@ class CompiledProgram:
     seconds: float
     externs: tuple[str, ...] = ()
     foreign: tuple[ForeignCode, ...] = ()
+
+
+def check_program(program: object) -> Program:
+    """Return the argument when it is a program.
+
+    Raises:
+        CompileError: it is not.
+    """
+    return check_instance("program", program, Program, "what task.lower(config) gives", error=CompileError)

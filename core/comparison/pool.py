@@ -94,7 +94,7 @@ def read_jobs(jobs: Any, contest: Contest) -> Any:
 
     Raises `ArgumentError` for something else, and where runs cannot be made side by side.
     """
-    if jobs == "auto":
+    if isinstance(jobs, str) and jobs == "auto":
         jobs = len(usable_cores()) if not _hindrance(contest) else 1
     if jobs is None or isinstance(jobs, float) or (isinstance(jobs, str) and jobs.strip().lstrip("+-").isdigit()):
         raise ArgumentError(f"jobs={jobs!r}: give {JOBS}")

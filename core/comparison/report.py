@@ -21,6 +21,7 @@ from pegbox.comparison.verdicts import Question, Verdict, judge, questions
 from pegbox.errors import ArgumentError
 from pegbox.output import check_output, write_file
 from pegbox.report.page import PAGE
+from pegbox.shown import value_text
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ class Comparison:
         runs = self.runs_of(self.setup.task(task).name).get(tuner) if isinstance(tuner, str) else None
         if runs is None:
             known = ", ".join(map(repr, self.setup.tuners))
-            raise ArgumentError(f"median_curve: no run of tuner {tuner!r} is finished; the tuners are {known}")
+            raise ArgumentError(
+                f"median_curve: no run of tuner {value_text(tuner)} is finished; the tuners are {known}"
+            )
         return [median([run.best_after(count) for run in runs]) for count in range(1, self.trials + 1)]
 
     def words(self, task: str) -> list[str]:

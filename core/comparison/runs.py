@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pegbox.checks import check_cost, check_int
 from pegbox.errors import ArgumentError
 from pegbox.search.loop.outcome import TuneResult, failure_counts, format_cost, format_counts
 from pegbox.search.models.report import ModelReport
+from pegbox.shown import value_text
 from pegbox.task.work import format_speed
 
+_MOST_TRIALS = 2**53  # what a float counts
 NOT_RECORDED = "not recorded"
 
 
@@ -78,10 +81,12 @@ class Run:
 
     def best_after(self, trials: int) -> float:
         """The best cost after `trials`; a run that exhausted its space before keeps its best."""
+        trials = check_int("trials", trials, minimum=0)
         return self.curve[min(trials, len(self.curve)) - 1] if self.curve and trials > 0 else math.inf
 
     def trials_to(self, cost: float) -> float:
         """After how many trials the best was at most `cost`; infinity if it never was."""
+        cost = check_cost("cost", cost)
         found = (count for count, best in enumerate(self.curve, start=1) if best <= cost < math.inf)
         return float(next(found, math.inf))
 
@@ -90,6 +95,8 @@ class Run:
 
         A run that ended early keeps its best for the trials that it left.
         """
+        trials = check_int("trials", trials, maximum=_MOST_TRIALS)
+        best_known = check_cost("best_known", best_known)
         if not 0 < best_known < math.inf or not self.curve:
             return 0.0
         left = max(trials - len(self.curve), 0)
@@ -156,7 +163,7 @@ class Setup:
             if isinstance(name, str) and task.name == name:
                 return task
         known = ", ".join(repr(task.name) for task in self.tasks)
-        raise ArgumentError(f"no task is called {name!r} in this comparison; its tasks are {known}")
+        raise ArgumentError(f"no task is called {value_text(name)} in this comparison; its tasks are {known}")
 
 
 def print_run(run: Run, task: TaskInfo, number: int, planned: int) -> None:

@@ -69,5 +69,5 @@ OPERATORS.update(
     sub=_operator("subtract", build.sub),
     mul=_operator("multiply", build.mul),
     div=_operator("divide", build.div),
-    cast=lambda value, dtype: elementwise(lambda x: build.cast(str(dtype), x), value, name="T_cast"),
+    cast=lambda value, dtype: elementwise(lambda x: build.cast(dtype, x), value, name="T_cast"),
 )

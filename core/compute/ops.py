@@ -18,6 +18,7 @@ from pegbox.expr.build import as_value, maximum, minimum
 from pegbox.expr.nodes import Binary, Cast, Const, Expr
 from pegbox.expr.visit import free_vars, walk
 from pegbox.origin import Definition, located
+from pegbox.shown import value_text
 
 FLOP = "FLOP"
 """The attribute of an operation that says how much arithmetic it counts for; the name is TVM's."""
@@ -29,7 +30,8 @@ def shape_of(shape: object, name: str) -> tuple[int, ...]:
     Raises:
         ComputeError: an extent is not a positive integer.
     """
-    dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    single = not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0
+    dims = (shape,) if single else tuple(cast(Iterable[object], shape))
     result = []
     for dim in dims:
         value = _extent(dim)
@@ -42,7 +44,9 @@ def shape_of(shape: object, name: str) -> tuple[int, ...]:
             result.append(value)
             continue
         if value is None or value < 1:
-            raise ComputeError(f"{name}: shape {dims!r} has the extent {dim!r}; extents are integers from 1 up")
+            raise ComputeError(
+                f"{name}: shape {value_text(dims)} has the extent {value_text(dim)}; extents are integers from 1 up"
+            )
         result.append(value)
     return tuple(result)
 
@@ -88,7 +92,8 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
         if first is not None and end is not None and (isinstance(end, Expr) or first < end):
             return IterVar(name, Range(first, end - first), "reduce")
     raise ComputeError(
-        f"reduce_axis {name!r}: domain {tuple(given_bounds)!r}; give (first, one past the last), not empty"
+        f"reduce_axis {value_text(name)}: domain {value_text(tuple(given_bounds))}; give (first, one past the "
+        "last), not empty"
     )
 
 
@@ -140,12 +145,8 @@ def compute(
     """
     check_text("compute: name", name, error=ComputeError)
     tag = tag_of(f"compute {name!r}", tag)
-    check_callable(
-        f"compute {name!r}: fcompute",
-        fcompute,
-        "a function of the indices, such as lambda i, j: A[i, j]",
-        error=ComputeError,
-    )
+    wanted = "a function of the indices, such as lambda i, j: A[i, j]"
+    check_callable(f"compute {name!r}: fcompute", fcompute, wanted, error=ComputeError)
     extents = shape_of(shape, name)
     axis = tuple(
         IterVar(n, Range(0, e), "spatial")
@@ -186,15 +187,15 @@ def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...], varar
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
+        return [f"i{k}" for k in range(len(extents))]
     for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"i{k}" for k in range(len(names), len(extents))] if varargs is None else varargs
         elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
             names.append(parameter.name)
-    if parameters and len(names) != len(extents):
+    if len(names) != len(extents):
         raise ComputeError(f"the shape has {len(extents)} dimension(s), but the function takes {len(names)} index(es)")
-    return names or [f"i{k}" for k in range(len(extents))]
+    return names
 
 
 def _check(name: str, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) -> None:

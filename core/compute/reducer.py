@@ -13,6 +13,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, add, as_expr, as_value, const, maximum, minimum, mul
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars, loads
+from pegbox.shown import value_text
 
 Values = tuple[Expr, ...]
 
@@ -107,7 +108,7 @@ def apply(
     for iv in axes:
         if not isinstance(iv, IterVar) or iv.kind != "reduce":
             raise ComputeError(
-                f"{reducer.name}: axis {iv!r} is not a reduce axis; make one with te.reduce_axis((0, n))"
+                f"{reducer.name}: axis {value_text(iv)} is not a reduce axis; make one with te.reduce_axis((0, n))"
             )
     if len({id(iv) for iv in axes}) != len(axes):
         raise ComputeError(f"{reducer.name}: an axis is given twice in {[iv.name for iv in axes]}")

@@ -19,6 +19,7 @@ from pegbox.expr.build import as_expr, compare, conjuncts, const, index, logical
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Select
 from pegbox.expr.visit import Targets, loads, redirect_loads, substitute
+from pegbox.shown import value_text
 
 
 def scan(
@@ -109,9 +110,10 @@ def cumprod(data: Tensor, axis: int = -1, name: str = "cumprod") -> Tensor:
 
 def _running(what: str, data: Tensor, axis: int, name: str, combine: Callable[[Expr, Expr], Expr]) -> Tensor:
     if not isinstance(data, Tensor):
-        raise ComputeError(f"{what}: {data!r} is not a tensor; give one")
+        raise ComputeError(f"{what}: {value_text(data)} is not a tensor; give one")
     if not isinstance(axis, int) or isinstance(axis, bool) or not -data.ndim <= axis < data.ndim:
-        raise ComputeError(f"{what}: axis={axis!r} is not a dimension of {data.name} {list(data.shape)}")
+        raise ComputeError(f"{what}: axis={value_text(axis)} is not a dimension of {data.name} {list(data.shape)}")
+    check_text(f"{what}: name", name, error=ComputeError)
     dim = axis % data.ndim
     if data.shape[dim] == 1:
         alone: Tensor = compute(data.shape, lambda *i: data[i], name)
@@ -162,7 +164,7 @@ def _check_shapes(
         raise ComputeError(f"{what}: a state_placeholder is given twice; make one for each state")
     shape = states[0].shape
     if not isinstance(axis, int) or isinstance(axis, bool) or not -len(shape) <= axis < len(shape):
-        raise ComputeError(f"{what}: axis={axis!r} is not a dimension of the states {list(shape)}")
+        raise ComputeError(f"{what}: axis={value_text(axis)} is not a dimension of the states {list(shape)}")
     time = axis % len(shape)
     rows = inits[0].shape[time] if inits[0].ndim == len(shape) else 0
     for i, u, s in zip(inits, updates, states, strict=True):

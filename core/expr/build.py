@@ -25,6 +25,7 @@ from pegbox.expr.nodes import (
     Var,
 )
 from pegbox.expr.operators import COMPARE
+from pegbox.shown import value_text
 
 TRUE = Const(True, "bool")
 FALSE = Const(False, "bool")
@@ -43,7 +44,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else dtypes.INDEX if isinstance(value, int) else "float32"
         if dtype == dtypes.INDEX and not -(2**63) <= value < 2**63:
-            raise ExprError(f"{value} does not fit in int64; name the dtype: te.const({value}, 'float64')")
+            shown = value_text(value)
+            raise ExprError(f"{shown} does not fit in int64; name the dtype: te.const({shown}, 'float64')")
     dtypes.check(dtype)
     if dtypes.is_float(dtype):
         return Const(float(value), dtype)
@@ -62,7 +64,7 @@ def _number(value: object) -> int | float | bool:
     plain = item() if item is not None and getattr(value, "ndim", None) == 0 else value
     if isinstance(plain, bool | int | float):
         return plain
-    raise ExprError(f"const({value!r}): a {type(value).__name__} is not a constant; give a number")
+    raise ExprError(f"const({value_text(value)}): a {type(value).__name__} is not a constant; give a number")
 
 
 def index(value: int) -> Const:
@@ -87,7 +89,7 @@ def as_expr(value: object) -> Expr:
     if item is not None and getattr(value, "ndim", None) == 0:
         return const(item(), str(dtype))
     remedy = getattr(value, "reading", "expected a number or an expression")  # a knob says how to read its value
-    raise ExprError(f"cannot use {value!r} ({type(value).__name__}) in an expression; {remedy}")
+    raise ExprError(f"cannot use {value_text(value)} ({type(value).__name__}) in an expression; {remedy}")
 
 
 def _meet(a: object, b: object) -> tuple[Expr, Expr]:

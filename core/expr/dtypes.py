@@ -6,6 +6,7 @@ import operator
 from typing import Any, Final
 
 from pegbox.errors import ExprError
+from pegbox.shown import value_text
 
 BITS: Final[dict[str, int]] = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
@@ -24,7 +25,7 @@ def check(dtype: str) -> str:
         ExprError: the name is not an element type.
     """
     if not isinstance(dtype, str) or dtype not in BITS:
-        raise ExprError(f"unknown dtype {dtype!r}; use one of {', '.join(BITS)}")
+        raise ExprError(f"unknown dtype {value_text(dtype)}; use one of {', '.join(BITS)}")
     if dtype == "bfloat16":
         numpy_dtype(dtype)  # from here on np.dtype("bfloat16") works wherever the program goes in this process
     return dtype
@@ -88,7 +89,7 @@ def check_value(dtype: str) -> str:
     Raises:
         ExprError: it is neither.
     """
-    check(element(dtype))
+    check(element(dtype) if isinstance(dtype, str) else dtype)
     if "x" in dtype and not lanes(dtype):
         raise ExprError(f"unknown dtype {dtype!r}; a vector is written as float32x16")
     return dtype

@@ -22,6 +22,7 @@ from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.numpy_operators import BINARY
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute, walk
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.expr.index_map import IndexMap  # which asks this module
@@ -91,7 +92,9 @@ def layout_of(index_map: IndexMap, shape: tuple[int, ...]) -> Layout:
         ExprError: another number of dimensions; two elements would stand in one place; a negative index; too large.
     """
     if len(shape) != index_map.ndim:
-        raise ExprError(f"{index_map} takes {index_map.ndim} indices, the shape {list(shape)} has {len(shape)}")
+        raise ExprError(
+            f"{index_map} takes {index_map.ndim} indices, the shape {value_text(list(shape))} has {len(shape)}"
+        )
     places = tuple(Var(f"y{n}") for n in range(len(index_map.final_indices)))
     groups = tuple(_group(index_map, shape, places, *parts) for parts in _parts(index_map))
     new = {n: extent for g in groups for n, extent in zip(g.outputs, g.shape, strict=True)}

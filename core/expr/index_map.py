@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
+from pegbox.checks import check_callable, check_int, check_list, check_text
 from pegbox.errors import ExprError
 from pegbox.expr import build
 from pegbox.expr.bounds import Ranges
@@ -16,6 +17,7 @@ from pegbox.expr.printer import show, unused_name
 from pegbox.expr.reader import Reader
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
+from pegbox.shown import value_text
 
 # No buffer has as many elements, in either direction of an index.
 _ADDRESSABLE = (-(2**47), 2**47)
@@ -43,8 +45,10 @@ class IndexMap:
         Raises:
             ExprError: an expression is not affine, or there is none.
         """
-        self.initial_indices = tuple(initial_indices)
-        self.final_indices = tuple(final_indices)
+        self.initial_indices = tuple(
+            check_list("initial_indices", initial_indices, "variables", error=ExprError, of=Var)
+        )
+        self.final_indices = tuple(check_list("final_indices", final_indices, "expressions", error=ExprError, of=Expr))
         if not self.final_indices:
             raise ExprError("an index map gives at least one index")
         for expr in self.final_indices:
@@ -72,11 +76,12 @@ class IndexMap:
         Raises:
             ExprError: the text is no such lambda.
         """
+        check_text("index map", text, error=ExprError)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
-        except SyntaxError as error:
+        except (SyntaxError, ValueError, RecursionError) as error:  # half of a character; brackets that nest too deep
             raise ExprError(
-                f"{text!r} is not an index map: {error.msg}; write lambda i, j: (i // 16, j, i % 16)"
+                f"{value_text(text)} is not an index map: {error}; write lambda i, j: (i // 16, j, i % 16)"
             ) from error
         if not isinstance(tree, ast.Lambda):
             raise ExprError(f"{text!r} is not an index map; write lambda i, j: (i // 16, j, i % 16)")
@@ -97,8 +102,11 @@ class IndexMap:
         Raises:
             ExprError: another number of indices than the map takes.
         """
+        indices = check_list("indices", indices, f"{self.ndim} expressions", error=ExprError)
         if len(indices) != self.ndim:
             raise ExprError(f"{self} takes {self.ndim} indices, got {len(indices)}")
+        if ranges is not None and not isinstance(ranges, Mapping):
+            raise ExprError(f"ranges={value_text(ranges)} is not a mapping; give (first, last) of each variable")
         mapping = dict(zip(self.initial_indices, map(build.as_expr, indices), strict=True))
         within = {var: _ADDRESSABLE for expr in mapping.values() for var in free_vars(expr)} | dict(ranges or {})
         return [simplify(substitute(e, mapping), within) for e in self.final_indices]
@@ -124,7 +132,8 @@ class IndexMap:
 
     def layout(self, shape: Sequence[int]) -> Layout:
         """Apply the map to a buffer's shape."""
-        return layout_of(self, tuple(shape))
+        extents = check_list("shape", shape, f"{self.ndim} extents", error=ExprError)
+        return layout_of(self, tuple(check_int("extent", extent, error=ExprError) for extent in extents))
 
     def trace_python(self) -> str:
         """Write the map as an argument in Python code."""
@@ -158,7 +167,13 @@ class IndexMap:
 
 
 def _names(func: Callable[..., Any], ndim: int | None) -> list[str]:
-    params = list(inspect.signature(func).parameters.values())
+    check_callable("func", func, "a function such as lambda i, j: (j, i)", error=ExprError)
+    if ndim is not None:
+        check_int("ndim", ndim, minimum=0, error=ExprError)
+    try:
+        params = list(inspect.signature(func).parameters.values())
+    except ValueError:
+        raise ExprError(f"{value_text(func)} does not say what it takes; write lambda i, j: (j, i)") from None
     names = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     many = next((p for p in params if p.kind is p.VAR_POSITIONAL), None)
     if many is not None:
@@ -166,7 +181,9 @@ def _names(func: Callable[..., Any], ndim: int | None) -> list[str]:
             raise ExprError(f"an index map of *{many.name} needs ndim: how many indices there are")
         names += [f"i{n}" for n in range(ndim - len(names))]
     if ndim is not None and len(names) != ndim:
-        raise ExprError(f"the index map takes {len(names)} indices, {', '.join(names)}, where there are {ndim}")
+        raise ExprError(
+            f"the index map takes {len(names)} indices, {', '.join(names)}, where there are {value_text(ndim)}"
+        )
     return names
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer, Call, Expr, Load
+from pegbox.shown import value_text
 
 ACCESS = ("r", "w", "rw")
 EXTERN = "extern:"
@@ -148,8 +149,9 @@ def is_contiguous(shape: tuple[int, ...], box: tuple[int, ...]) -> bool:
 
 def call_extern(dtype: str, name: str, *args: Expr) -> Call:
     """A call of a C function; `Address`es are its pointer arguments."""
-    if not name.isidentifier():
-        raise ExprError(f"call_extern: {name!r} is not a name of a C function")
+    dtypes.check_value(dtype)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ExprError(f"call_extern: {value_text(name)} is not a name of a C function")
     return Call(EXTERN + name, args, dtypes.check_value(dtype))
 
 
@@ -159,8 +161,8 @@ def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
     Raises:
         ExprError: the name does not start with "llvm.", or an unknown dtype.
     """
-    if not name.startswith("llvm."):
-        raise ExprError(f"{name!r} is no LLVM intrinsic; their names start with 'llvm.'")
+    if not isinstance(name, str) or not name.startswith("llvm."):
+        raise ExprError(f"{value_text(name)} is no LLVM intrinsic; their names start with 'llvm.'")
     return Call(name, args, dtypes.check_value(dtype))
 
 

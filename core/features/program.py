@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.checks import check_instance
+from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
@@ -263,7 +263,7 @@ class ProgramFeatures:
 
     def of(self, configs: Sequence[Config]) -> Features:
         """The features of configurations, of shape (len(configs), len(names))."""
-        rows = [config.digits for config in configs]
+        rows = [config.digits for config in check_list("configs", configs, "configurations of the task", of=Config)]
         return self(np.array(rows, dtype=np.int64).reshape(len(rows), len(self.task.space.knobs)))
 
     def show(self, config: Config) -> str:

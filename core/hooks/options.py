@@ -16,6 +16,7 @@ from typing import Any
 
 from pegbox.checks import did_you_mean
 from pegbox.errors import ArgumentError
+from pegbox.shown import value_text
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
@@ -34,14 +35,27 @@ class Option:
         return shown if self.default is inspect.Parameter.empty else f"{shown} = {self.default!r}"
 
 
+def signature_of(factory: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a factory.
+
+    Raises:
+        ArgumentError: it has none, as some built-in types.
+    """
+    try:
+        return inspect.signature(factory)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{value_text(factory)} is not a factory: {error}; give a class or function") from None
+
+
 def options_of(factory: Callable[..., Any], *, but: Collection[str] = (), leading: int = 1) -> dict[str, Option]:
     """The options that a factory takes by name, in the order of its signature, `but` for some.
 
     The `leading` parameters are given by place, as the space is to a tuner: they are no options.
     """
+    parameters = signature_of(factory).parameters
     hints = _hints(factory)
     found: dict[str, Option] = {}
-    for place, parameter in enumerate(inspect.signature(factory).parameters.values()):
+    for place, parameter in enumerate(parameters.values()):
         by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place >= leading
         if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in but:
             continue
@@ -77,7 +91,7 @@ def bind_options(
 def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) -> str:
     hint = did_you_mean(name, known)
     listed = "; ".join(map(str, known.values())) or "none"
-    return f"{owner} has no option {name!r} (given {name}={value!r}){hint} Its options: {listed}"
+    return f"{owner} has no option {value_text(name)} (given {name}={value_text(value)}){hint} Its options: {listed}"
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from functools import reduce
 from pathlib import Path
 from types import ModuleType
 
+from pegbox.checks import check_text
 from pegbox.errors import PluginError
 from pegbox.origin import explained, located
 
@@ -99,5 +100,5 @@ def split_options(text: str) -> tuple[str, str]:
     The reference may itself hold a colon: "file.py:Tuner:alpha=2" gives ("file.py:Tuner", "alpha=2").
     Without options the second part is empty.
     """
-    match = _WITH_OPTIONS.fullmatch(text)
+    match = _WITH_OPTIONS.fullmatch(check_text("reference", text))
     return (match["reference"], match["options"]) if match else (text, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pegbox.checks import check_text
 from pegbox.errors import ArgumentError
 from pegbox.hooks.refs import split_options
 
@@ -28,7 +29,7 @@ def parse_spec(text: str) -> Spec:
     A value may be a spec of its own with `;` between its options: `xgb:cost_model=forest:trees=8;depth=3,epsilon=0`.
     Raises `ArgumentError` with the text and the part of it that cannot be read.
     """
-    reference, written = split_options(text.strip())
+    reference, written = split_options(check_text("plugin", text).strip())
     name = reference.strip().removesuffix(":")
     if not name or name.startswith(":"):
         raise ArgumentError(f"{text!r} names no plugin; write 'name' or 'name:option=value,option=value'")

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from pegbox.checks import check_list, check_path
 from pegbox.errors import ArgumentError
 from pegbox.loops.nodes import Function
+from pegbox.shown import value_text
 
 IMPORT_C = "import_c"
 IMPORT_LIBRARY = "import_library"
@@ -38,7 +40,7 @@ def c_source(text: str) -> CSource:
         ArgumentError: it is not text.
     """
     if not isinstance(text, str) or not text.strip():
-        raise ArgumentError(f"c_source({text!r}): give the text of C functions")
+        raise ArgumentError(f"c_source({value_text(text)}): give the text of C functions")
     return CSource(text)
 
 
@@ -48,7 +50,7 @@ def c_library(path: str | os.PathLike[str]) -> CLibrary:
     Raises:
         ArgumentError: there is no such file.
     """
-    found = os.path.abspath(os.fspath(path))
+    found = os.path.abspath(check_path("c_library: path", path))
     if not os.path.isfile(found):
         raise ArgumentError(f"c_library({os.fspath(path)!r}): there is no such file; compile it first, or use c_source")
     return CLibrary(found)
@@ -61,9 +63,21 @@ def code_of(func: Function) -> tuple[ForeignCode, ...]:
     return (*map(CSource, sources), *map(CLibrary, libraries))
 
 
+def foreign_code(code: ForeignCode | Iterable[ForeignCode]) -> tuple[ForeignCode, ...]:
+    """List the C code that an argument means: one piece, or several.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    if isinstance(code, CSource | CLibrary):
+        return (code,)
+    wanted = "what tir.c_source or tir.c_library makes, or a list of these"
+    return tuple(check_list("code", code, wanted, of=(CSource, CLibrary)))
+
+
 def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
     """The function with more C code; what it has already is not added again."""
-    wanted = dict.fromkeys((*code_of(func), *code))
+    wanted = dict.fromkeys((*code_of(func), *foreign_code(code)))
     attrs = {k: v for k, v in func.attrs.items() if k not in (IMPORT_C, IMPORT_LIBRARY)}
     if sources := tuple(c.text for c in wanted if isinstance(c, CSource)):
         attrs[IMPORT_C] = sources

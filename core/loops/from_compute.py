@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pegbox.checks import check_list
+from pegbox.checks import check_list, check_text
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
@@ -46,6 +46,7 @@ def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Functio
             stands there twice.
     """
     wanted = "the function's tensors in call order, such as [A, B, C]"
+    check_text("name", name, error=LoweringError)
     args = check_list(f"{name}: args", args, wanted, error=LoweringError, of=Tensor)
     if len({id(t) for t in args}) != len(args):
         raise LoweringError(f"{name}: a tensor stands twice among the arguments {[t.name for t in args]}")

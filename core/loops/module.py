@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from pegbox.checks import check_instance, check_mapping, check_text
 from pegbox.errors import LoweringError
 from pegbox.loops.nodes import Function
 from pegbox.loops.verify import verify
+from pegbox.shown import value_text
 
 ENTRY = "main"
 
@@ -21,7 +23,13 @@ class IRModule:
         Raises:
             LoweringError: there is no function.
         """
-        given = {functions.name: functions} if isinstance(functions, Function) else dict(functions)
+        given = (
+            {functions.name: functions}
+            if isinstance(functions, Function)
+            else check_mapping("IRModule: functions", functions, "functions by name", error=LoweringError)
+        )
+        for func in given.values():
+            check_instance("IRModule: function", func, Function, "what pegbox.lower gives", error=LoweringError)
         if not given:
             raise LoweringError("IRModule: no function given; a module has at least one")
         self.functions: dict[str, Function] = {n: replace(f, name=n) if f.name != n else f for n, f in given.items()}
@@ -45,10 +53,11 @@ class IRModule:
         Raises:
             LoweringError: there is none.
         """
+        check_text("name of a function", name, error=LoweringError)
         if name == ENTRY and len(self.functions) == 1:
             return next(iter(self.functions))
         if name not in self.functions:
-            raise LoweringError(f"the module has no function {name!r}; it has {', '.join(self.functions)}")
+            raise LoweringError(f"the module has no function {value_text(name)}; it has {', '.join(self.functions)}")
         return name
 
     def __iter__(self) -> Iterator[str]:
@@ -59,6 +68,7 @@ class IRModule:
 
     def with_function(self, func: Function) -> IRModule:
         """The module with the function of that name exchanged or added."""
+        check_instance("with_function", func, Function, "what pegbox.lower gives", error=LoweringError)
         return IRModule({**self.functions, func.name: func})
 
     def functions_items(self) -> list[tuple[str, Function]]:

@@ -31,6 +31,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
+from pegbox.checks import check_text
+from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.kind import ForKind as ForKind
@@ -216,7 +218,8 @@ class Function:
 
     def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> Function:
         """The function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
-        attrs = {**self.attrs, **(name if isinstance(name, Mapping) else {name: value})}
+        named = name if isinstance(name, Mapping) else {check_text("with_attr: name", name, error=LoweringError): value}
+        attrs = {**self.attrs, **named}
         return replace(self, name=str(attrs.get("global_symbol", self.name)), attrs=attrs)
 
     def without_attr(self, name: str) -> Function:

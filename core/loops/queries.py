@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.checks import check_flag, check_text
 from pegbox.errors import LoweringError
 from pegbox.expr.printer import unused_name
 from pegbox.loops.access.region import read, written
@@ -32,6 +33,8 @@ def origins_of(func: Function) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]:
     """See `Function.loops`."""
+    check_text("loops: name", name, error=LoweringError)
+    init = check_flag("loops: init", init, error=LoweringError)
     origins = dict(func.origins)
     blocks = {p[-1].block.name: p for p in paths(func.body) if isinstance(p[-1], BlockRealize)}
     base = name.removesuffix("_init")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from pegbox.errors import ArgumentError
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.measure.baselines.yardstick import Yardstick
@@ -62,4 +63,6 @@ def check_measurer(measurer: object) -> Measurer:
     """Return the measurer. Raises `ArgumentError` for something else."""
     if isinstance(measurer, Measurer):
         return measurer
-    raise ArgumentError(f"measurer={measurer!r} is not a measurer: derive its class from pegbox.search.Measurer")
+    raise ArgumentError(
+        f"measurer={value_text(measurer)} is not a measurer: derive its class from pegbox.search.Measurer"
+    )

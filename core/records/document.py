@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pegbox.checks import check_text
 from pegbox.errors import RecordError
 
 DEEPEST = 100
@@ -22,6 +23,7 @@ def read_document(text: str) -> Any:
         NotJson: it is none.
         RecordError: it nests too deeply, or holds a number or a character that Python cannot handle.
     """
+    check_text("a line of JSON", text, error=RecordError)
     try:
         value = json.loads(text)
         if "\\u" in text:

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegbox.checks import check_list
+from pegbox.checks import check_flag, check_instance, check_list, check_text
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.autotvm import is_for_cpu
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.record import Record, call
+from pegbox.records.record import Record, call, check_records, workload_of
+from pegbox.shown import value_text
 from pegbox.task.code import differ
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def load_history(
 
     Raises `RecordError` as `own_records` and `to_config` do.
     """
+    check_instance("journal", journal, Journal, "a pegbox.Journal of a file", error=RecordError)
+    edited = check_flag("edited", edited, error=RecordError)
     own = own_records(journal, task, edited=edited, remedy=remedy)
     found = latest_by_config(own, task, source=str(journal.path))
     return list(found), list(found.values())
@@ -121,6 +124,8 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     workload is there but only for other targets, or comes from a space that is not the task's: applying such a record
     would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses those that don't fit.
     """
+    workload_of(task)
+    records = check_records(records)
     own = [record for record in records if record.is_of(task)]
     target, space = str(task.target), task.fingerprint
     here = [record for record in own if record.target == target or (record.tool and is_for_cpu(record.target))]
@@ -190,7 +195,7 @@ def _key(record: Record) -> str:
 def by_task(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each workload on each target from each space, in the order of first appearance."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in records:
+    for record in check_records(records):
         key = (json.dumps(record.workload, sort_keys=True), record.target, record.space)
         groups.setdefault(key, []).append(record)
     return list(groups.values())
@@ -217,7 +222,8 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
         task: take only records of this task; raises `RecordError` when they are from another space or target, or of
             other code of the template.
     """
-    kept = list(records) if task is None else of_code(matching(records, task), task)
+    records = check_records(records)
+    kept = records if task is None else of_code(matching(records, task), task)
     kept = [record for record in kept if not record.emulated] or kept
     last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
@@ -232,7 +238,7 @@ def trials_of(records: Iterable[Record]) -> list[Record]:
 
     Packed records keep of what was measured again only that, which then stands for the trial.
     """
-    listed = list(records)
+    listed = check_records(records)
     known = {_key(record) for record in listed if not record.remeasured}
     again = latest(record for record in listed if record.remeasured and _key(record) not in known)
     return [*(record for record in listed if not record.remeasured), *again]
@@ -240,7 +246,9 @@ def trials_of(records: Iterable[Record]) -> list[Record]:
 
 def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yardstick | None:
     """Find the yardstick of the latest run's best record, if it has one; only that of the machine `host`, if given."""
-    there = (record for record in reversed(records) if host in (None, record.host))
+    if host is not None:
+        check_text("latest_yardstick: host", host, error=RecordError)
+    there = (record for record in reversed(check_records(records)) if host in (None, record.host))
     return next((record.yardstick for record in there if record.yardstick is not None), None)
 
 
@@ -249,7 +257,7 @@ def best_of_each(records: Iterable[Record]) -> list[Record]:
 
     Records of emulators don't count.
     """
-    real = [record for record in records if not record.emulated]
+    real = [record for record in check_records(records) if not record.emulated]
     return [found for group in by_task(real) if (found := best(group)) is not None]
 
 
@@ -257,7 +265,7 @@ class History:
     """Records to choose from; `source` is where they are from, for messages."""
 
     def __init__(self, records: Iterable[Record], *, source: str = "the records") -> None:
-        self.records = tuple(records)
+        self.records = tuple(check_records(records))
         self.source = source
 
     def best_config(self, task: Task) -> Config | None:
@@ -286,7 +294,7 @@ class History:
 
     def absence(self, task: Task) -> str:
         """Why `best_config` has none of this task, and what to do, as text."""
-        told = f"no valid record of {task!r} in {self}"
+        told = f"no valid record of {value_text(task)} in {self}"
         own = matching(self.records, task, source=self.source)
         hosts = dict.fromkeys(record.host for record in own if record.emulated and record.result.ok)
         if not hosts:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.checks import check_instance, check_list, check_path
+from pegbox.checks import check_instance, check_list, check_path, check_text
 from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.history import check_target, is_of_other_code
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.reader import ResultsReader, reader_of
 from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
+from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.workload import template_of
@@ -59,14 +60,15 @@ def recorded_space(
     if task is not None:
         _check_task(task)
     if args is not None:
-        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
+        args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     path = find_source(source)
     chosen = {"args": args, "host": host, "target": target}
     if (reader := reader_of(path)) is not None:
         return _other_tool(reader, path, task, chosen, objective)
     if objective is not None:
         raise RecordError(
-            f"objective={objective!r}: {str(path)!r} holds records of pegbox, whose objective is the time"
+            f"objective={value_text(objective)}: {value_text(str(path))} holds records of pegbox, whose "
+            "objective is the time"
         )
     records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
     found, rows = rows_of(records, str(path), task)
@@ -182,16 +184,18 @@ def label(record: Record) -> str:
 def _of_one_workload(
     records: Sequence[Record], source: str, task: Task | None, args: Sequence[Any] | None
 ) -> list[Record]:
+    if args is not None:
+        args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     if not records:
         raise RecordError(f"{source!r} holds no records")
     kept = list(records)
     if task is not None:
         kept = [record for record in kept if record.is_of(task)]
     elif args is not None:
-        wanted = plain(tuple(args))
+        wanted = plain(args)
         kept = [record for record in kept if record.args == wanted]
     if not kept:
-        asked = f"args={tuple(args or ())!r}" if task is None else call(*plain(task.workload))
+        asked = f"args={value_text(args)}" if task is None else call(*plain(task.workload))
         raise RecordError(f"{source!r} holds no record of {asked}; it holds {_listed(records, _workload)}")
     if len(_distinct(kept, _workload)) > 1:
         example = kept[0].args
@@ -215,9 +219,14 @@ def _of_one(records: Sequence[Record], source: str, what: str, wanted: str | Non
         found: str = getattr(record, what)
         return found
 
+    if wanted is not None:
+        check_text(what, wanted, error=RecordError)
     kept = [record for record in records if wanted is None or wanted in (value(record), _short(value(record)))]
     if not kept:
-        raise RecordError(f"{source!r} holds no records of the {what} {wanted!r}; it holds {_listed(records, value)}")
+        raise RecordError(
+            f"{value_text(source)} holds no records of the {what} {value_text(wanted)}; it holds "
+            f"{_listed(records, value)}"
+        )
     if len(found := _distinct(kept, value)) > 1:
         counts = ", ".join(f"{name!r} ({sum(value(r) == name for r in kept):,} records)" for name in found)
         raise RecordError(

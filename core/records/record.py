@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.host import EMULATED, describe_host
 from pegbox.errors import RecordError
 from pegbox.measure.baselines.yardstick import Yardstick
@@ -15,10 +16,10 @@ from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.fields import checked, config, costs, field, seconds, workload
-from pegbox.shown import escaped
+from pegbox.shown import escaped, value_text
+from pegbox.space import Config
 
 if TYPE_CHECKING:
-    from pegbox.space import Config
     from pegbox.task.task import Task
 
 VERSION = 1
@@ -29,6 +30,18 @@ FUNCTION = "python"
 
 FAILED_COST = 1e9
 """Seconds stored as the cost of a failed trial, as AutoTVM stores them: scripts that sort by `result[0][0]` live on."""
+
+
+def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
+    """Return the name of a task's workload, and its arguments.
+
+    Raises:
+        RecordError: it is not a task.
+    """
+    workload = getattr(task, "workload", None)
+    if not isinstance(workload, tuple):
+        raise RecordError(f"task={value_text(task)}: give what pegbox.create_task makes")
+    return workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +88,20 @@ class Record:
         yardstick: Yardstick | None = None,
         run: str = "",
     ) -> Record:
-        """The record of a trial of `task` on this machine."""
+        """The record of a trial of `task` on this machine.
+
+        Raises `RecordError` for what is not a task, a config of it, and a result.
+        """
+        workload = workload_of(task)
+        check_instance("config", config, Config, "a configuration, as task.space.get(0)", error=RecordError)
+        if not isinstance(result, Ok | Failed):
+            raise RecordError(f"result={value_text(result)}: give pegbox.measure.Ok or Failed")
         return cls(
             target=str(task.target),
             name=task.name,
             args=plain(task.args),
             kwargs=plain(task.kwargs),
-            workload=plain(task.workload),
+            workload=plain(workload),
             config=config.to_json(),
             result=result,
             space=task.fingerprint,
@@ -109,8 +129,8 @@ class Record:
     def is_of(self, task: Task) -> bool:
         """Decide whether the record is of this task's workload, on any target and from any space."""
         if self.tool:
-            return self.name == task.name and bool(self.args == plain(tuple(task.workload[1].values())))
-        return bool(self.workload == plain(task.workload))
+            return self.name == task.name and bool(self.args == plain(tuple(workload_of(task)[1].values())))
+        return bool(self.workload == plain(workload_of(task)))
 
     @property
     def choices(self) -> Mapping[str, Any]:
@@ -246,6 +266,12 @@ def _result(form: Mapping[str, Any]) -> Result:
     return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
 
 
+def check_records(records: object) -> list[Record]:
+    """Return the records as a list; raise `RecordError` for anything else."""
+    wanted = "records, as pegbox.records.Journal(file).read() gives them"
+    return check_list("records", records, wanted, error=RecordError, of=Record)
+
+
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
     """A template with its arguments as one would write it: matmul(M=64, K=64, N=64)."""
     given = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
@@ -256,8 +282,10 @@ def plain(value: Any) -> Any:
     """Convert `value` to the form that it has after it is written and read: nested tuples, plain numbers."""
     try:
         return _frozen(json.loads(json.dumps(value, default=_number)))
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"the template's arguments {value!r} cannot be recorded as JSON: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(
+            f"the template's arguments {value_text(value)} cannot be recorded as JSON: {error}"
+        ) from error
 
 
 def _frozen(value: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegbox.checks import check_float, check_instance, check_list
+from pegbox.checks import check_float, check_instance, check_list, check_text
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace, ListedSpace
 from pegbox.task.work import format_speed
 
@@ -54,15 +55,19 @@ class RecordedSpace:
         host: str = "",
         target: str = "",
     ) -> None:
+        for what, text in (("name", name), ("source", source), ("host", host), ("target", target)):
+            check_text(f"recorded space: {what}", text, error=RecordError)
         self.name, self.flop, self.task = name, flop, task
         self.source, self.host, self.target = source, host, target
         self.whole = space
         """The space that the recorded configurations are a part of."""
         wanted = "a pegbox.ConfigSpace, whose configurations the results are of"
-        check_instance(f"recorded space {name!r}: space", space, ConfigSpace, wanted, error=RecordError)
+        check_instance(f"recorded space {value_text(name)}: space", space, ConfigSpace, wanted, error=RecordError)
         wanted = "results by configuration, as in {config: Ok((1e-3,))}"
         if not isinstance(results, Mapping):
-            raise RecordError(f"recorded space {name!r}: results={results!r} is not a mapping; give {wanted}")
+            raise RecordError(
+                f"recorded space {value_text(name)}: results={value_text(results)} is not a mapping; give {wanted}"
+            )
         check_list(f"recorded space {name!r}: results", results, wanted, error=RecordError, of=Config)
         check_list(f"recorded space {name!r}: results", results.values(), wanted, error=RecordError, of=(Ok, Failed))
         self.results: Mapping[Config, Result] = dict(results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from pegbox.records.record import Record
+from pegbox.records.record import Record, check_records
 
 
 def new_run() -> str:
@@ -21,6 +21,6 @@ def run_to_go_on(held: Sequence[Record]) -> str:
 def by_run(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each run, in the order of first appearance; those that name none count as one."""
     runs: dict[str, list[Record]] = {}
-    for record in records:
+    for record in check_records(records):
         runs.setdefault(record.run, []).append(record)
     return list(runs.values())

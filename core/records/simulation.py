@@ -18,6 +18,7 @@ from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -83,7 +84,10 @@ class SimulatedRunner:
         self, source: str | os.PathLike[str] | RecordedSpace, *, host: str | None = None, target: str | None = None
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
-            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} already fixes them; leave them out")
+            raise ArgumentError(
+                f"host={value_text(host)}, target={value_text(target)}: {value_text(source)} already fixes them; "
+                "leave them out"
+            )
         self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
@@ -119,5 +123,7 @@ def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     if isinstance(task, RecordedSpace):
         if isinstance(runner, str) and runner == "local":
             return task
-        raise ArgumentError(f"runner={runner!r}: {task!r} takes its costs from records; leave the runner out")
+        raise ArgumentError(
+            f"runner={value_text(runner)}: {value_text(task)} takes its costs from records; leave the runner out"
+        )
     return runner.recorded(task) if isinstance(runner, SimulatedRunner) else None

@@ -11,9 +11,11 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Seq, Stmt
 from pegbox.loops.printer import PlainPrinter, show_kind
 from pegbox.schedule.tree import Tree
+from pegbox.shown import value_text
 
 _MARK = "\0"  # in no name
 _LONGEST = 60  # characters of an argument in a message
+_DEEPEST = 4  # lists in lists of an argument in a message
 
 
 def refuse(tree: Tree, reason: str, remedy: str, *marked: Var | str) -> ScheduleError:
@@ -36,11 +38,13 @@ def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options:
     return True
 
 
-def _argument(value: Any) -> str:
+def _argument(value: Any, depth: int = 0) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_argument, value))}]"
+        if depth == _DEEPEST:  # also where a list holds itself
+            return "[...]"
+        return f"[{', '.join(_argument(each, depth + 1) for each in value)}]"
     name = getattr(value, "__name__", None) or getattr(value, "name", None)  # a function's repr has its address
-    text = next((each for each in (value, name) if isinstance(each, str)), None) or repr(value)
+    text = next((each for each in (value, name) if isinstance(each, str)), None) or value_text(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from pegbox.checks import check_instance
 from pegbox.errors import ScheduleError
 from pegbox.expr import dtypes
 from pegbox.expr.build import add, as_expr, cast
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
 from pegbox.schedule.te.intrinsic import IntrinBuffer, indices_of
+from pegbox.shown import value_text
 
 _KINDS = {
     "serial": ForKind.SERIAL,
@@ -56,9 +58,10 @@ class IRBuilder:
     ) -> Iterator[Expr]:
         """A loop: what is emitted inside of `with` runs for each number from `begin` to before `end`."""
         first, last = (dtypes.integer(e.value if isinstance(e, Const) else e) for e in (begin, end))
-        if first is None or last is None or last <= first or kind not in _KINDS:
+        if first is None or last is None or last <= first or not isinstance(kind, str) or kind not in _KINDS:
             raise ScheduleError(
-                f"for_range({begin!r}, {end!r}, kind={kind!r}): bounds are numbers, kinds {', '.join(_KINDS)}"
+                f"for_range({value_text(begin)}, {value_text(end)}, kind={value_text(kind)}): bounds are "
+                f"numbers, kinds {', '.join(_KINDS)}"
             )
         var = Var(name)
         self._stack.append([])
@@ -80,7 +83,7 @@ class IRBuilder:
         extents = tuple(dtypes.integer(extent) or 0 for extent in given)
         if any(extent < 1 for extent in extents):
             raise ScheduleError(
-                f"ir_builder: {name} is allocated with the shape {given!r}",
+                f"ir_builder: {name} is allocated with the shape {value_text(given)}",
                 "extents are numbers, one or more; a program of size variables is made for each set of sizes",
             )
         buffer = Buffer(name, extents, dtype, scope)
@@ -89,7 +92,8 @@ class IRBuilder:
 
     def buffer_ptr(self, buffer: IntrinBuffer) -> BufferVar:
         """An operand whose elements are read and assigned."""
-        return BufferVar(self, buffer.buffer)
+        wanted = "a buffer that fcompute is given"
+        return BufferVar(self, check_instance("buffer_ptr", buffer, IntrinBuffer, wanted, error=ScheduleError).buffer)
 
     def while_loop(self, condition: object) -> NoReturn:
         """Refused: a loop that ends when a condition fails.
@@ -98,7 +102,7 @@ class IRBuilder:
             ScheduleError: always.
         """
         raise ScheduleError(
-            f"ir_builder: while_loop({condition})",
+            f"ir_builder: while_loop({value_text(condition)})",
             "loops have a number of iterations that is known before: for_range, with if_scope inside",
         )
 
@@ -109,7 +113,7 @@ class IRBuilder:
             ScheduleError: always.
         """
         raise ScheduleError(
-            f"ir_builder: pointer({content_type!r}, {name!r})",
+            f"ir_builder: pointer({value_text(content_type)}, {value_text(name)})",
             "buffer_ptr gives the memory of an operand, allocate memory of the statement's own",
         )
 

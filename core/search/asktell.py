@@ -23,6 +23,7 @@ from pegbox.search.objective import number_of
 from pegbox.search.problem import is_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.search.subject import Subject
+from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed
 
@@ -48,7 +49,7 @@ def create_tuner(
     """
     if not isinstance(over, ConfigSpace) and not is_task(over):
         raise ArgumentError(
-            f"create_tuner(..., {over!r}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
+            f"create_tuner(..., {value_text(over)}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
     space = over if isinstance(over, ConfigSpace) else over.space

@@ -73,7 +73,7 @@ class Objective:
         self.function = _checked(function)
         self.space = check_instance("space", space, ConfigSpace, _SPACE)
         self.name = _name_of(function) if name is None else check_text("name", name)
-        self.repeat = check_int("repeat", repeat)
+        self.repeat = check_int("repeat", repeat, maximum=1_000_000)
         self.unit = check_text("unit", unit)
         self.pure = check_instance("pure", pure, bool, "True, or False for a function that times something")
         self.kwargs: dict[str, Any] = {}

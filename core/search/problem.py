@@ -20,6 +20,7 @@ from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import SearchTask
 from pegbox.search.subject import Subject
+from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.task.advice import advice
 from pegbox.task.function import NamedFunction
@@ -65,10 +66,10 @@ class Problem:
 
         Nothing simulated may pass for a measurement.
         """
-        if self.simulated and (records is not None or resume):
+        if self.simulated and (records is not None or resume is not False):
             raise ArgumentError(
-                f"records={str(records)!r}: a simulated search measures nothing, so that there is nothing to record or "
-                "to resume; leave records and resume out"
+                f"records={value_text(records)}: a simulated search measures nothing, so that there is "
+                "nothing to record or to resume; leave records and resume out"
             )
         if self.simulated and measure_options:
             raise ArgumentError(
@@ -123,7 +124,7 @@ def check_task(task: object) -> None:
     if is_task(task):
         return
     shown = task.name if isinstance(task, NamedFunction) else task
-    raise ArgumentError(f"{shown!r} is not a task; {_remedy(task)}")
+    raise ArgumentError(f"{value_text(shown)} is not a task; {_remedy(task)}")
 
 
 def _remedy(task: object) -> str:

@@ -11,7 +11,7 @@ from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.options import PriorTrials, SearchOptions
+from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
@@ -69,7 +69,7 @@ class Session:
         self.since_improvement = 0
         self.exhausted = False
         self._tuner = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
-        self._untold = list(history)
+        self._untold = check_history("history", history)
 
     @property
     def best_cost(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pegbox.checks import check_float, check_text
 from pegbox.measure.result import Ok, Result
 from pegbox.task.work import format_cost, format_speed
 
@@ -29,6 +30,12 @@ class Subject:
     flop: float = 0.0
     bytes_moved: float = 0.0
     unit: str = "s"
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        check_text("unit", self.unit)
+        check_float("flop", self.flop)
+        check_float("bytes_moved", self.bytes_moved)
 
     def gflops(self, result: Result) -> float:
         """Compute the GFLOP/s of a result; 0 where it failed, or the operations are not known."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from pegbox.checks import check_int, check_list, check_text, near_names
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.entities import AnnotateEntity
 from pegbox.space.knob import (
     AxesKnob,
@@ -93,7 +94,7 @@ def annotate_knob(
         SpaceError: an unknown policy or annotation, or an argument that the policy does not take.
     """
     names = checked_axes("annotate", name, axes)
-    check_text(f"annotate knob {name!r}: policy", policy, error=SpaceError)
+    check_text(f"annotate knob {value_text(name)}: policy", policy, error=SpaceError)
     for argument, value, owner in (
         ("candidate", candidate, "candidate"),
         ("num_anchor", num_anchor, "locate_cache"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import near_names
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.digits import index_of
 from pegbox.space.entities import Entity
 
@@ -22,7 +23,7 @@ def not_a_config(value: object, wanted: str) -> SpaceError:
         return SpaceError(f"{value!r} is not a configuration, but has one; give its {held}")
     written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
     remedy = written if isinstance(value, Mapping) else ""
-    return SpaceError(f"{value!r} is not a configuration; give {wanted}{remedy}")
+    return SpaceError(f"{value_text(value)} is not a configuration; give {wanted}{remedy}")
 
 
 class Config:
@@ -54,16 +55,16 @@ class Config:
         """
         position = self.space.positions.get(name) if isinstance(name, str) else None
         if position is None or position >= len(self.digits):
-            raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
+            raise SpaceError(f"no knob {value_text(name)} in this config{near_names(name, self.space.knobs)}")
         return self.space.knobs[name].entities[self.digits[position]]
 
     def __contains__(self, name: object) -> bool:
-        return self.space.positions.get(str(name), len(self.digits)) < len(self.digits)
+        return isinstance(name, str) and self.space.positions.get(name, len(self.digits)) < len(self.digits)
 
     def exists(self, name: str) -> bool:
         """Decide whether the knob's condition holds here; a knob without a condition always exists."""
         if name not in self:
-            raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
+            raise SpaceError(f"no knob {value_text(name)} in this config{near_names(name, self.space.knobs)}")
         return self.space.exists(self, name)
 
     def items(self) -> Iterator[tuple[str, Entity]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 
 Digits: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -65,7 +66,10 @@ def checked_rows(rows: object, num_knobs: int) -> Digits:
     Raises:
         SpaceError: another shape or a type that is not integer.
     """
-    array = np.asarray(rows)
+    try:
+        array = np.asarray(rows)
+    except (TypeError, ValueError, OverflowError):  # of lists that are of different lengths, or nest too deep
+        raise SpaceError(f"digits={value_text(rows)}: give an integer array, one row for each config") from None
     if array.ndim != 2 or array.shape[1] != num_knobs or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise SpaceError(
             f"digits must be an integer array of shape (configs, {num_knobs}), one column per knob; "

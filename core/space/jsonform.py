@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pegbox.checks import check_list
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, digits_of
 from pegbox.space.knob import Knob
@@ -24,7 +26,7 @@ def config_from_json(space: ConfigSpace, form: object) -> Config:
         SpaceError: it is malformed, belongs to another space, or index and entities disagree.
     """
     if not isinstance(form, Mapping) or ("index" not in form and "entity" not in form):
-        raise SpaceError(f"a config in JSON is an object with 'index' or 'entity' or both, got {form!r}")
+        raise SpaceError(f"a config in JSON is an object with 'index' or 'entity' or both, got {value_text(form)}")
     index, entities = form.get("index"), form.get("entity")
     by_entity = None if entities is None else _by_entities(space, entities)
     if index is None:
@@ -47,6 +49,8 @@ def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Di
     Raises:
         SpaceError: as `config_from_json` does for the first that is wrong.
     """
+    wanted = "configs as config.to_json() gives them"
+    forms = check_list("forms", forms, wanted, error=SpaceError, of=Mapping)
     lengths = [len(knob) for knob in space.knobs.values()]
     rows, size = np.zeros((len(forms), len(lengths)), dtype=np.int64), space.size
     for row, form in zip(rows, forms, strict=True):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pegbox.checks import check_list, check_mapping, near_names
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.entities import Entity
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -66,7 +67,7 @@ def _digits_of_values(name: str, parent: Knob, wanted: Any) -> list[int]:
         digit = parent.find(value)
         if digit is None:
             raise SpaceError(
-                f"knob {name!r} depends on {parent.name!r} being {value!r}, which is not a value of {parent}"
+                f"knob {name!r} depends on {parent.name!r} being {value_text(value)}, which is not a value of {parent}"
             )
         digits.append(digit)
     return list(dict.fromkeys(digits))
@@ -163,9 +164,11 @@ class AxesKnob(Knob):
 
 def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
     """The axes as a tuple of distinct names."""
-    names = tuple(check_list(f"{family} knob {name!r}: axes", axes, "a list of names", error=SpaceError))
+    names = tuple(check_list(f"{family} knob {value_text(name)}: axes", axes, "a list of names", error=SpaceError))
     if not names or not all(isinstance(axis, str) for axis in names):
-        raise SpaceError(f"{family} knob {name!r}: axes must be a list of one or more names, got {axes!r}")
+        raise SpaceError(
+            f"{family} knob {value_text(name)}: axes must be a list of one or more names, got {value_text(axes)}"
+        )
     if len(set(names)) != len(names):
         raise SpaceError(f"{family} knob {name!r}: an axis is listed twice in {list(names)}")
     return names

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.checks import check_instance
+from pegbox.checks import check_instance, check_int
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, Mask, checked_rows, first_of_each
 from pegbox.space.knob import Knob
-from pegbox.space.space import ConfigSpace
+from pegbox.space.space import ConfigSpace, check_generator
 
 NEAREST = 16
 """How many of the closest listed configs count as neighbours of one."""
@@ -62,6 +63,7 @@ class ListedSpace(ConfigSpace):
 
     def place(self, config: Config) -> int | None:
         """The position of a config in `rows`, or None."""
+        check_instance("config", config, Config, "a configuration, as space.get(0) gives it", error=SpaceError)
         return self._places.get(np.array(config.digits, dtype=np.int64).tobytes())
 
     def num_valid(self) -> int:
@@ -81,12 +83,13 @@ class ListedSpace(ConfigSpace):
             yield Config(self, tuple(row))
 
     def sample(self, n: int, rng: np.random.Generator) -> Digits:
-        return np.asarray(self.rows[rng.permutation(len(self.rows))[: max(0, n)]])
+        count = check_int("n", n, minimum=0, error=SpaceError)
+        return np.asarray(self.rows[check_generator(rng).permutation(len(self.rows))[:count]])
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
         """One of the closest listed configs per row: fewest knobs that differ, then closest values."""
         rows = self.canonical(digits)
-        luck = rng.random(len(rows))
+        luck = check_generator(rng).random(len(rows))
         near = [self._closest(row, place) for row, place in zip(rows, self._places_of(rows).tolist(), strict=True)]
         places = [group[int(share * len(group))] for group, share in zip(near, luck, strict=True)]
         return np.asarray(self.rows[np.array(places, dtype=np.intp)])
@@ -99,11 +102,13 @@ class ListedSpace(ConfigSpace):
         return children
 
     def _add(self, knob: Knob) -> tuple[str, ...]:
-        raise SpaceError(f"knob {knob.name!r} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}")
+        raise SpaceError(
+            f"knob {value_text(knob.name)} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}"
+        )
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
         raise SpaceError(
-            f"constraint {message!r} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}, "
+            f"constraint {value_text(message)} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}, "
             "or list only the configs that satisfy it"
         )
 

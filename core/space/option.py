@@ -12,6 +12,7 @@ import numpy as np
 
 from pegbox.checks import check_list
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.entities import OtherEntity
 from pegbox.space.knob import Condition, Floats, Knob, one_hot, preview, require_values
 
@@ -88,8 +89,13 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
         SpaceError: there are no candidates, or one is not a JSON value.
     """
     by_key: dict[str, OtherEntity] = {}
-    for candidate in check_list(f"knob {name!r}: candidates", candidates, "a list of values", error=SpaceError):
-        value = plain_value(name, candidate)
+    for candidate in check_list(
+        f"knob {value_text(name)}: candidates", candidates, "a list of values", error=SpaceError
+    ):
+        try:
+            value = plain_value(name, candidate)
+        except RecursionError:
+            raise SpaceError(f"knob {value_text(name)}: a candidate is a list of lists that nest too deep") from None
         by_key.setdefault(value_key(value), OtherEntity(value_key(value), value))
     choices = tuple(by_key.values())
     require_values(name, choices, "give at least one")
@@ -120,4 +126,7 @@ def plain_value(name: str, value: Any) -> Any:
 
 def value_key(value: Any) -> str:
     """JSON text of a value: equal for (8, 4) and [8, 4], different for 1, 1.0 and True."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except RecursionError:
+        raise ValueError(f"{value_text(value)} nests lists too deep") from None

@@ -12,6 +12,7 @@ import numpy as np
 
 from pegbox.checks import check_int, check_list, near_names
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.entities import ReorderEntity
 from pegbox.space.knob import (
     AxesKnob,
@@ -76,7 +77,9 @@ def reorder_knob(
     """
     names, policy = checked_axes("reorder", name, axes), options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
-        raise SpaceError(f"reorder knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
+        raise SpaceError(
+            f"reorder knob {value_text(name)}: unknown policy {value_text(policy)}{near_names(policy, POLICIES)}"
+        )
     _check_arguments(name, options)
     choices = tuple(ReorderEntity(order) for order in dict.fromkeys(_orders(name, names, options)))
     require_values(name, choices, "candidate= is empty")
@@ -116,7 +119,10 @@ def _check_arguments(name: str, options: ReorderOptions) -> None:
     policy, takes, given = options.policy, _TAKES.get(options.policy, set()), vars(options)
     for argument, value in given.items():
         if value is not None and argument not in takes | {"policy"}:
-            raise SpaceError(f"reorder knob {name!r}: policy {policy!r} takes no argument {argument}={value!r}")
+            raise SpaceError(
+                f"reorder knob {value_text(name)}: policy {value_text(policy)} takes no argument "
+                f"{argument}={value_text(value)}"
+            )
     for argument in sorted(takes - {"reduce"}):
         if given[argument] is None:
             raise SpaceError(f"reorder knob {name!r}: policy {policy!r} needs the argument {argument}=")
@@ -147,7 +153,7 @@ def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str | int]) -> Or
 
 def _interval_orders(name: str, count: int, interval: object) -> Iterator[Order]:
     """All orders of the axes begin..end-1, the others staying where they are."""
-    what = f"reorder knob {name!r}: interval"
+    what = f"reorder knob {value_text(name)}: interval"
     bounds = check_list(what, interval, "(begin, end), places among the axes", error=SpaceError)
     if len(bounds) != 2:
         raise SpaceError(f"{what}={interval!r}: give (begin, end), places among the axes")

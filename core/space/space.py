@@ -20,6 +20,7 @@ from pegbox.checks import (
     with_checked_keywords,
 )
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space import enumeration, sampling, variation
 from pegbox.space.annotate import annotate_knob
 from pegbox.space.config import Config, not_a_config
@@ -181,7 +182,7 @@ class ConfigSpace:
     def _add(self, knob: Knob) -> tuple[str, ...]:
         """Declare a knob; gives the names of its outputs."""
         if not isinstance(knob.name, str) or not knob.name:
-            raise SpaceError(f"a knob's name is a text that is not empty, got {knob.name!r}")
+            raise SpaceError(f"a knob's name is a text that is not empty, got {value_text(knob.name)}")
         known = self.knobs.get(knob.name)
         if known is None:
             self.positions[knob.name] = len(self.knobs)
@@ -230,7 +231,9 @@ class ConfigSpace:
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
             raise not_a_config(index, f"the index of one of the {self.size:,} points, counted from 0")
         if not 0 <= index < self.size:
-            raise SpaceError(f"index {index!r} is outside the space: it has {self.size:,} points, counted from 0")
+            raise SpaceError(
+                f"index {value_text(index)} is outside the space: it has {self.size:,} points, counted from 0"
+            )
         return self.config(digits_of(int(index), [len(knob) for knob in self.knobs.values()]))
 
     def config(self, digits: Sequence[int] | Digits) -> Config:
@@ -242,7 +245,9 @@ class ConfigSpace:
         try:
             row = tuple(map(operator.index, digits))
         except TypeError:
-            raise SpaceError(f"digits={digits!r}: give integers, one per knob, as config.digits has") from None
+            raise SpaceError(
+                f"digits={value_text(digits)}: give integers, one per knob, as config.digits has"
+            ) from None
         if len(row) != len(self.knobs):
             raise SpaceError(f"expected {len(self.knobs)} digits, one per knob, got {len(row)}: {list(row)}")
         for digit, knob in zip(row, self.knobs.values(), strict=True):
@@ -267,7 +272,7 @@ class ConfigSpace:
     def exists(self, config: Config, name: str) -> bool:
         """Decide whether a knob exists in a config; `config.exists(name)` is the usual spelling."""
         if not isinstance(name, str) or name not in self.knobs:
-            raise SpaceError(f"no knob {name!r} in this space{near_names(name, self.knobs)}")
+            raise SpaceError(f"no knob {value_text(name)} in this space{near_names(name, self.knobs)}")
         when = self.knobs[name].when
         return when is None or all(
             config.digits[self.positions[parent]] in digits and self.exists(config, parent)
@@ -298,18 +303,18 @@ class ConfigSpace:
             SpaceError: the space has no valid config, or none was found among millions; the message says which.
         """
         check_int("sample: n", n, minimum=0, maximum=MOST_SAMPLES, error=SpaceError)
-        return sampling.sample(self.structure, n, _generator(rng))
+        return sampling.sample(self.structure, n, check_generator(rng))
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
         """One random valid neighbour per row: one knob moved, mostly to one of its closest values."""
-        return variation.neighbors(self.structure, self._rows(digits), _generator(rng))
+        return variation.neighbors(self.structure, self._rows(digits), check_generator(rng))
 
     def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
         """One child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
         rows_a, rows_b = self._rows(a), self._rows(b)
         if rows_a.shape != rows_b.shape:
             raise SpaceError(f"crossover pairs rows, but got {len(rows_a)} and {len(rows_b)} of them")
-        return variation.crossover(self.structure, rows_a, rows_b, _generator(rng))
+        return variation.crossover(self.structure, rows_a, rows_b, check_generator(rng))
 
     def canonical(self, digits: Digits) -> Digits:
         """The rows with digits of knobs that do not exist set to 0."""
@@ -371,6 +376,6 @@ class ConfigSpace:
         return f"<ConfigSpace of {len(self.knobs)} knobs, {self.size} points>"
 
 
-def _generator(rng: object) -> np.random.Generator:
+def check_generator(rng: object) -> np.random.Generator:
     wanted = "a generator of NumPy, such as numpy.random.default_rng(0)"
     return check_instance("rng", rng, np.random.Generator, wanted, error=SpaceError)

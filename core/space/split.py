@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegbox.checks import check_callable, check_int, check_list, near_names
+from pegbox.checks import check_callable, check_flag, check_int, check_list, near_names
 from pegbox.errors import SpaceError
+from pegbox.shown import value_text
 from pegbox.space.entities import SplitEntity
 from pegbox.space.knob import Condition, Floats, Knob, preview, refuse_too_many, require_values
 
@@ -53,7 +54,7 @@ class SplitKnob(Knob):
         """Inner extents; a list whose outermost extent is neither -1 nor the inferred one has no key."""
         sizes = tuple(value)
         if not sizes or not all(type(size) is int for size in sizes):
-            raise ValueError(f"{value!r} is not a list of extents")
+            raise ValueError(f"{value_text(value)} is not a list of extents")
         outer, inner = sizes[0], sizes[1:]
         if min(inner, default=1) < 1 or outer not in (-1, inferred_outer(self.extent, inner)):
             raise ValueError(f"outermost extent {outer} does not fit {inner} in an axis of {self.extent}")
@@ -115,11 +116,12 @@ def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition |
     if options.candidate is not None:
         choices = _candidates(name, extent, options.candidate, options)
     else:
-        tails = policy != "factors" if options.no_tail is None else not options.no_tail
-        outputs = 2 if options.num_outputs is None else options.num_outputs
-        choices = policy_splits(extent, policy, outputs, min(extent, options.max_factor or extent), tails)
+        tails = policy != "factors" if options.no_tail is None else not check_flag("no_tail", options.no_tail)
+        outputs = 2 if options.num_outputs is None else int(options.num_outputs)
+        choices = policy_splits(extent, policy, outputs, min(extent, int(options.max_factor or extent)), tails)
     if filter is not None:
-        check_callable(f"split knob {name!r}: filter", filter, "a function of a split, lambda e: ...", error=SpaceError)
+        wanted = "a function of a split, lambda e: ..."
+        check_callable(f"split knob {name!r}: filter", filter, wanted, error=SpaceError, arguments=1)
         choices = tuple(choice for choice in choices if filter(choice))
     require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
     return SplitKnob(name, choices, extent, policy, when=when)
@@ -127,16 +129,22 @@ def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition |
 
 def _checked_extent(name: str, axis: object) -> int:
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
-        raise SpaceError(f"split knob {name!r}: the axis must be its extent as an int, got {axis!r}")
+        raise SpaceError(
+            f"split knob {value_text(name)}: the axis must be its extent as an int, got {value_text(axis)}"
+        )
     if not 1 <= axis <= MAX_EXTENT:
-        raise SpaceError(f"split knob {name!r}: the axis has extent {axis}; splits need 1 to 2**40 iterations")
+        raise SpaceError(
+            f"split knob {value_text(name)}: the axis has extent {value_text(axis)}; splits need 1 to 2**40 iterations"
+        )
     return int(axis)
 
 
 def _check_arguments(name: str, options: SplitOptions) -> None:
     policy = options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
-        raise SpaceError(f"split knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
+        raise SpaceError(
+            f"split knob {value_text(name)}: unknown policy {value_text(policy)}{near_names(policy, POLICIES)}"
+        )
     if (policy == "candidate") != (options.candidate is not None):
         raise SpaceError(f"split knob {name!r}: policy 'candidate' and the argument candidate= go together")
     if options.num_outputs is not None:
@@ -199,6 +207,7 @@ def _factor_set(extent: int, policy: str) -> list[int]:
 
 def divisors(n: int) -> list[int]:
     """All divisors, ascending."""
+    n = check_int("divisors: n", n, minimum=0, maximum=MAX_EXTENT, error=SpaceError)
     tries = np.arange(1, math.isqrt(n) + 1)
     small = tries[n % tries == 0].tolist()
     return sorted({*small, *(n // d for d in small)})
@@ -206,6 +215,7 @@ def divisors(n: int) -> list[int]:
 
 def powers_of_two(n: int) -> list[int]:
     """1, 2, 4, ... up to n."""
+    n = check_int("powers_of_two: n", n, minimum=0, maximum=MAX_EXTENT, error=SpaceError)
     return [1 << bit for bit in range(n.bit_length())]
 
 

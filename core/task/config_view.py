@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from pegbox.checks import check_float, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.state.handles import LoopRef
+from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace, Knob
 from pegbox.space.config import not_a_config
 from pegbox.task.apply import KnobValue, handle
@@ -27,13 +29,14 @@ class _AxisNames:
 
     def __init__(self, axes: Sequence[Any]) -> None:
         self.by_axis: dict[Var | LoopRef, str] = {}
+        axes = check_list("axes", axes, "a list of axes, or of their names", error=SpaceError)
         taken = {axis for axis in axes if isinstance(axis, str)}
         self.axes = [self._name(axis, taken) for axis in axes]
 
     def _name(self, axis: Any, taken: set[str]) -> str:
         """Its own name, numbered where several axes share it."""
         if not isinstance(axis, Var | LoopRef):
-            return str(axis)
+            return axis if isinstance(axis, str) else value_text(axis)
         if axis in self.by_axis:
             return self.by_axis[axis]
         name = unused_name(axis.name, taken)
@@ -129,12 +132,14 @@ class DeclaringConfig(TemplateConfig):
         self.plain = outputs
 
     def add_flop(self, flop: float) -> None:
-        self.flop = (self.flop or 0.0) + flop
+        self.flop = (self.flop or 0.0) + check_float("flop", flop)
 
     def __getitem__(self, name: str) -> KnobValue:
         knobs = self.space.knobs
         # An unknown name is an error with the list of known ones, which Config words best.
-        value: KnobValue = handle(knobs[name].entities[0] if name in knobs else self.space.get(0)[name])
+        value: KnobValue = handle(
+            knobs[name].entities[0] if isinstance(name, str) and name in knobs else self.space.get(0)[name]
+        )
         return value
 
     def define_split(self, name: str, axis: Any, policy: str = "factors", **options: Any) -> tuple[str, ...]:

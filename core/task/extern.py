@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_callable
 from pegbox.compute.tensor import ExternOp, Tensor
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
@@ -59,7 +60,9 @@ def extern(
     found = race(_alone(op))
     if found is not None:
         raise ComputeError(f"extern {name!r}: {found.problem}; {found.remedy}")
-    op.evaluate = reference or partial(_run_alone, op)
+    op.evaluate = partial(_run_alone, op)
+    if reference is not None:
+        op.evaluate = check_callable(f"extern {name!r}: reference", reference, "a function of arrays")
     return op.outputs[0] if len(op.outputs) == 1 else list(op.outputs)
 
 

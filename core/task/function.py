@@ -17,6 +17,7 @@ from pegbox.errors import TemplateError
 from pegbox.hooks import registry
 from pegbox.hooks.refs import import_file, is_file_module
 from pegbox.origin import Definition
+from pegbox.shown import value_text
 
 _Named = TypeVar("_Named", bound="NamedFunction")
 
@@ -53,7 +54,10 @@ class NamedFunction:
     @property
     def signature(self) -> inspect.Signature:
         """The parameters that a user gives."""
-        full = inspect.signature(self.function)
+        try:
+            full = inspect.signature(self.function)
+        except ValueError as error:  # of a built-in type
+            raise TemplateError(f"{self.kind} {self.name}: {error}; give a function of Python") from None
         return full.replace(parameters=list(full.parameters.values())[self.leading :])
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,13 +69,16 @@ class NamedFunction:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
+            given = ", ".join([*map(repr, args), *(f"{k}={value_text(v)}" for k, v in kwargs.items())])
             raise TemplateError(
                 f"{self.kind} {self.name}{shown(self.signature)} cannot take ({given}): {error}"
                 f"{_near(self.signature, kwargs)}"
             ) from error
         bound.apply_defaults()
-        return {name: _plain(value) for name, value in bound.arguments.items()}
+        try:
+            return {name: _plain(value) for name, value in bound.arguments.items()}
+        except RecursionError:
+            raise TemplateError(f"{self.kind} {self.name}: an argument is a list that nests too deep") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the place of the function, because its name may belong to the object that replaced it."""
@@ -108,8 +115,21 @@ class NamedFunction:
         if callable(found) and not isinstance(found, NamedFunction):
             return cls(getattr(found, "__name__", str(ref)), found)
         raise TemplateError(
-            f"{ref!r} is {found!r}, not a {cls.kind} function; decorate one with @pegbox.{cls.kind}('name')"
+            f"{value_text(ref)} is {value_text(found)}, not a {cls.kind} function; decorate one with "
+            f"@pegbox.{cls.kind}('name')"
         )
+
+
+def name_of(function: object) -> str:
+    """Return the name that a function has in Python.
+
+    Raises:
+        TemplateError: it has none.
+    """
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise TemplateError(f"{value_text(function)} has no name; write one in the decorator, as in ('my_op')")
+    return name
 
 
 def _unpickled(kind: type[NamedFunction], name: str, module: str, path: str, attribute: str) -> NamedFunction:

@@ -9,19 +9,20 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pegbox.checks import check_list, check_mapping, near_names
+from pegbox.checks import check_instance, check_list, check_mapping, near_names
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.flop import count_flop
 from pegbox.compute.subscripts import check_subscripts, has_indirect_reads
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
-from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TemplateError
+from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TargetError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
@@ -46,11 +47,12 @@ class Task:
     """
 
     def __init__(self, template: Template, args: Sequence[Any], kwargs: Mapping[str, Any], target: Target) -> None:
-        self.template = template
-        self.args = tuple(args)
-        self.kwargs = dict(kwargs)
-        self.target = target
-        self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(args, kwargs))
+        listed = f"the template's arguments as a list or tuple, such as args=({value_text(args)},)"
+        self.template = check_instance("template", template, Template, "what @pegbox.template makes")
+        self.args = tuple(check_list("args", args, listed))
+        self.kwargs = check_mapping("kwargs", kwargs, "the template's arguments by name, as a dict")
+        self.target = check_instance("target", target, Target, "a pegbox.Target", error=TargetError)
+        self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(self.args, self.kwargs))
         declaring = DeclaringConfig(target)
         made, self._tensors = self._run(declaring)
         self._check_arguments(made)
@@ -304,8 +306,6 @@ def create_task(
     if loose:
         together = (args, kwargs, *loose)
         raise ArgumentError(f"create_task takes the template's arguments as one tuple: write args={together!r}")
-    listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")
-    named = check_mapping("kwargs", {} if kwargs is None else kwargs, "the template's arguments by name, as a dict")
     resolved = target_of(target)
     found = template_of(template) if space is None else generated_template(template, space)
-    return Task(found, listed, named, resolved)
+    return Task(found, args, {} if kwargs is None else kwargs, resolved)

@@ -12,7 +12,7 @@ from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.origin import definition_of
 from pegbox.task.code import code_fingerprint
-from pegbox.task.function import NamedFunction
+from pegbox.task.function import NamedFunction, name_of
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
 WITHOUT_SCHEDULE = f"is a workload, which has no schedule; {ADD_SPACE}"
@@ -38,7 +38,7 @@ class Template(NamedFunction):
         """The advice for a function that fails: it may have been written without a configuration."""
         if takes_config(self.function):
             return ""
-        first = next(iter(inspect.signature(self.function).parameters.values()), None)
+        first = _first_parameter(self.function)
         fault = "it has no parameter for" if first is None else f"its first parameter {first.name!r} gets"
         return f"; {fault} the configuration cfg: if it has no schedule, {ADD_SPACE}"
 
@@ -76,15 +76,22 @@ class Template(NamedFunction):
         """Decide whether the arguments fit the function with nothing before them."""
         try:
             inspect.signature(self.function).bind(*args, **kwargs)
-        except TypeError:
+        except (TypeError, ValueError):  # ValueError: a built-in type has no signature
             return False
         return True
 
 
 def takes_config(function: Callable[..., Any]) -> bool:
     """Decide whether the first parameter is, by its name or annotation, the configuration of a template."""
-    first = next(iter(inspect.signature(function).parameters.values()), None)
+    first = _first_parameter(function)
     return first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation))
+
+
+def _first_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    try:
+        return next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:  # a built-in type has no signature
+        return None
 
 
 @overload
@@ -98,7 +105,7 @@ def template(name: str | Callable[..., Any]) -> Any:
         PluginError: another definition has the name already.
     """
     if callable(name):
-        return template(name.__name__)(name)
+        return template(name_of(name))(name)
     return lambda function: Template.registered(name, function)
 
 

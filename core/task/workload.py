@@ -21,7 +21,7 @@ from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
-from pegbox.task.function import NamedFunction, shown
+from pegbox.task.function import NamedFunction, name_of, shown
 from pegbox.task.template import Template, find_template, takes_config
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def workload(name: str | Callable[..., Any]) -> Any:
         PluginError: another definition has the name already.
     """
     if callable(name):
-        return workload(name.__name__)(name)
+        return workload(name_of(name))(name)
     return lambda function: Workload.registered(name, function)
 
 

@@ -34,7 +34,7 @@ def install() -> None:
     isolation.translate_apart = _translate_here
 
     def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
-        if always_optimized or is_drawn(program):
+        if always_optimized or not isinstance(program, Program) or is_drawn(program):
             return optimized(program, apart=apart, timeout=timeout)
         return unoptimized(program)
 

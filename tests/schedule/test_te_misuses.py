@@ -52,7 +52,7 @@ AT_ONCE: list[Any] = [
     (Rows, lambda p: p.sd.split(p.i), "split(i) of D: factor=None, nparts=None; give exactly one of them"),
     (Rows, lambda p: p.sd.split(p.i, factor=2, nparts=3), "factor=2, nparts=3; give exactly one of them"),
     (Rows, lambda p: p.sd.split(p.i, factor=0), "factor=0, nparts=None; give exactly one of them, a positive"),
-    (Rows, lambda p: p.sd.split(p.i, factor="4"), "factor=4, nparts=None; give exactly one of them, a positive"),
+    (Rows, lambda p: p.sd.split(p.i, factor="4"), "factor='4', nparts=None; give exactly one of them, a positive"),
     (Rows, lambda p: p.sd.split("i", factor=4), "split(i, factor=4) of D: 'i' is not a loop of this stage; the loops"),
     (Rows, lambda p: p.sd.split(p.c.op.axis[0], factor=4), "split(i, factor=4) of D: i is not a loop of this stage; t"),
     (Rows, lambda p: p.sd.tile(p.i, p.i, 2, 2), "i was split or fused already; the loops of D are i.outer"),

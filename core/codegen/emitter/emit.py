@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegbox.checks import check_instance
 from pegbox.codegen.emitter import accumulators, entry, placement, privatization, strip_mining, unroll
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
@@ -14,7 +15,7 @@ from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.emitter.uniform_chains import loops_with_uniform_chains
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import CompileError
+from pegbox.errors import CompileError, TargetError
 from pegbox.loops.foreign import code_of
 from pegbox.loops.nodes import For, ForKind, Function, Stmt
 from pegbox.loops.visit import walk
@@ -26,6 +27,8 @@ def emit(func: Function, target: Target) -> Program:
     Raises:
         CompileError: the function is not lowered, or unrolling makes more code than is reasonable.
     """
+    check_instance("func", func, Function, "what pegbox.lower gives", error=CompileError)
+    check_instance("target", target, Target, "a pegbox.Target", error=TargetError)
     name = identifier(func.name)
     _check(func)
     blocked = strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
+from pegbox.checks import check_text
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.errors import ArgumentError
 
@@ -34,7 +35,7 @@ class EntryPoint(ABC):
         Raises:
             ArgumentError: it has another name.
         """
-        if name != self.name:
+        if check_text("name of a function", name) != self.name:
             raise ArgumentError(f"this is the kernel {self.name!r}; it has no function {name!r}")
         return self
 

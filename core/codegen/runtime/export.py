@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from pegbox.checks import check_callable, check_flag, check_list, check_path
 from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.text import identifier
-from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.program import ArgSpec, Program, check_program
 from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program
@@ -57,7 +58,7 @@ Link: TypeAlias = Callable[[str, list[str]], object]
 def check_export(path: Path, *, header: bool) -> Path | None:
     """Before compiling: raises as the writers do where a file cannot be replaced. Gives the header's place, if any."""
     check_output(path, MACHINE_CODE)
-    beside = path.with_suffix(".h") if header else None
+    beside = check_path("path", path).with_suffix(".h") if check_flag("header", header) else None
     check_output(beside, HEADER)
     return beside
 
@@ -71,7 +72,7 @@ def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[
         ArgumentError: the file cannot be written, or would replace one that is not machine code.
         CompileError: there are several programs, and no linker that makes one file of them.
     """
-    check_output(path, MACHINE_CODE)
+    check_output(check_path("path", path), MACHINE_CODE)
     several = _several(programs)
     if len(several) == 1:
         write_file(path, _object_code(several[0]))
@@ -84,7 +85,12 @@ def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[
 
 
 def _several(programs: Program | Sequence[Program]) -> Sequence[Program]:
-    return [programs] if isinstance(programs, Program) else programs
+    if isinstance(programs, Program):
+        return [programs]
+    listed = check_list("programs", programs, "a program, or a list of programs", error=CompileError, of=Program)
+    if not listed:
+        raise CompileError("programs=[]: there is nothing to write; give one program or several")
+    return listed
 
 
 def _object_code(program: Program) -> bytes:
@@ -105,8 +111,10 @@ def write_shared_library(
         ArgumentError: the file cannot be written, or would replace one that is not machine code.
         CompileError: there is no linker, or it failed (its message is shown).
     """
-    check_output(path, MACHINE_CODE)
+    check_output(check_path("path", path), MACHINE_CODE)
     several = _several(programs)
+    if link is not None:
+        check_callable("link", link, "a function of a path and a list of files", arguments=2)
     with written_beside(path) as out, tempfile.TemporaryDirectory() as folder:
         parts: list[str] = []
         for number, program in enumerate(several):
@@ -169,7 +177,7 @@ def _foreign_parts(program: Program, stem: str) -> list[str]:
 
 def c_header(program: Program) -> str:
     """A C header that declares the kernel, for C and C++."""
-    guard = f"PEGBOX_{program.name.upper()}_H"
+    guard = f"PEGBOX_{check_program(program).name.upper()}_H"
     names = _names(program.args)
     arguments = [_parameter(name, spec) for name, spec in zip(names, program.args, strict=True)]
     comments = [f" *   {name}: {_described(spec)}" for name, spec in zip(names, program.args, strict=True)]

@@ -8,14 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pegbox.checks import check_instance, check_int, check_list
 from pegbox.codegen.emitter.placement import ALIGNMENT
-from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program
+from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
 from pegbox.codegen.runtime import machine, team
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.entry import EntryPoint
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.codegen.runtime.python_functions import with_errors
-from pegbox.errors import ArgumentError
+from pegbox.codegen.runtime.time_evaluator import MOST_CALLS
+from pegbox.errors import ArgumentError, CompileError
+from pegbox.shown import value_text
 
 
 class Code(Protocol):
@@ -75,9 +78,8 @@ class Kernel(EntryPoint):
         Raises:
             ArgumentError: wrong arrays, or number < 1.
         """
-        if number < 1:
-            raise ArgumentError(f"{self.name}: number of timed calls must be at least 1, got {number}")
-        addresses = self._checker.addresses(arrays)
+        number = check_int(f"{self.name}: number", number, maximum=MOST_CALLS)
+        addresses = self._checker.addresses(check_list("arrays", arrays, "the kernel's arguments"))
         workspace = self._borrow()
         elapsed = self._timed(*addresses, workspace.address, number)
         self._spare.append(workspace)
@@ -90,8 +92,8 @@ class Kernel(EntryPoint):
             ArgumentError: unknown form, or the kernel was loaded from object code alone.
         """
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
-        if form not in forms:
-            raise ArgumentError(f"unknown form {form!r} of source; use one of {', '.join(forms)}")
+        if not isinstance(form, str) or form not in forms:
+            raise ArgumentError(f"unknown form {value_text(form)} of source; use one of {', '.join(forms)}")
         return str(forms[form](*self.programs))
 
     @property
@@ -137,7 +139,8 @@ def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel
         TargetError: the code needs an OpenMP runtime and there is none, or is for another architecture.
         CompileError: the object code is damaged.
     """
-    return Kernel(compiled, program)
+    wanted = "what pegbox.codegen.compile_program gives"
+    return Kernel(check_instance("compiled", compiled, CompiledProgram, wanted, error=CompileError), program)
 
 
 def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
@@ -146,4 +149,4 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
-    return load(machine.compile_program(program, timeout=timeout), program=program)
+    return load(machine.compile_program(check_program(program), timeout=timeout), program=program)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pegbox.checks import check_path
 from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.codegen.runtime.kernel_family import KernelFamily
@@ -58,7 +59,7 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     Raises:
         ArgumentError: there is no such file, it is no library that can be loaded, or none of pegbox's.
     """
-    file = Path(os.path.abspath(os.fspath(path)))  # a name without a folder would be looked for elsewhere
+    file = Path(os.path.abspath(check_path("path", path)))  # a name without a folder would be looked for elsewhere
     if not file.is_file():
         _refuse(path, "there is no such file; write it first")
     try:

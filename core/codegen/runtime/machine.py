@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
+from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program, check_program
 from pegbox.codegen.runtime import llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
@@ -48,6 +48,7 @@ def compile_program(program: Program, *, apart: bool = True, timeout: float = CO
         CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited), or takes longer.
         TargetError: LLVM has no back end for the target.
     """
+    check_program(program)
     prepare(program.foreign, program.target)
     started = time.perf_counter()
     code = _translated(program, "object", apart=apart, timeout=timeout)
@@ -77,7 +78,7 @@ def parsed(program: Program) -> Iterator[Any]:
 
 def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> bytes:
     """The program after the passes that it needs, or after those that LLVM survives."""
-    target_machine(program.target)
+    target_machine(check_program(program).target)
     arguments = program.ll, _machine(program.target), form
     with _rejections(program):
         if not apart:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pegbox.checks import check_instance, check_text
 from pegbox.codegen.emitter.emit import emit
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import COMPILE_SECONDS, Program
@@ -28,6 +29,7 @@ class RuntimeModule:
         Raises:
             ArgumentError: there is none.
         """
+        check_text("name of a function", name)
         if name == ENTRY and len(self.kernels) == 1:
             return next(iter(self.kernels.values()))
         if name not in self.kernels:
@@ -63,7 +65,7 @@ class RuntimeModule:
 
     def time_evaluator(self, name: str | None = None, dev: object = None, **options: Any) -> TimeEvaluator:
         """See `Kernel.time_evaluator`; `name` is that of a function, by default the only one."""
-        return self[name or self.entry_name].time_evaluator(dev=dev, **options)
+        return self[self.entry_name if name is None else name].time_evaluator(dev=dev, **options)
 
     @property
     def programs(self) -> list[Program]:
@@ -84,6 +86,7 @@ def build_module(mod: IRModule, target: Target, *, timeout: float = COMPILE_SECO
     Raises:
         CompileError: a function cannot be compiled, or two would have one name in C.
     """
+    check_instance("mod", mod, IRModule, "what pegbox.lower makes of a module", error=CompileError)
     names: dict[str, str] = {}
     for name in mod:
         other = names.setdefault(identifier(name), name)

@@ -42,7 +42,16 @@ def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
     for found in _TEXT.finditer(code):
         try:
             yield _read(json.loads(found[1]))
-        except (ValueError, LookupError, TypeError, AttributeError, ExprError, TargetError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+            ExprError,
+            TargetError,
+        ) as error:
             shown = found[1].decode(errors="replace")[:80]
             raise ArgumentError(f"the description of a kernel is damaged ({error}): {shown}...") from error
 

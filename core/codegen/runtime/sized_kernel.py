@@ -17,6 +17,7 @@ from pegbox.compute.sizes import check_bound, check_sizes, shown_tensor, sizes_o
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.origin import users_level
+from pegbox.shown import value_text
 
 MAX_KERNELS = 64
 """How many kernels of one `SizedKernel` stay in memory: each takes a tenth of a megabyte or so, with its tables."""
@@ -110,6 +111,10 @@ class SizedKernel(KernelFamily):
             ArgumentError: the arrays are not what it was built for, or their shapes contradict each other.
             ScheduleError, CompileError: the schedule is not legal for their sizes, or cannot be compiled.
         """
+        if not isinstance(arrays, list | tuple):
+            raise ArgumentError(
+                f"{self.name}: arrays={value_text(arrays)} is not a list; give one array for each argument"
+            )
         if len(arrays) != len(self._args):
             wanted = ", ".join(map(shown_tensor, self._args))
             raise ArgumentError(f"{self.name}() takes {len(self._args)} arrays ({wanted}), got {len(arrays)}")

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegbox.errors import ArgumentError
+from pegbox.checks import check_float, check_int
 
-_MOST_CALLS = 1_000_000_000
+MOST_CALLS = 1_000_000_000
+"""The calls of a kernel that are timed together, at most."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,8 @@ class TimeEvaluator:
 
     def __post_init__(self) -> None:
         for name in ("number", "repeat"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ArgumentError(f"time_evaluator: {name}={value!r}; give a whole number, 1 or more")
-        if not self.min_repeat_ms >= 0:
-            raise ArgumentError(f"time_evaluator: min_repeat_ms={self.min_repeat_ms!r}; give a number, 0 or more")
+            check_int(f"time_evaluator: {name}", getattr(self, name), maximum=MOST_CALLS)
+        check_float("time_evaluator: min_repeat_ms", self.min_repeat_ms)
 
     def __call__(self, *arrays: Any) -> TimeResult:
         """Time the kernel, after one call that is not counted.
@@ -78,7 +76,7 @@ class TimeEvaluator:
         times: list[float] = []
         while len(times) < self.repeat:
             elapsed = self.time_ns(arrays, number)
-            if elapsed < self.min_repeat_ms * 1e6 and number < _MOST_CALLS:
+            if elapsed < self.min_repeat_ms * 1e6 and number < MOST_CALLS:
                 # Too short to be exact: more calls, from the first repeat on.
                 number = self._more(number, elapsed)
                 times.clear()
@@ -89,4 +87,4 @@ class TimeEvaluator:
     def _more(self, number: int, elapsed: int) -> int:
         """Compute a number of calls for which a repeat lasts long enough, from one that did not."""
         wanted = math.ceil(number * self.min_repeat_ms * 1e6 * 1.1 / max(elapsed, 1))
-        return min(max(wanted, number + 1), number * 1000, _MOST_CALLS)
+        return min(max(wanted, number + 1), number * 1000, MOST_CALLS)

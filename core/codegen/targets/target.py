@@ -20,6 +20,7 @@ from pegbox.codegen.targets.cpus import (
     x86_vector_registers,
 )
 from pegbox.errors import TargetError
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -75,7 +76,7 @@ class Target:
     def host(cls, *, num_cores: int | None = None) -> Target:
         """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
         count = len(usable_cores()) if num_cores is None else num_cores
-        return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
+        return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {value_text(count)}")
 
     @classmethod
     def default(cls) -> Target:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pegbox.checks import check_instance
 from pegbox.codegen.targets.target import Target
-from pegbox.expr.dtypes import BITS
+from pegbox.expr import dtypes
 
 LATENCY = 8  # independent multiply-adds that keep two units busy, each of which takes four cycles
 
 
 def lanes_of(target: Target, dtype: str) -> int:
     """Elements in a vector of the target."""
-    return max(target.vector_bits // BITS[dtype], 1)
+    check_instance("lanes_of: target", target, Target, "a pegbox.Target")
+    return max(target.vector_bits // dtypes.BITS[dtypes.check(dtype)], 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pegbox.checks import check_text
+from pegbox.checks import check_flag, check_text
 from pegbox.compute.axis import IterVar, Range
 from pegbox.errors import ComputeError
 from pegbox.expr.dtypes import integer
 from pegbox.loops.kind import ForKind
+from pegbox.shown import value_text
 
 TAGS = tuple(kind.value for kind in ForKind if kind.is_thread)
 
@@ -35,8 +36,11 @@ def thread_axis(dom: int | tuple[int, int] | Range | str | None = None, tag: str
         ComputeError: an unknown tag, or a domain that does not start at zero.
     """
     if isinstance(dom, str):
-        if tag:
-            raise ComputeError(f"thread_axis({dom!r}, {tag!r}): two tags; write thread_axis((0, extent), {tag!r})")
+        if check_flag("thread_axis: tag", tag, error=ComputeError):
+            raise ComputeError(
+                f"thread_axis({value_text(dom)}, {value_text(tag)}): two tags; write thread_axis((0, extent), "
+                f"{value_text(tag)})"
+            )
         tag, dom = dom, None
     check_text("thread_axis: name", name, error=ComputeError)
     if not isinstance(tag, str) or tag not in TAGS:

@@ -11,8 +11,9 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_float, check_int
+from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.baselines.gauge import Gauge
 from pegbox.measure.baselines.yardstick import Yardstick
@@ -31,6 +32,7 @@ from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerLike
 from pegbox.measure.runners.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.trial.bench import Bench, check_inputs
 from pegbox.measure.trial.timing import TimingPolicy
+from pegbox.shown import value_text
 from pegbox.workers.affinity import confined, pin
 
 if TYPE_CHECKING:
@@ -99,6 +101,8 @@ class LocalMeasurer(Measurer):
         runner_options: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> None:
+        if not isinstance(getattr(task, "target", None), Target):
+            raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
         _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
         self._max_block = check_int("max_block", max_block)
         given = check_inputs(task.arguments(), inputs)
@@ -386,7 +390,7 @@ def _check_numbers(
         check_int("builders", builders, maximum=1024)
     if max_memory is not None:
         check_int("max_memory", max_memory)
-    if not best > 0:
+    if not check_cost("best", best) > 0:
         raise ArgumentError(f"best={best!r}: must be above 0 seconds")
     check_int("kept_builds", kept_builds)
     for name, tolerance in (("rtol", rtol), ("atol", atol)):

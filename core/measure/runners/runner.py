@@ -16,6 +16,7 @@ from pegbox.measure.machine.cores import CorePlan
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.trial.bench import Bench
 from pegbox.measure.trial.timing import TimingPolicy
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program, Target
@@ -239,5 +240,7 @@ def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
         made = isinstance(runner, Runner)
         objects = "".join(f", or a {name}" for name in known)
         remedy = "it is made already: give its class" if made else f"give a runner's name, its class{objects}"
-        raise ArgumentError(f"runner={runner!r} makes no runner, it is of type {type(runner).__name__}; {remedy}")
+        raise ArgumentError(
+            f"runner={value_text(runner)} makes no runner, it is of type {type(runner).__name__}; {remedy}"
+        )
     return runner, str(getattr(runner, "__name__", runner)), {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
+from pegbox.shown import value_text
 
 # A candidate slower than this, in FLOP/s, is hopeless even before anything is known to be faster.
 _SLOWEST_SPEED = 2e8
@@ -56,7 +57,9 @@ class TimingPolicy:
             most = max(10, repeats) if isinstance(repeats, int) else 10
             return cls(repeats=repeats, max_repeats=most, **options)
         if not isinstance(policy, TimingPolicy):
-            raise ArgumentError(f"timing={policy!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
+            raise ArgumentError(
+                f"timing={value_text(policy)} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)"
+            )
         return policy
 
     def __post_init__(self) -> None:
@@ -69,7 +72,12 @@ class TimingPolicy:
             check_float(name, getattr(self, name), minimum=1)
         for name in ("repeats", "max_repeats", "rounds"):
             check_int(name, getattr(self, name))
-        _require("max_repeats", self.max_repeats, self.max_repeats >= self.repeats, f"at least repeats={self.repeats}")
+        _require(
+            "max_repeats",
+            self.max_repeats,
+            self.max_repeats >= self.repeats,
+            f"at least repeats={value_text(self.repeats)}",
+        )
 
     def first_call_limit(self, best: float, *, flop: float) -> float:
         """Seconds after which the first call is cut off: enough for anything that could still be of interest.

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from pegbox.checks import check_text
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import bounds
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import Relaxation, index_interval
 from pegbox.loops.access.region import read, written
-from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, code_of
+from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, code_of, foreign_code
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.visit import children, realizes, replace_buffer
+from pegbox.shown import value_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class TensorIntrin:
         Raises:
             ScheduleError: the name is taken, the parameters differ, or `desc` or `impl` is malformed.
         """
-        intrin = TensorIntrin(name, desc, _in_terms_of(name, desc, impl), code=(*code_of(impl), *_several(code)))
+        intrin = TensorIntrin(name, desc, _in_terms_of(name, desc, impl), code=(*code_of(impl), *foreign_code(code)))
         return intrin.registered(override=override)
 
     def registered(self, *, override: bool = False) -> TensorIntrin:
@@ -66,7 +68,9 @@ class TensorIntrin:
             ScheduleError: the name is taken, or description or statements are malformed.
         """
         if not isinstance(self.name, str) or not self.name:
-            raise ScheduleError(f"tensor intrinsic {self.name!r}: a name is a string that is not empty", "give one")
+            raise ScheduleError(
+                f"tensor intrinsic {value_text(self.name)}: a name is a string that is not empty", "give one"
+            )
         if self.name in _REGISTRY and not override:
             raise ScheduleError(
                 f"tensor intrinsic {self.name!r} is registered already", "give override=True, or a new name"
@@ -78,7 +82,7 @@ class TensorIntrin:
     @staticmethod
     def is_registered(name: str) -> bool:
         """Is the name taken?"""
-        return name in _REGISTRY
+        return check_text("name of a tensor intrinsic", name, error=ScheduleError) in _REGISTRY
 
     @staticmethod
     def registered_names() -> frozenset[str]:
@@ -92,6 +96,7 @@ class TensorIntrin:
         Raises:
             ScheduleError: there is none.
         """
+        check_text("name of a tensor intrinsic", name, error=ScheduleError)
         if name not in _REGISTRY:
             for maker in MAKERS:
                 if (made := maker(name)) is not None:
@@ -111,10 +116,6 @@ _REGISTRY: dict[str, TensorIntrin] = {}
 MAKERS: list[Callable[[str], TensorIntrin | None]] = []
 
 
-def _several(code: CSource | CLibrary | Iterable[ForeignCode]) -> tuple[ForeignCode, ...]:
-    return (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
-
-
 def plain(func: Function) -> Stmt:
     """The body of a program without blocks, with its intermediate buffers allocated around."""
     stmt = flatten_blocks(lower_inits(func)).body
@@ -128,7 +129,8 @@ def _in_terms_of(name: str, desc: Function, impl: Function) -> Stmt:
     for func in (desc, impl):
         if not isinstance(func, Function):
             raise ScheduleError(
-                f"tensor intrinsic {name!r}: {func!r} is not a program", "give functions of the loop IR"
+                f"tensor intrinsic {value_text(name)}: {value_text(func)} is not a program",
+                "give functions of the loop IR",
             )
     mine, theirs = ([(b.shape, b.dtype) for b in f.params] for f in (desc, impl))
     if mine != theirs:

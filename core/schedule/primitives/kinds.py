@@ -18,6 +18,7 @@ from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
+from pegbox.shown import value_text
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
@@ -220,7 +221,7 @@ def pragma_value(key: str, value: object) -> int | bool:
         raise ScheduleError(f"unknown pragma {key!r}", f"use one of {', '.join(_PRAGMAS)}")
     if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
         raise ScheduleError(
-            f"pragma {key}: {value!r} is not {'an int' if expected is int else 'a bool'}",
+            f"pragma {key}: {value_text(value)} is not {'an int' if expected is int else 'a bool'}",
             f"give {expected.__name__} >= 0",
         )
     return bool(value) if expected is bool else value

@@ -26,6 +26,7 @@ from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.state.trace import trace_value
 from pegbox.schedule.tree import Tree, blocks_below
+from pegbox.shown import value_text
 
 trace_value("index_map")(IndexMap)
 
@@ -245,9 +246,11 @@ def _buffer(sch: ScheduleState, realize: BlockRealize, which: Which) -> tuple[st
         if any(w.buffer.name == which for w in realize.block.writes):
             return "write", choose_written(realize, which)
         return "read", choose_read(realize, which)
-    kind, number = which if len(which) == 2 else (None, None)
-    if kind not in ("read", "write") or not isinstance(number, int | str):
-        raise ScheduleError(f"{which!r} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name')
+    kind, number = which if isinstance(which, list | tuple) and len(which) == 2 else (None, None)
+    if not isinstance(kind, str) or kind not in ("read", "write") or not isinstance(number, int | str):
+        raise ScheduleError(
+            f"{value_text(which)} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name'
+        )
     return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
 
 

@@ -20,6 +20,7 @@ from pegbox.schedule.primitives.inline import compute_inline
 from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.shown import value_text
 
 MOST_FACTORS = 64
 
@@ -48,7 +49,9 @@ def sample_perfect_tile(
     old = sch.find_loop(loop)
     limit = old.extent if max_innermost_factor is None else max_innermost_factor
     if not 1 <= n <= MOST_FACTORS:
-        raise ScheduleError(f"n = {n} is not a number of factors", f"give a number from 1 to {MOST_FACTORS}")
+        raise ScheduleError(
+            f"n = {value_text(n)} is not a number of factors", f"give a number from 1 to {MOST_FACTORS}"
+        )
     if limit < 1:
         raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
     if n == 1 and old.extent > limit:
@@ -89,10 +92,12 @@ def sample_partitioned_tile(
     """
     old = sch.find_loop(loop)
     if not 1 <= n <= MOST_FACTORS or not 0 <= partition_pos < n:
-        problem = f"n = {n} with partition_pos = {partition_pos} are not numbers of factors"
+        problem = f"n = {value_text(n)} with partition_pos = {value_text(partition_pos)} are not numbers of factors"
         raise ScheduleError(problem, f"give n from 1 to {MOST_FACTORS}, and partition_pos from 0 to n - 1")
     if innerpart_factor < 1 or old.extent % innerpart_factor:
-        raise _no_tile(sch, old, f"innerpart_factor = {innerpart_factor} does not divide the extent {old.extent}")
+        raise _no_tile(
+            sch, old, f"innerpart_factor = {value_text(innerpart_factor)} does not divide the extent {old.extent}"
+        )
     if decision is None:
         factors = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor)
     else:
@@ -129,7 +134,9 @@ def sample_categorical(
     if decision is None:
         decision = sch.rng.choices(range(len(values)), weights)[0]
     if not 0 <= decision < len(values):
-        raise ScheduleError(f"there is no candidate {decision}", f"decide for a place from 0 to {len(values) - 1}")
+        raise ScheduleError(
+            f"there is no candidate {value_text(decision)}", f"decide for a place from 0 to {len(values) - 1}"
+        )
     sch.amended["decision"] = int(decision)
     return SampledInt(values[decision], _drawing(sch))
 
@@ -153,11 +160,11 @@ def sample_compute_location(
     places = _places(sch, name)
     if decision is None:
         decision = sch.rng.choice(sorted(places))
-    if decision not in places:
+    if not isinstance(decision, int) or decision not in places:
         legal = ", ".join(map(str, sorted(places)))
         raise refuse(
             sch.tree,
-            f"{decision} is not a legal place for it",
+            f"{value_text(decision)} is not a legal place for it",
             f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
             name,
         )

@@ -16,6 +16,7 @@ from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.rolls import check_roll
 from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.shown import value_text
 
 
 @primitive(moves=False)
@@ -148,13 +149,13 @@ def _alignment(
     axis = axis + rank if axis < 0 else axis
     problem = ""
     if not 0 <= axis < rank:
-        problem = f"{buffer.name} has {rank} dimensions, so no dimension {given}"
+        problem = f"{buffer.name} has {rank} dimensions, so no dimension {value_text(given)}"
     elif axis == rank - 1:
         problem = f"dimension {given} is the last one, whose elements are neighbours: its stride is 1"
     elif factor < 1:
         problem = f"factor = {factor} is not a number of elements"
     elif not 0 <= offset < factor:
-        problem = f"offset = {offset} is not in range({factor}), as the remainder of a stride is"
+        problem = f"offset = {value_text(offset)} is not in range({factor}), as the remainder of a stride is"
     if problem:
         remedy = f"give an axis below {rank - 1}, a factor of at least 1, and an offset from 0 to factor - 1"
         raise refuse(sch.tree, problem, remedy, realize.block.name)

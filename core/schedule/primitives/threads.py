@@ -22,6 +22,7 @@ from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
+from pegbox.shown import value_text
 
 _MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
 
@@ -71,7 +72,7 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
     if extent is not None and extent != old.extent:
         raise refuse(
             sch.tree,
-            f"{thread_axis} has {extent} threads, but {old.var.name} {old.extent} iterations",
+            f"{thread_axis} has {value_text(extent)} threads, but {old.var.name} {old.extent} iterations",
             "split the loop so that it has as many, or give the axis no domain",
             old.var,
         )
@@ -109,7 +110,8 @@ def env_threads(
     """
     old: Stmt = sch.find_loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else sch.find_block(block_or_loop)
     new, loops = old, []
-    for tag, extent in reversed(threads):
+    for pair in reversed(threads):
+        tag, extent = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (None, pair)
         if tag not in TAGS or not isinstance(extent, int) or extent < 1:
             raise refuse(
                 sch.tree,

@@ -18,6 +18,7 @@ from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.analysis.required_region import Span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, children
+from pegbox.shown import value_text
 
 
 def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (), *, unit_loops: bool = True) -> Stmt:
@@ -81,7 +82,7 @@ def place(tree: Tree, rest: Tree, name: str, loop: For, index: int, first: int, 
         return index
     raise refuse(
         tree,
-        f"at position {index} of the {len(children(rest.loops[loop.var]))} "
+        f"at position {value_text(index)} of the {len(children(rest.loops[loop.var]))} "
         f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
         f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
         loop.var,

@@ -20,6 +20,7 @@ from pegbox.loops.reductions.combiner import Combination, combination_of, store_
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, with_allocs
+from pegbox.shown import value_text
 
 _Item = TypeVar("_Item")
 
@@ -126,7 +127,8 @@ class _Checks:
         rank, given = len(buffer.shape), integer(self.factor_axis)
         if given is None or not -rank - 1 <= given <= rank:
             self._refuse(
-                f"factor_axis={self.factor_axis!r} is not a place among the {rank} dimension(s) of {buffer.name}",
+                f"factor_axis={value_text(self.factor_axis)} is not a place among the {rank} dimension(s) of "
+                f"{buffer.name}",
                 f"give one from {-rank - 1} to {rank}",
             )
         if any(len(b.shape) != rank for b in combination.buffers):

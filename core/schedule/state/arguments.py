@@ -17,6 +17,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
 from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.shown import value_text
 
 _Test = Callable[[Any], bool]
 
@@ -52,7 +53,7 @@ class Signature:
             test = self._tests.get(name)
             if test is not None and not test(value):
                 words = _words(self._hints[name])
-                raise ScheduleError(f"{name} = {value!r} is not {words}", f"give {words}")
+                raise ScheduleError(f"{name} = {value_text(value)} is not {words}", f"give {words}")
 
     def named(self, args: Sequence[Any], options: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         """Each argument with the name of its parameter."""

@@ -15,12 +15,13 @@ from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.write_cover import places_of
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
+from pegbox.shown import value_text
 
 
 def check_scope(scope: object) -> None:
     """Raises ScheduleError: there is no such scope. "global.name" is global memory that a user gave a name."""
     if not isinstance(scope, str) or (scope not in SCOPES and not is_global(scope)):
-        raise ScheduleError(f"unknown scope {scope!r}", f"use one of {', '.join(SCOPES)}")
+        raise ScheduleError(f"unknown scope {value_text(scope)}", f"use one of {', '.join(SCOPES)}")
 
 
 def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
@@ -53,7 +54,7 @@ def _choose(buffers: list[Buffer], which: int | str, name: str, access: str) -> 
         if which in (number, buffer.name) and not isinstance(which, bool):
             return buffer
     listed = ", ".join(f"{n}: {b.name}" for n, b in enumerate(buffers))
-    raise ScheduleError(f"block {name} {access} no buffer {which!r}", f"choose among {listed or 'none'}")
+    raise ScheduleError(f"block {name} {access} no buffer {value_text(which)}", f"choose among {listed or 'none'}")
 
 
 def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: str) -> None:

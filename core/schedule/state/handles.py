@@ -74,4 +74,5 @@ def handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
         elif isinstance(value, str) and number == 0:
             yield value
         elif isinstance(value, tuple | list):
-            yield from handles([v for v in value if not isinstance(v, str)])
+            # Primitives take lists of handles, never lists of lists, which may hold themselves.
+            yield from handles([v for v in value if not isinstance(v, str | tuple | list)])

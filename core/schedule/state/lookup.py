@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pegbox.checks import check_text
 from pegbox.errors import ScheduleError
+from pegbox.expr.dtypes import integer
 from pegbox.loops.module import ENTRY
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.errors import refuse
@@ -13,6 +14,7 @@ from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import lookup, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import blocks_below
+from pegbox.shown import value_text
 
 ROOT = "root"  # the whole function as a block; TVM's name for it
 
@@ -48,6 +50,8 @@ def get_block(sch: ScheduleState, name: str, func_name: str | None = None) -> Bl
         ScheduleError: the program has none.
     """
     check_text("get_block: name", name, error=ScheduleError)
+    if func_name is not None:
+        check_text("get_block: func_name", func_name, error=ScheduleError)
     if func_name is not None and func_name != sch.func_name and not (func_name == ENTRY and len(sch.mod) == 1):
         work_on(sch, func_name)
     if name != ROOT:
@@ -86,12 +90,16 @@ def get_loop(sch: ScheduleState, block: BlockRef | str, depth: int) -> LoopRef:
         ScheduleError: the block has fewer loops.
     """
     loops = get_loops(sch, block)
-    if not 0 <= depth < len(loops):
+    number = integer(depth)
+    if number is None or not 0 <= number < len(loops):
         name = sch.find_block(block).block.name
         raise refuse(
-            sch.tree, f"block {name} has {len(loops)} loop(s), so no loop {depth}", "count from 0, outermost", name
+            sch.tree,
+            f"block {name} has {len(loops)} loop(s), so no loop {value_text(depth)}",
+            "count from 0, outermost",
+            name,
         )
-    return loops[depth]
+    return loops[number]
 
 
 @lookup
@@ -141,7 +149,7 @@ def _touching(sch: ScheduleState, test: Callable[[BlockRealize], bool], own: Blo
 def _is_root(sch: ScheduleState, block: BlockRef | str) -> bool:
     name = block.name if isinstance(block, BlockRef) else block
     if not isinstance(name, str):
-        raise ScheduleError(f"{block!r} is not a block", "take one from get_block(name)")
+        raise ScheduleError(f"{value_text(block)} is not a block", "take one from get_block(name)")
     return name == ROOT and ROOT not in sch.tree.blocks
 
 

@@ -148,13 +148,15 @@ def _enter(sch: ScheduleState, arguments: Sequence[Any], *, changes: bool) -> Bl
     return scope
 
 
-def _trace_value(sch: ScheduleState, value: Any) -> Any:
+def _trace_value(sch: ScheduleState, value: Any, depth: int = 0) -> Any:
     """An argument as the trace keeps it."""
     if isinstance(value, SampledInt | SampledLoop) and value.draw in sch.draws:
         return Drawn(sch.draws[value.draw], value.position if isinstance(value, SampledInt) else 0)
     if isinstance(value, LoopRef):
         return _place(sch, value)
-    return tuple(_trace_value(sch, v) for v in value) if isinstance(value, tuple | list) else frozen(given(value))
+    if isinstance(value, tuple | list) and depth < 4:  # no primitive takes handles in deeper lists
+        return tuple(_trace_value(sch, v, depth + 1) for v in value)
+    return frozen(given(value))
 
 
 def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:

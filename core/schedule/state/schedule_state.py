@@ -18,6 +18,7 @@ from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.legality_table import LegalityTable
 from pegbox.schedule.state.trace import Step, Trace
 from pegbox.schedule.tree import Tree
+from pegbox.shown import value_text
 
 _State = TypeVar("_State", bound="ScheduleState")
 
@@ -142,7 +143,9 @@ class ScheduleState:
         name = block.name if isinstance(block, BlockRef) else block
         found = self.tree.blocks.get(name) if isinstance(name, str) else None
         if found is None:
-            raise ScheduleError(f"no block is called {name!r}", f"the program has {', '.join(self.tree.blocks)}")
+            raise ScheduleError(
+                f"no block is called {value_text(name)}", f"the program has {', '.join(self.tree.blocks)}"
+            )
         return found
 
     def find_loop(self, loop: LoopRef) -> For:
@@ -153,7 +156,7 @@ class ScheduleState:
         """
         if not isinstance(loop, LoopRef):
             raise ScheduleError(
-                f"{loop!r} is not a loop", "take one from get_loops(block) or from what a primitive returned"
+                f"{value_text(loop)} is not a loop", "take one from get_loops(block) or from what a primitive returned"
             )
         found = self.tree.loops.get(loop.var)
         if found is None:
@@ -197,7 +200,7 @@ class ScheduleState:
             found = self._module.name_of(func_name)
         except LoweringError as error:
             raise ScheduleError(
-                f"the module has no function {func_name!r}", f"it has {', '.join(self._module)}"
+                f"the module has no function {value_text(func_name)}", f"it has {', '.join(self._module)}"
             ) from error
         self._module, self.func_name = self.mod, found
         self.update(self._module[found])
@@ -223,5 +226,6 @@ def _start(mod: object) -> tuple[IRModule, str | None]:
         func = function_from_tensors(mod)
         return IRModule(func), func.name
     raise ScheduleError(
-        f"Schedule({mod!r}): not a program", "give an IRModule, a function, or a list of tensors, inputs and outputs"
+        f"Schedule({value_text(mod)}): not a program",
+        "give an IRModule, a function, or a list of tensors, inputs and outputs",
     )

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pegbox.checks import check_flag
 from pegbox.errors import ScheduleError
 from pegbox.schedule.state.handles import BlockRef
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.schedule.schedule import Schedule
@@ -169,8 +171,10 @@ class Trace:
             ScheduleError: a step does not fit the program; the message says which. The steps before it stay done.
         """
         if not hasattr(sch, "primitives"):
-            raise ScheduleError(f"a trace is applied to a schedule, not to {sch!r}", "give a tir.Schedule")
-        changed = decisions or {}
+            raise ScheduleError(f"a trace is applied to a schedule, not to {value_text(sch)}", "give a tir.Schedule")
+        changed = decisions if isinstance(decisions, Mapping) else {}
+        if decisions is not None and decisions is not changed:
+            raise ScheduleError(f"decisions={value_text(decisions)} is not a mapping", "give {step: decision}")
         self._check_sampling(changed)
         results: list[tuple[Any, ...]] = []
         for number, step in enumerate(self.steps[: self._count(remove_postproc)]):
@@ -184,6 +188,7 @@ class Trace:
 
     def _count(self, remove_postproc: bool) -> int:
         """The number of steps, or of those before postprocessing."""
+        remove_postproc = check_flag("remove_postproc", remove_postproc, error=ScheduleError)
         names = [step.primitive for step in self.steps]
         return names.index(_POSTPROC) if remove_postproc and _POSTPROC in names else len(names)
 
@@ -192,7 +197,9 @@ class Trace:
         for step in steps:
             if not isinstance(step, int) or step not in self.decisions:
                 places = ", ".join(map(str, self.decisions)) or "none"
-                raise ScheduleError(f"step {step!r} of the trace samples nothing", f"the sampling steps are {places}")
+                raise ScheduleError(
+                    f"step {value_text(step)} of the trace samples nothing", f"the sampling steps are {places}"
+                )
 
     def to_json(self) -> list[Any]:
         """JSON-able: a list of [primitive, arguments, options]."""
@@ -212,7 +219,7 @@ class Trace:
             return Trace(tuple(_step(item) for item in raw))
         except (TypeError, ValueError, KeyError) as error:
             raise ScheduleError(
-                f"not a schedule trace ({error}): {data!r}", "expected what Trace.to_json gives"
+                f"not a schedule trace ({error}): {value_text(data)}", "expected what Trace.to_json gives"
             ) from error
 
     @staticmethod
@@ -336,10 +343,19 @@ def _decode(value: Any) -> Any:
             return _KINDS[kind](data)
 
 
-def frozen(value: Any) -> Any:
-    """A value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's."""
+_DEEPEST = 20  # lists in lists of an argument
+
+
+def frozen(value: Any, depth: int = 0) -> Any:
+    """A value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's.
+
+    Raises:
+        ScheduleError: its lists are nested too deep, or one holds itself.
+    """
+    if depth > _DEEPEST:
+        raise ScheduleError("an argument is a list of lists that nest too deep", "give a list of numbers or names")
     if isinstance(value, list | tuple):
-        return tuple(map(frozen, value))
+        return tuple(frozen(each, depth + 1) for each in value)
     if type(value).__module__ == "numpy":
-        return frozen(value.tolist())
+        return frozen(value.tolist(), depth + 1)
     return value

@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
+from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.scan_op import ScanOp
@@ -15,6 +16,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.te.stage import At, Inline, Root, Stage
 from pegbox.schedule.te.stage_base import GroupBase, StageBase
+from pegbox.shown import value_text
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
 _Place = TypeVar("_Place", bound=Root | Inline | At)
@@ -24,6 +26,8 @@ class TEScheduleBase:
     """`s[tensor]` is a tensor's stage. Stages stand in an order in which they can run."""
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
+        given = "operations, as C.op"
+        outputs = check_list("TESchedule: outputs", outputs, given, error=ScheduleError, of=Operation)
         order = post_order(outputs)
         computed = [op for op in order if isinstance(op, ComputeOp)]
         if not computed:
@@ -67,7 +71,7 @@ class TEScheduleBase:
         """
         if not isinstance(key, Tensor | Operation):
             raise ScheduleError(
-                f"s[{key!r}]: stages are told by their tensors",
+                f"s[{value_text(key)}]: stages are told by their tensors",
                 f"give one of {', '.join(s.op.name for s in self.stages)}",
             )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]

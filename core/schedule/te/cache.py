@@ -21,6 +21,7 @@ from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.relations import axes_of_loops, loops_of_axes
 from pegbox.schedule.te.stage import Stage
 from pegbox.schedule.te.stage_base import parents_of, te_method
+from pegbox.shown import value_text
 
 
 class CacheRewrites(TEScheduleBase):
@@ -200,7 +201,7 @@ def _order(order: object, ndim: int) -> list[int]:
     wanted = f"the numbers 0 to {ndim - 1} in some order"
     given = [integer(place) for place in check_list("order", order, wanted, error=ScheduleError)]
     if sorted(place for place in given if place is not None) != list(range(ndim)) or len(given) != ndim:
-        raise ScheduleError(f"order={order!r} is not an order of the {ndim} axes", f"give {wanted}")
+        raise ScheduleError(f"order={value_text(order)} is not an order of the {ndim} axes", f"give {wanted}")
     return [place for place in given if place is not None]
 
 

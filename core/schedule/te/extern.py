@@ -7,7 +7,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
-from pegbox.checks import check_callable, check_list, check_text
+from pegbox.checks import check_callable, check_list, check_mapping, check_text
 from pegbox.compute.ops import shape_of
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tag import tag_of
@@ -16,7 +16,7 @@ from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer, Expr
 from pegbox.loops.access.region import read_below, written_below
-from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
+from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, foreign_code
 from pegbox.loops.nodes import Alloc, Stmt
 from pegbox.loops.visit import replace_buffer, walk
 from pegbox.schedule.te.intrinsic import IntrinBuffer, statement_of
@@ -42,7 +42,9 @@ def extern_op(
     """
     what = f"extern {check_text('extern: name', name, error=ComputeError)!r}"
     given = check_list(f"{what}: inputs", inputs, "the tensors that are read", error=ComputeError, of=Tensor)
-    check_callable(f"{what}: fcompute", fcompute, "a function of (ins, outs)", error=ComputeError)
+    check_callable(f"{what}: fcompute", fcompute, "a function of (ins, outs)", error=ComputeError, arguments=2)
+    if attrs is not None:
+        attrs = check_mapping(f"{what}: attrs", attrs, "a dict of notes by name", error=ComputeError)
     shapes = [shape_of(each, name) for each in _shapes(shape)]
     check_static([tensor.op for tensor in given])
     kinds = _dtypes(what, dtype, given, len(shapes))
@@ -55,7 +57,7 @@ def extern_op(
         if operand.buffer is not tensor.buffer
     }
     op.statement = replace_buffer(statement_of(fcompute(ins, outs), what), swap)
-    op.code = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
+    op.code = foreign_code(code)
     _check(what, op)
     return op
 
@@ -64,7 +66,7 @@ def _shapes(shape: Any) -> list[Any]:
     """One shape for each output, as TVM reads them: a shape, or a list of shapes."""
     if isinstance(shape, Expr) or dtypes.integer(shape) is not None:
         return [(shape,)]
-    listed = list(shape)
+    listed = check_list("extern: shape", shape, "a shape, or a list of shapes", error=ComputeError)
     several = bool(listed) and all(isinstance(each, list | tuple) for each in listed)
     return listed if several else [tuple(listed)]
 
@@ -75,7 +77,8 @@ def _dtypes(what: str, dtype: str | Sequence[str] | None, inputs: Sequence[Tenso
         if len(kinds) != 1:
             raise ComputeError(f"{what}: its inputs are {', '.join(kinds) or 'none'}; give dtype= of the outputs")
         return kinds * count
-    listed = [dtype] * count if isinstance(dtype, str) else list(dtype)
+    wanted = "a type, or one for each output"
+    listed = [dtype] * count if isinstance(dtype, str) else check_list(f"{what}: dtype", dtype, wanted)
     if len(listed) != count:
         raise ComputeError(f"{what}: dtype={dtype!r} for {count} output(s); give one for each")
     return [dtypes.check(each) for each in listed]
@@ -87,7 +90,9 @@ def _operands(
     """The buffers as the function sees them: dense, row after row, where nothing else is declared."""
     if declared is None:
         return [IntrinBuffer(t.buffer, _row_major(t.buffer), access) for t in tensors]
-    given = [declared] if isinstance(declared, IntrinBuffer) else list(declared)
+    wanted = "what te.decl_buffer makes, one for each tensor"
+    listed = [declared] if isinstance(declared, IntrinBuffer) else declared
+    given = check_list(f"{what}: buffers", listed, wanted, error=ComputeError, of=IntrinBuffer)
     if [(b.shape, b.dtype) for b in given] != [(t.shape, t.dtype) for t in tensors]:
         raise ComputeError(f"{what}: the buffers {given!r} are declared for {list(tensors)!r}; give one like each")
     return [b.as_accessed(access) for b in given]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.checks import check_flag, check_list
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
@@ -53,6 +54,7 @@ class Groups(TEScheduleBase):
             ScheduleError: a tensor is not in the schedule, nothing lies between inputs and outputs, or a stage
                 between them belongs to another group.
         """
+        include_inputs = check_flag("include_inputs", include_inputs, error=ScheduleError)
         ends = [self[t] for t in _listed(outputs)]
         starts = {id(stage) for t in _listed(inputs) for stage in self._stage_or_input(t)}
         borders = {t.buffer for t in _listed(inputs)}
@@ -83,7 +85,11 @@ class Groups(TEScheduleBase):
 
 
 def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return (
+        [tensors]
+        if isinstance(tensors, Tensor)
+        else check_list("tensors", tensors, "a tensor or a list of tensors", error=ScheduleError, of=Tensor)
+    )
 
 
 def _grouped(members: list[Stage]) -> Group:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from pegbox.checks import check_callable, check_flag, check_int, check_keywords, check_list, check_mapping, check_text
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr import dtypes
@@ -12,11 +13,12 @@ from pegbox.expr.build import as_expr, cast, index
 from pegbox.expr.low_level import Address, Stride, VectorLoad, vector_box
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.printer import unused_name
-from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
+from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, foreign_code
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Evaluate, Stmt, Store, seq
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
+from pegbox.shown import value_text
 
 Body: TypeAlias = "Stmt | Expr"
 _ACCESS = {"r": "r", "w": "w", "rw": "rw", "wr": "rw", 1: "r", 2: "w", 3: "rw"}
@@ -28,7 +30,8 @@ class IntrinBuffer:
     def __init__(self, buffer: Buffer, strides: Sequence[object] | None, access: str = "rw") -> None:
         self.buffer = buffer
         self._access = access
-        given = [None] * len(buffer.shape) if not strides else list(strides)
+        listed = [] if strides is None else check_list("decl_buffer: strides", strides, "one for each dimension")
+        given = listed or [None] * len(buffer.shape)
         if len(given) != len(buffer.shape):
             raise ScheduleError(
                 f"decl_buffer {buffer.name}: {len(given)} stride(s) for {len(buffer.shape)} dimension(s)"
@@ -156,7 +159,11 @@ def decl_buffer(
             told (`buffer.strides[0]`). Without any, rows follow each other without gaps.
         data, elem_offset, scope, data_alignment, offset_factor: as TVM takes them; a tile may begin anywhere here.
     """
-    buffer = Buffer(name, tuple(int(extent) for extent in shape), dtype, scope or "global")
+    check_text("decl_buffer: name", name, error=ScheduleError)
+    check_text("decl_buffer: scope", scope, error=ScheduleError)
+    extents = check_list("decl_buffer: shape", shape, "a list of extents", error=ScheduleError)
+    whole = tuple(check_int("decl_buffer: extent", extent, minimum=0, error=ScheduleError) for extent in extents)
+    buffer = Buffer(name, whole, dtypes.check_value(dtype), scope or "global")
     return IntrinBuffer(buffer, strides)
 
 
@@ -183,23 +190,41 @@ def decl_tensor_intrin(
         ScheduleError: a malformed description, or statements that leave the operands.
     """
     if not isinstance(op, ComputeOp):
-        raise ScheduleError(f"decl_tensor_intrin: {op!r} computes nothing", "give the op of a te.compute")
-    if scalar_params:
+        raise ScheduleError(f"decl_tensor_intrin: {value_text(op)} computes nothing", "give the op of a te.compute")
+    if scalar_params is not None and check_flag("scalar_params", scalar_params, error=ScheduleError):
         raise ScheduleError(
             "decl_tensor_intrin: scalar_params are not supported", "let the tile's size be part of the name"
         )
+    wanted = "a function of (ins, outs), the lists of operands"
+    check_callable("decl_tensor_intrin: fcompute", fcompute, wanted, error=ScheduleError, arguments=2)
+    check_text("decl_tensor_intrin: name", name, error=ScheduleError)
+    bound = _bound(binds)
+    wanted = "arguments of te.decl_buffer by name"
+    given = {} if default_buffer_params is None else default_buffer_params
+    options = check_mapping("decl_tensor_intrin: default_buffer_params", given, wanted, error=ScheduleError)
+    check_keywords(decl_buffer, options)
     tensors = [*op.inputs, *op.outputs]
     description = function_from_tensors(tensors, name)
-    operands = {t: _operand(t, binds or {}, dict(default_buffer_params or {})) for t in tensors}
+    operands = {t: _operand(t, bound, options) for t in tensors}
     made = fcompute([operands[t] for t in op.inputs], [operands[t] for t in op.outputs])
     body, reset, update = [*made, None, None][:3] if isinstance(made, tuple | list) else (made, None, None)
     swap = {operands[t].buffer: t.buffer for t in tensors}
     parts = [None if part is None else replace_buffer(statement_of(part, name), swap) for part in (body, reset, update)]
-    sources = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
     # Many intrinsics are called as the default is.
     label = unused_name(name, TensorIntrin.registered_names())
-    intrin = TensorIntrin(label, description, parts[0], parts[1], parts[2], sources)
+    intrin = TensorIntrin(label, description, parts[0], parts[1], parts[2], foreign_code(code))
     return intrin.registered()
+
+
+def _bound(binds: object) -> Mapping[Tensor, IntrinBuffer]:
+    if binds is None:
+        return {}
+    if isinstance(binds, Mapping) and all(isinstance(buffer, IntrinBuffer) for buffer in binds.values()):
+        return binds
+    raise ScheduleError(
+        f"decl_tensor_intrin: binds={value_text(binds)} is not a mapping to buffers",
+        "give {tensor: te.decl_buffer(...)}",
+    )
 
 
 def _operand(tensor: Tensor, binds: Mapping[Tensor, IntrinBuffer], options: dict[str, Any]) -> IntrinBuffer:

@@ -18,6 +18,7 @@ from pegbox.schedule.te.call import moved_calls
 from pegbox.schedule.te.relations import axes_of_loops, touched_by
 from pegbox.schedule.te.stage import FuseRelation, Relation, Stage
 from pegbox.schedule.te.stage_base import parents_of, results_of, te_method
+from pegbox.shown import value_text
 
 
 class RfactorRewrites(TEScheduleBase):
@@ -169,6 +170,7 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
     rank, given = len(op.axis), integer(factor_axis)
     if given is None or not -rank - 1 <= given <= rank:
         raise ScheduleError(
-            f"factor_axis={factor_axis!r} is not a place among {rank} axes", f"give one from {-rank - 1} to {rank}"
+            f"factor_axis={value_text(factor_axis)} is not a place among {rank} axes",
+            f"give one from {-rank - 1} to {rank}",
         )
     return op.reduce, given if given >= 0 else given + rank + 1

@@ -9,6 +9,7 @@ from pegbox.errors import ScheduleError
 from pegbox.schedule.te.cache import CacheRewrites
 from pegbox.schedule.te.group import Groups
 from pegbox.schedule.te.rfactor import RfactorRewrites
+from pegbox.shown import value_text
 
 
 class TESchedule(CacheRewrites, RfactorRewrites, Groups):
@@ -24,7 +25,9 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> T
     several = ops if isinstance(ops, Sequence) and not isinstance(ops, str) else [ops]
     for each in several:
         if not isinstance(each, Operation | Tensor):
-            raise ScheduleError(f"create_schedule: {each!r} is not a tensor or operation", "give C.op of each output C")
+            raise ScheduleError(
+                f"create_schedule: {value_text(each)} is not a tensor or operation", "give C.op of each output C"
+            )
     if not several:
         raise ScheduleError("create_schedule: no operations given", "give those of the outputs, as C.op")
     return TESchedule([x.op if isinstance(x, Tensor) else x for x in several])

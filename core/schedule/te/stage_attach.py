@@ -9,6 +9,7 @@ from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ExternOp
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, recorded, results_of
+from pegbox.shown import value_text
 
 
 @recorded
@@ -43,7 +44,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     if stage.is_output:
         raise ScheduleError(f"{stage.op.name} is an output and stays at the root")
     if not isinstance(parent, StageBase):
-        raise ScheduleError(f"{parent!r} is not a stage", "give the consumer's, as s[C]")
+        raise ScheduleError(f"{value_text(parent)} is not a stage", "give the consumer's, as s[C]")
     parent.position(loop)
     if parent is stage:
         raise ScheduleError(f"{stage.op.name} cannot be computed inside itself", "give a consumer's stage")

@@ -23,6 +23,7 @@ from pegbox.loops.threads.axis import ThreadAxis
 from pegbox.origin import users_frame
 from pegbox.schedule.errors import add_call
 from pegbox.schedule.te.call import Call, settled
+from pegbox.shown import value_text
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _Stage = TypeVar("_Stage", bound="StageBase")
@@ -264,7 +265,7 @@ class StageBase:
         for position, iv in enumerate(self.leaf_iter_vars):
             if iv is loop:
                 return position
-        name = getattr(loop, "name", repr(loop))
+        name = getattr(loop, "name", None) or value_text(loop)
         known = [iv for r in self.relations for iv in parents_of(r)]
         gone = any(iv is loop for iv in known)
         why = "was split or fused already" if gone else "is not a loop of this stage"

@@ -14,6 +14,7 @@ from pegbox.loops.foreign import CLibrary, CSource, c_source
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
 from pegbox.schedule.te.stage_base import Prefetch, StageBase, recorded
+from pegbox.shown import value_text
 
 # Pragmas that are primitives under another name.
 _KINDS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED, "parallel": ForKind.PARALLEL}
@@ -146,12 +147,12 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
             in lanes.
     """
     if not isinstance(tensor, Tensor):
-        raise ScheduleError(f"{tensor!r} is not a tensor", "give one that the stage reads")
+        raise ScheduleError(f"{value_text(tensor)} is not a tensor", "give one that the stage reads")
     stage.position(loop)
     number = integer(offset)
     if number is None or number < 1:
         raise ScheduleError(
-            f"the offset is {offset!r}",
+            f"the offset is {value_text(offset)}",
             "give the number of iterations ahead, an integer from 1",
         )
     # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from pegbox.checks import check_flag
 from pegbox.compute.axis import AxisKind, IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
 from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, UnitRelation, recorded
+from pegbox.shown import value_text
 
 
 @recorded
@@ -50,12 +52,12 @@ def split(
     number = _positive(given[0]) if len(given) == 1 else None
     if number is None:
         raise ScheduleError(
-            f"factor={factor}, nparts={nparts}",
+            f"factor={value_text(factor)}, nparts={value_text(nparts)}",
             "give exactly one of them, a positive integer",
         )
     small = least(number, parent.extent)
     large = -(-parent.extent // small)
-    if disable_predication and small * large != parent.extent:
+    if check_flag("disable_predication", disable_predication, error=ScheduleError) and small * large != parent.extent:
         raise ScheduleError(
             f"{number} does not divide {parent.extent}, and without a test the tail would leave the tensor",
             "leave disable_predication out: full tiles run without a test anyway",
@@ -94,7 +96,7 @@ def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
     given: list[IterVar] = []
     for each in loops:
         if not isinstance(each, IterVar | list | tuple):
-            raise ScheduleError(f"{each!r} is not a loop", "give loops, or one list of them")
+            raise ScheduleError(f"{value_text(each)} is not a loop", "give loops, or one list of them")
         given.extend([each] if isinstance(each, IterVar) else each)
     if not given:
         return _unit_loop(stage)

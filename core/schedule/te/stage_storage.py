@@ -9,6 +9,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.stage_base import StageBase, recorded, te_method
+from pegbox.shown import value_text
 
 
 @recorded
@@ -39,9 +40,9 @@ def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> 
         raise ScheduleError("elements along its last axis are neighbours", f"give another one of {names}")
     size, rest = integer(factor), integer(offset)
     if size is None or size < 1:
-        raise ScheduleError(f"factor = {factor!r}", "give a number of elements, 1 or more")
+        raise ScheduleError(f"factor = {value_text(factor)}", "give a number of elements, 1 or more")
     if rest is None or not 0 <= rest < size:
-        raise ScheduleError(f"offset = {offset!r}", f"give one in range({size})")
+        raise ScheduleError(f"offset = {value_text(offset)}", f"give one in range({size})")
     stage.alignments[axis] = (size, rest)
 
 

@@ -6,6 +6,7 @@ from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.te.stage_base import StageBase, recorded
+from pegbox.shown import value_text
 
 
 @recorded
@@ -34,7 +35,7 @@ def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str)
     name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
     if not isinstance(name, str):
         raise ScheduleError(
-            f"{tensor_intrin!r} is not a tensor intrinsic",
+            f"{value_text(tensor_intrin)} is not a tensor intrinsic",
             "give one that te.decl_tensor_intrin made, or the name of a registered one",
         )
     TensorIntrin.get(name)

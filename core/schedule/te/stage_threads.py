@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
@@ -14,6 +15,7 @@ from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.te.call import ReplayStep
 from pegbox.schedule.te.stage_base import StageBase, recorded
+from pegbox.shown import value_text
 
 
 @recorded
@@ -57,7 +59,8 @@ def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) ->
     Raises:
         ScheduleError: not thread axes, or one that has no extent.
     """
-    given = [threads] if isinstance(threads, IterVar) else list(threads)
+    wanted = "thread axes, made with te.thread_axis"
+    given = [threads] if isinstance(threads, IterVar) else check_list("threads", threads, wanted, error=ScheduleError)
     for axis in given:
         _check_axis(axis)
     stage.env = given
@@ -76,7 +79,7 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
     """
     if not isinstance(predicate, Expr) or predicate.dtype != "bool":
         raise ScheduleError(
-            f"{predicate!r} is not a condition",
+            f"{value_text(predicate)} is not a condition",
             "give one such as tx.var.equal(0)",
         )
     for var in free_vars(predicate):
@@ -90,7 +93,7 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
 
 def _check_axis(axis: object) -> None:
     if not isinstance(axis, ThreadAxis):
-        name = getattr(axis, "name", repr(axis))
+        name = getattr(axis, "name", None) or value_text(axis)
         raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
 
 

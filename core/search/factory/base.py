@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
+from pegbox.checks import check_callable, check_mapping
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.records.record import call
@@ -50,7 +51,8 @@ class BoundTuner:
     options: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        for name in sorted(RESERVED & set(self.options)):
+        check_callable("factory", self.factory, "a class of tuners")
+        for name in sorted(RESERVED & check_mapping("options", self.options, "options by name").keys()):
             raise ArgumentError(
                 f"{self}: {name} is not an option: it is given to the tuner anew for each run; leave it out"
                 + (", and say seed= to tune, compare or create_tuner" if name == "seed" else "")

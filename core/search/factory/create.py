@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_int, check_mapping
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
 from pegbox.hooks.construction import construct
-from pegbox.hooks.options import bind_options
+from pegbox.hooks.options import bind_options, signature_of
 from pegbox.hooks.spec import Spec, parse_nested, parse_spec
 from pegbox.search.factory.base import NO_INPUTS, RESERVED, BoundTuner, TunerInputs
 from pegbox.search.protocols import CostModel, Tuner, TunerFactory
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -35,10 +36,11 @@ def make_tuner(
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it raises or makes no
     tuner.
     """
+    check_int("seed", seed, minimum=0)
     factory, name, written = _resolve("tuner", spec)
     owner = f"tuner {name!r}"
-    bound = bind_options(owner, factory, {**written, **(options or {})}, but=RESERVED)
-    declared, given = inspect.signature(factory).parameters, {**NO_INPUTS, **inputs}
+    bound = bind_options(owner, factory, {**written, **_options(options)}, but=RESERVED)
+    declared, given = signature_of(factory).parameters, {**NO_INPUTS, **inputs}
     _check_takes_seed(owner, factory)
     wanted = {name: given[name] for name in given if name in declared}
     tuner = construct(owner, factory, space, seed=seed, **wanted, **bound)
@@ -47,8 +49,12 @@ def make_tuner(
     return tuner
 
 
+def _options(options: object) -> Mapping[str, object]:
+    return {} if options is None else check_mapping("options", options, "options by name")
+
+
 def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
-    signature = inspect.signature(factory)
+    signature = signature_of(factory)
     try:
         signature.bind_partial(None, seed=0)
     except TypeError as error:
@@ -61,7 +67,7 @@ def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
 def declared_inputs(spec: str | Spec | TunerFactory) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
     factory, _, _ = _resolve("tuner", spec)
-    return frozenset(NO_INPUTS) & set(inspect.signature(factory).parameters)
+    return frozenset(NO_INPUTS) & set(signature_of(factory).parameters)
 
 
 def make_cost_model(
@@ -74,11 +80,12 @@ def make_cost_model(
 
     Raises as `make_tuner` does.
     """
+    check_int("seed", seed, minimum=0)
     if not isinstance(spec, str):
         return _given_model(spec, options)
     factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
-    bound = bind_options(owner, factory, {**written, **(options or {})}, but=RESERVED)
+    bound = bind_options(owner, factory, {**written, **_options(options)}, but=RESERVED)
     model = construct(owner, factory, seed=seed, **bound)
     if not isinstance(model, CostModel):
         raise PluginError(f"{owner} made a {type(model).__name__}, which has no fit(...) and predict(...)")
@@ -87,9 +94,11 @@ def make_cost_model(
 
 def _given_model(model: object, options: Mapping[str, object] | None) -> CostModel:
     if not isinstance(model, CostModel):
-        raise ArgumentError(f"cost_model={model!r} is neither the name of a cost model nor has it fit and predict")
-    if options:
-        raise ArgumentError(f"{model!r} is made already and takes no options; given {dict(options)!r}")
+        raise ArgumentError(
+            f"cost_model={value_text(model)} is neither the name of a cost model nor has it fit and predict"
+        )
+    if given := _options(options):
+        raise ArgumentError(f"{model!r} is made already and takes no options; given {given!r}")
     return model
 
 
@@ -112,7 +121,7 @@ def check_factory(tuner: Any) -> TunerFactory:
             f"class ({type(tuner).__name__}), its name, or a factory such as MyTuner.with_options(option=...)"
         )
     if not callable(tuner):
-        raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
+        raise ArgumentError(f"{value_text(tuner)} is neither the name of a tuner nor a factory of one")
     factory: TunerFactory = tuner
     return factory
 

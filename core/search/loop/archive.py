@@ -17,6 +17,7 @@ from pegbox.records.runs import by_run
 from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult
 from pegbox.search.objective import Objective
 from pegbox.search.subject import Subject
+from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.space.seen_space import SeenSpace
 from pegbox.task.task import Task
@@ -50,7 +51,7 @@ def load_result(
             from another space than the task's.
     """
     if task is not None and not isinstance(task, Task | Objective):
-        raise ArgumentError(f"task={task!r}: give a task from pegbox.create_task, or a pegbox.Objective")
+        raise ArgumentError(f"task={value_text(task)}: give a task from pegbox.create_task, or a pegbox.Objective")
     if args is not None:
         args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     journal = file if isinstance(file, Journal) else Journal(check_path("file", file, error=RecordError))

@@ -6,19 +6,28 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from pegbox.errors import ArgumentError
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial, TuneResult, format_counts
 from pegbox.search.loop.state import SearchState
-from pegbox.shown import escaped
+from pegbox.shown import escaped, value_text
 from pegbox.task.work import format_speed
 
 
 def progress(stream: TextIO | None = None) -> Callback:
     """The progress display that suits `stream` (standard error by default); without a stream, none."""
-    stream = stream or sys.stderr
+    stream = _stream(stream)
     if stream is None:  # a program that began with its standard error closed
         return Callback()
     return LiveProgress(stream) if stream.isatty() else LineProgress(stream)
+
+
+def _stream(stream: object) -> Any:
+    if stream is None:
+        return sys.stderr
+    if callable(getattr(stream, "isatty", None)) and callable(getattr(stream, "write", None)):
+        return stream
+    raise ArgumentError(f"stream={value_text(stream)} is not a stream of text; give one such as sys.stderr")
 
 
 def status_line(state: SearchState) -> str:
@@ -73,7 +82,7 @@ class LineProgress(Callback):
     """Prints one plain line after each batch, and one when something goes on for the first time; made for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+        self.stream = _stream(stream)
         self._said: set[str] = set()
 
     def on_start(self, state: SearchState) -> None:
@@ -92,7 +101,7 @@ class LiveProgress(Callback):
     """One line that rich redraws in place; the last state of it stays on the terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+        self.stream = _stream(stream)
         self._live: Any = None
         self._state: SearchState | None = None
 

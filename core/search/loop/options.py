@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pegbox.checks import check_int, check_seconds
+from pegbox.checks import check_flag, check_instance, check_int, check_list, check_seconds, check_text
+from pegbox.errors import ArgumentError
 from pegbox.measure.baselines.yardstick import Yardstick
-from pegbox.measure.result import Result
+from pegbox.measure.result import Failed, Ok, Result
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
-
-if TYPE_CHECKING:
-    from pegbox.space import Config
+from pegbox.shown import value_text
+from pegbox.space import Config
 
 DEFAULT_FINALISTS = 6
 
@@ -54,6 +53,10 @@ class SearchOptions:
         if self.batch_size is not None:
             check_int("batch_size", self.batch_size)
         check_int("finalists", self.finalists, minimum=0)
+        check_flag("progress", self.progress)
+        check_flag("yardstick", self.yardstick)
+        if self.name is not None:
+            check_text("name", self.name)
 
     @classmethod
     def of(
@@ -80,6 +83,18 @@ class SearchOptions:
         return Limits(self.trials, self.budget_seconds, self.early_stopping)
 
 
+def check_history(name: str, given: object) -> list[tuple[Config, Result]]:
+    """Return the results of configurations as a list of pairs; raise `ArgumentError` for anything else."""
+    wanted = "pairs of a configuration and its result, as (trial.config, trial.result)"
+    pairs = check_list(name, given, wanted, of=tuple)
+    for pair in pairs:
+        match pair:
+            case (Config(), Ok() | Failed()):
+                continue
+        raise ArgumentError(f"{name}: {value_text(pair)} is not such a pair; give {wanted}")
+    return pairs
+
+
 @dataclass(frozen=True)
 class PriorTrials:
     """The trials that a search starts from: they may win, and are never measured again by the search.
@@ -94,3 +109,7 @@ class PriorTrials:
     results: Sequence[tuple[Config, Result]] = ()
     trials: Mapping[Config, Result] = field(default_factory=dict)
     yardstick: Yardstick | None = None
+
+    def __post_init__(self) -> None:
+        check_history("results", self.results)
+        check_instance("trials", self.trials, Mapping, "the result of each configuration")  # type: ignore[type-abstract]

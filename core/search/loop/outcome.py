@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
-from pegbox.checks import check_path
+from pegbox.checks import check_flag, check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
@@ -343,7 +343,8 @@ class TuneResult:
         if self.history and not self.trials and self.stopped_because in ("trials", "exhausted"):
             return f"{self.counted}, none left"
         time = "s of recorded time" if self.simulated else "s"
-        speed = f" ({self.trials_per_second:.1f}/s)" if rate and self.trials else ""
+        with_rate = check_flag("rate", rate) and self.trials
+        speed = f" ({self.trials_per_second:.1f}/s)" if with_rate else ""
         return f"{self.counted} in {self.elapsed:.1f} {time}{speed} with {self.tuner}, stopped: {self.stopped_because}"
 
     @property

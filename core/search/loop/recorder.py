@@ -19,6 +19,7 @@ from pegbox.records.runs import new_run, run_to_go_on
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.state import SearchState
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -123,8 +124,8 @@ def open_recording(
         RecordError: the file is damaged or cannot be written, or its records of this task are of another space or
             target, or all of other code of the template and not asked for.
     """
-    if isinstance(resume, str) and resume != "edited":
-        raise ArgumentError(f"resume={resume!r} is not valid; choose from False, True and 'edited'")
+    if not isinstance(resume, bool) and (not isinstance(resume, str) or resume != "edited"):
+        raise ArgumentError(f"resume={value_text(resume)} is not valid; choose from False, True and 'edited'")
     if records is None:
         if resume:
             raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")

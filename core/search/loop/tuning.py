@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pegbox.checks import check_int
+from pegbox.checks import check_instance, check_int
 from pegbox.errors import TuningError
 from pegbox.measure.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
@@ -30,9 +30,10 @@ from pegbox.search.loop.remarks import slowed_threads, threads_of
 from pegbox.search.loop.state import PhaseClock, SearchState
 from pegbox.search.protocols import Tuner
 from pegbox.search.subject import Subject
+from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
-    from pegbox.space import Config, ConfigSpace
+    from pegbox.space import Config
 
 DEFAULT_BATCH = 16
 COMPILING, MEASURING = "compiling", "measuring"
@@ -63,6 +64,12 @@ def run(
         KeyboardInterrupt: a second Ctrl-C followed the one that ended the search before, so that a loop of searches
             ends.
     """
+    check_instance("options", options, SearchOptions, "a pegbox.search.SearchOptions")
+    check_instance("subject", subject, Subject, "a pegbox.search.Subject")
+    check_instance("prior", prior, PriorTrials, "a pegbox.search.PriorTrials")
+    for place, given in (("space", space), ("searched", searched)):
+        if given is not None:
+            check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
     name = options.name or type(tuner).__name__
     clock = check_measurer(measurer).clock
     wanted = options.batch_size if options.batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)

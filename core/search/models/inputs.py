@@ -21,6 +21,7 @@ from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, tuner_label
 from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
+from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.task.task import Task, create_task
 
@@ -42,12 +43,15 @@ def tuner_inputs(
     takes = declared_inputs(tuner)
     if transfer is not None and "transfer" not in takes:
         raise ArgumentError(
-            f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "
+            f"transfer={value_text(transfer)}: the tuner {tuner_label(tuner)} learns nothing from other shapes "
+            "(it declares no "
             "transfer=); leave transfer out, or choose another tuner"
         )
     if isinstance(task, ConfigSpace):
         if transfer is not None:
-            raise ArgumentError(f"transfer={transfer!r}: a space has no template whose other shapes could help")
+            raise ArgumentError(
+                f"transfer={value_text(transfer)}: a space has no template whose other shapes could help"
+            )
         return {}
     given: TunerInputs = {"program": program_features(task)} if takes else {}
     if "experience" in takes:
@@ -75,7 +79,9 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
     """
     own = template_task(task)
     if own is None:
-        raise ArgumentError(f"transfer={sources!r}: {task.name} has no template whose other shapes could help")
+        raise ArgumentError(
+            f"transfer={value_text(sources)}: {task.name} has no template whose other shapes could help"
+        )
     several = [sources] if isinstance(sources, str | os.PathLike | Journal) else sources
     listed = check_list("transfer", several, "a file of records, the name of a recorded space, or a list of these")
     found: list[Transfer] = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from pegbox.errors import ArgumentError
 from pegbox.search.protocols import Floats
+from pegbox.shown import value_text
 
 FEWEST_PAIRS = 100
 """What a model is judged by: of fewer pairs, luck has as much to say."""
@@ -49,6 +50,13 @@ class ModelReport:
         return f"model: {self.pairwise_accuracy:.0%} of {self.pairs} unseen pairs in order"
 
 
+def _floats(name: str, values: object) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name}={value_text(values)} is not a list of numbers; give one for each trial") from None
+
+
 class ModelJudge:
     """Collects scores and costs batch by batch."""
 
@@ -61,7 +69,7 @@ class ModelJudge:
 
         Raises `ArgumentError` unless there are as many scores as costs.
         """
-        right, pairs = pairs_in_order(np.asarray(scores, dtype=np.float64), np.asarray(costs, dtype=np.float64))
+        right, pairs = pairs_in_order(_floats("scores", scores), _floats("costs", costs))
         self._trials += len(scores)
         self._pairs += pairs
         self._right += right

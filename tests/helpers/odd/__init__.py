@@ -1,0 +1,1 @@
+"""Calls of every public name with odd values."""
