@@ -29,8 +29,8 @@ import numpy as np
 import pegbox as pb
 from pegbox.codegen import CompiledProgram, Program, compile_program
 from pegbox.measure import Bench, CorePlan, TimingPolicy, Tolerance
-from pegbox.measure.bench import make_inputs
-from pegbox.measure.builder import Builder
+from pegbox.measure.pipeline.builder import Builder
+from pegbox.measure.trial.bench import make_inputs
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.local import LocalRunner
 

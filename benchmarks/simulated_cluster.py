@@ -48,7 +48,8 @@ if os.environ.get("OMP_NUM_THREADS") != "1":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **one})
 
 import pegbox as pb
-from pegbox.measure.batch import Batch, window_of
+from pegbox.measure import Measurer
+from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
 from pegbox.search import SearchOptions, make_tuner, run
@@ -225,7 +226,7 @@ class Trial:
         return failed
 
 
-class SimulatedCluster:
+class SimulatedCluster(Measurer):
     """A measurer whose machines, builders and scheduler are simulated; `search.run` takes its clock."""
 
     compiles = True

@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from pegbox.watchdog import guard, release
+from pegbox.workers.watchdog import guard, release
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH

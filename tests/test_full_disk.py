@@ -186,10 +186,9 @@ def test_long_names_are_written() -> None:
 
 DIRECTLY = {
     "core/output.py": {"write_bytes"},
-    "core/measure/bench.py": {"save", "write_bytes"},
-    "core/measure/worker.py": {"open"},
+    "core/measure/trial/bench.py": {"save", "write_bytes"},
+    "core/workers/serve.py": {"open"},
     "core/codegen/runtime/export.py": {"write_bytes"},
-    "plugins/runners/emulation.py": {"write_bytes", "write_text"},
     "plugins/tvm/runtime/module.py": {"open"},
 }
 """Modules that write files without `write_file`: temporary files, devices, log files, files of `written_beside`."""

@@ -121,7 +121,7 @@ def test_commands_refuse_before_anything_runs(
     held = {"ops.py": template, "notes.txt": "Things to do\n", "notes.so": "mine\n", "other.h": "int mine;\n"}
     for name, text in held.items():
         Path(name).write_text(text)
-    monkeypatch.setattr("pegbox.measure.local.LocalMeasurer.__enter__", _nothing_runs, raising=False)
+    monkeypatch.setattr("pegbox.measure.pipeline.local.LocalMeasurer.__enter__", _nothing_runs, raising=False)
     assert main(words.split()) == 2, capsys.readouterr()
     assert re.search("one file|is there and is not|line 1: not JSON", capsys.readouterr().err)
     assert {path.name: path.read_text() for path in Path().iterdir()} == held

@@ -1,7 +1,7 @@
 """Comparison of tuners: the runs, the statistics, and the report."""
 
 from pegbox.comparison.contenders import TunerLike
-from pegbox.comparison.contest import Entry
+from pegbox.comparison.contest import RunSpec
 from pegbox.comparison.experiment import ComparisonInterrupted, compare
 from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.pool import LocalPool, RunPool
@@ -14,12 +14,12 @@ __all__ = [
     "REPORT",
     "Comparison",
     "ComparisonInterrupted",
-    "Entry",
     "LocalPool",
     "Question",
     "Reach",
     "Run",
     "RunPool",
+    "RunSpec",
     "Setup",
     "Summary",
     "TaskInfo",

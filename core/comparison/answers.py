@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from pegbox.comparison.contest import Entry, Finish
+from pegbox.comparison.contest import Finish, RunSpec
 from pegbox.comparison.pool import RunPool
 from pegbox.comparison.run_job import Answer, Notice
 from pegbox.errors import MeasureError, TuningError
@@ -34,15 +34,15 @@ class Answers:
     Iterating raises `MeasureError` where the pool's cluster is gone, after what it has answered.
     """
 
-    def __init__(self, pool: RunPool, entries: Sequence[Entry]) -> None:
+    def __init__(self, pool: RunPool, entries: Sequence[RunSpec]) -> None:
         self._pool, self._entries = pool, list(entries)
         self._queue = deque(entries)
-        self._asked: dict[Future[bytes], Entry] = {}
+        self._asked: dict[Future[bytes], RunSpec] = {}
         self.jobs = 1
         """How many runs were made at the same time, at most."""
 
-    def __iter__(self) -> Iterator[tuple[Entry, Answer]]:
-        broken: dict[Entry, Answer] = {}
+    def __iter__(self) -> Iterator[tuple[RunSpec, Answer]]:
+        broken: dict[RunSpec, Answer] = {}
         while self._queue or self._asked:
             gone = self._ask()
             seconds = 0.0 if gone else _LOOK_SECONDS
@@ -78,7 +78,7 @@ class Answers:
 
 
 def finish_of(answer: Answer) -> Finish:
-    """What came of the run. Raises `TuningError` where it broke."""
+    """Give the outcome of the run. Raises `TuningError` where it broke."""
     if answer.finish is not None:
         return answer.finish
     cause = RunTraceback(answer.traceback) if answer.traceback else None

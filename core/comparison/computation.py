@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pegbox.comparison.testbed import Testbed
 from pegbox.errors import PegboxError
-from pegbox.measure.bench import make_inputs
-from pegbox.measure.check import Tolerance, difference
+from pegbox.measure.trial.bench import make_inputs
+from pegbox.measure.trial.check import Tolerance, difference
 from pegbox.origin import explained
 from pegbox.search.models.experience import template_task
 

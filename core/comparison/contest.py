@@ -12,8 +12,8 @@ from pegbox.comparison.contenders import Contender, interleaving
 from pegbox.comparison.runs import Run
 from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start
 from pegbox.errors import TuningError
-from pegbox.measure.blas import blas_threads
-from pegbox.measure.run_delay import Reading, reading
+from pegbox.measure.machine.blas import blas_threads
+from pegbox.measure.machine.run_delay import Reading, reading
 from pegbox.origin import explained
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
@@ -52,7 +52,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RunSpec:
     """One run that is to be made: places in the lists of tasks and of contenders, and the seed."""
 
     task: int
@@ -76,11 +76,11 @@ class Contest:
         self.testbeds = testbeds
         self._features: dict[int, FeatureSource | None] = {}
 
-    def entries(self, task: int) -> list[Entry]:
+    def entries(self, task: int) -> list[RunSpec]:
         """All runs on a task, in the order of their making."""
         contenders = list(self.plan.contenders)
         return [
-            Entry(task, contenders.index(contender), seed)
+            RunSpec(task, contenders.index(contender), seed)
             for contender, seed in interleaving(contenders, self.plan.seeds)
         ]
 
@@ -89,14 +89,14 @@ class Contest:
         for task, testbed in enumerate(self.testbeds):
             draw_start(testbed, self.plan.seeds[0], 1)
             for contender in range(len(self.plan.contenders)):
-                self._tuner(Entry(task, contender, self.plan.seeds[0]))
+                self._tuner(RunSpec(task, contender, self.plan.seeds[0]))
 
-    def name(self, entry: Entry) -> str:
+    def name(self, entry: RunSpec) -> str:
         """The run in messages, as in its line of progress."""
         task, contender = self.testbeds[entry.task].info.name, self.plan.contenders[entry.contender].name
         return f"{task}, seed {entry.seed}, {contender}"
 
-    def run(self, entry: Entry) -> Finish:
+    def run(self, entry: RunSpec) -> Finish:
         """Make one run. Raises `TuningError` where the tuner breaks, `KeyboardInterrupt` on Ctrl-C."""
         testbed, contender = self.testbeds[entry.task], self.plan.contenders[entry.contender]
         with _threads(testbed):
@@ -111,7 +111,7 @@ class Contest:
         run = replace(run, waited=waited)
         return Finish(run, None if result.best is None else tuple(result.best.config.digits))
 
-    def _search(self, entry: Entry, made: Tuner) -> TuneResult:
+    def _search(self, entry: RunSpec, made: Tuner) -> TuneResult:
         plan, testbed, name = self.plan, self.testbeds[entry.task], self.plan.contenders[entry.contender].name
         problem = testbed.problem
         with problem.open() as opened:
@@ -130,14 +130,14 @@ class Contest:
                 searched=problem.space,
             )
 
-    def _tuner(self, entry: Entry) -> Tuner:
+    def _tuner(self, entry: RunSpec) -> Tuner:
         given = self.plan.contenders[entry.contender].tuner
         takes = declared_inputs(given)
         program = self._program(entry.task) if "program" in takes else None
         inputs: TunerInputs = {"program": program, "experience": self._experience(entry)}
         return make_tuner(given, self.testbeds[entry.task].problem.space, seed=entry.seed, **inputs)
 
-    def _experience(self, entry: Entry) -> Prior | None:
+    def _experience(self, entry: RunSpec) -> Prior | None:
         """Give the tuner's experience with other workloads."""
         tuner = self.plan.contenders[entry.contender].tuner
         wanted = self.plan.experience and "experience" in declared_inputs(tuner)
@@ -149,7 +149,7 @@ class Contest:
             self._features[task] = self.plan.program(self.testbeds[task].problem.task) if self.plan.program else None
         return self._features[task]
 
-    def winner(self, entry: Entry, finish: Finish) -> Config | None:
+    def winner(self, entry: RunSpec, finish: Finish) -> Config | None:
         """The configuration that won a run."""
         space = self.testbeds[entry.task].problem.whole
         return None if finish.winner is None else space.config(finish.winner)

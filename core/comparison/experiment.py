@@ -22,7 +22,7 @@ import pegbox
 from pegbox.comparison.answers import Answers, finish_of, tell_of
 from pegbox.comparison.computation import with_computations
 from pegbox.comparison.contenders import Tuners, read_seeds, read_tasks, read_tuners
-from pegbox.comparison.contest import Contest, Entry, Finish, Plan, reason_of
+from pegbox.comparison.contest import Contest, Finish, Plan, RunSpec, reason_of
 from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.parcel import pack
 from pegbox.comparison.pool import RunPool, open_pool, read_jobs
@@ -94,13 +94,13 @@ def compare(
 class _Broken(Exception):
     """The run of an entry has broken; `error` says how."""
 
-    def __init__(self, entry: Entry, error: Exception) -> None:
+    def __init__(self, entry: RunSpec, error: Exception) -> None:
         super().__init__(entry, error)
         self.entry, self.error = entry, error
 
 
 @contextmanager
-def _named(entry: Entry) -> Iterator[None]:
+def _named(entry: RunSpec) -> Iterator[None]:
     """Errors of the body are those of this run."""
     try:
         yield
@@ -183,7 +183,7 @@ class _Experiment:
         for testbed in self.testbeds:
             self._measure_winners(testbed)
 
-    def _add(self, entry: Entry, finish: Finish) -> None:
+    def _add(self, entry: RunSpec, finish: Finish) -> None:
         info = self.testbeds[entry.task].info
         self.winners[info.name].append(self.contest.winner(entry, finish))
         self.runs.append(finish.run)

@@ -125,7 +125,7 @@ def _unpacked(item: _Item) -> Any:
 
 
 def _registered() -> list[_Item]:
-    """What this process has registered itself: plugins are loaded there as here."""
+    """List the names that this process has registered itself: plugins are loaded there as here."""
     owners = {plugin.owner for plugin in registry.plugins()}
     return [
         _packed(f"the {label(kind)} {claim.name!r}, which was registered here,", claim)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
 from typing import Any, Protocol
 
 from pegbox.checks import check_int
 from pegbox.codegen.targets.cores import usable_cores
-from pegbox.comparison.contest import Contest, Entry
+from pegbox.comparison.contest import Contest, RunSpec
 from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options
-from pegbox.measure.process import Worker, WorkerDied
-from pegbox.measure.runner import runner_factory
+from pegbox.measure.pipeline.builder import WARM
+from pegbox.measure.runners.runner import class_of, runner_factory
 from pegbox.origin import users_level
 from pegbox.search.objective import Objective
+from pegbox.workers.pool import Pool
+from pegbox.workers.process import GivenUp, Worker, WorkerDied
 
 JOBS = "a number of processes, 'auto' for one on each core, or a cluster such as 'dask:scheduler=tcp://host:8786'"
 
@@ -32,10 +32,13 @@ class RunPool(Protocol):
 
     @property
     def jobs(self) -> int:
-        """How many runs are made at the same time now, at least 1. Raises `MeasureError` where the cluster is gone."""
+        """The number of runs that are made at the same time now, at least 1.
+
+        Raises `MeasureError` where the cluster is gone.
+        """
         ...
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         """Make a run in its turn: the reply of `pegbox.comparison.run_job.run`, or a `MeasureError` where there is none
         because the process or the cluster is gone."""
         ...
@@ -56,52 +59,38 @@ class LocalPool:
     def __init__(self, parcel: bytes, jobs: int) -> None:
         self.jobs = jobs
         self._parcel = parcel
-        self._workers: list[Worker] = []
-        self._free: SimpleQueue[Worker | None] = SimpleQueue()
-        for _ in range(jobs):
-            self._free.put(None)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._pool = Pool(self._start, jobs)
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="pegbox-run")
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         """See `RunPool`."""
         return self._threads.submit(self.run, entry)
 
-    def run(self, entry: Entry) -> bytes:
-        """Make a run on a free process; from any thread, and from no more than there are processes."""
-        worker = self._free.get()
+    def run(self, entry: RunSpec) -> bytes:
+        """Make a run on a free process; from any thread."""
         try:
-            worker = worker or self._start()
-            reply: bytes = worker.call("run", entry, timeout=_LONGEST)
-            return reply
+            with self._pool.worker() as worker:
+                reply: bytes = worker.call("run", entry, timeout=_LONGEST)
+                return reply
         except WorkerDied as error:
             raise MeasureError(f"the process of the run {error}") from error
-        finally:
-            self._free.put(worker if worker is not None and worker.alive else None)
+        except GivenUp:
+            raise MeasureError("the comparison has ended") from None
 
     def close(self) -> None:
         """See `RunPool`."""
-        with self._lock:
-            self._closed = True
-        for worker in self._workers:
-            worker.kill()
-        self._threads.shutdown(cancel_futures=True)
-        while self._workers:
-            self._workers.pop().close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
+        self._threads.shutdown()
 
-    def _start(self) -> Worker:
-        with self._lock:
-            if self._closed:
-                raise MeasureError("the comparison has ended")
-            worker = Worker("pegbox.comparison.run_job", most_reply=_MOST_REPLY)
-            self._workers.append(worker)
+    def _start(self, place: int) -> Worker:
+        worker = Worker("pegbox.comparison.run_job", warm=WARM, most_reply=_MOST_REPLY)
         worker.post("prepare", self._parcel)
         return worker
 
 
 def read_jobs(jobs: Any, contest: Contest) -> Any:
-    """How many runs are made at the same time, no more than there are; or the cluster that makes them.
+    """Read the number of simultaneous runs, no more than there are; or the cluster that makes them.
 
     Raises `ArgumentError` for something else, and where runs cannot be made side by side.
     """
@@ -142,7 +131,7 @@ def _cluster_pool(jobs: Any, parcel: bytes) -> RunPool:
     except UnknownName as error:
         raise ArgumentError(f"jobs={jobs!r}: give {JOBS}") from error
     options = factory.keywords if isinstance(factory, functools.partial) else {}
-    opens = getattr(getattr(factory, "func", factory), "run_pool", None)
+    opens = class_of(factory).run_pool
     if opens is None:
         raise ArgumentError(f"jobs={jobs!r}: this runner has no machines to make runs on; give {JOBS}")
     pool: RunPool = opens(parcel, **bind_options(f"jobs={jobs!r}", opens, options))

@@ -1,6 +1,6 @@
 """Jobs of a process that makes runs of a comparison (the child side): take the parcel once, then make runs.
 
-See `pegbox.measure.worker`. Replies are pickles: it is the user's own tuners that run here.
+See `pegbox.workers.serve`. Replies are pickles: it is the user's own tuners that run here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pegbox.comparison.contest import Contest, Entry, Finish, reason_of
+from pegbox.comparison.contest import Contest, Finish, RunSpec, reason_of
 from pegbox.comparison.parcel import unpack
 from pegbox.errors import MeasureError
 
@@ -57,7 +57,7 @@ def prepare(parcel: bytes) -> None:
     _contest = unpack(parcel)
 
 
-def run(entry: Entry) -> bytes:
+def run(entry: RunSpec) -> bytes:
     """Make a run; the pickle of an `Answer`."""
     if _contest is None:
         raise MeasureError("a run came before its contest: call prepare first")
@@ -73,7 +73,7 @@ def run(entry: Entry) -> bytes:
     return _encoded(replace(answer, printed=printed.getvalue(), notices=notices))
 
 
-def _made(contest: Contest, entry: Entry) -> Answer:
+def _made(contest: Contest, entry: RunSpec) -> Answer:
     try:
         return Answer(contest.run(entry))
     except Exception as error:

@@ -81,7 +81,7 @@ def numpy_program(tensors: Sequence[Tensor]) -> NumpyProgram | None:
     inputs = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
     outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
     try:
-        return _Writer(inputs, outputs).program()
+        return _ProgramWriter(inputs, outputs).program()
     except _Unspoken:
         return None
 
@@ -101,7 +101,7 @@ class _Storage:
 
 
 @dataclass
-class _Writer:
+class _ProgramWriter:
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
     storages: dict[Buffer, _Storage] = field(default_factory=dict)

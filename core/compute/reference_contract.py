@@ -35,7 +35,7 @@ class Factor(NamedTuple):
     variables: tuple[Var, ...]
 
 
-class Operand(NamedTuple):
+class GridOperand(NamedTuple):
     """An array with one dimension per variable."""
 
     array: Array
@@ -81,7 +81,7 @@ def contract_grid(pair: tuple[Factor, Factor], reduced: Grid, spatial: Grid, arr
         return False
     for block in _blocks(pair, reduced, spatial):
         grid = Grid(block.variables + reduced.variables, block.ranges + reduced.ranges)
-        a, b = (Operand(_lay_out(f, grid, arrays), f.variables) for f in pair)
+        a, b = (GridOperand(_lay_out(f, grid, arrays), f.variables) for f in pair)
         where = tuple(slice(first, stop) for first, stop in block.ranges)
         out[where] = _contract(a, b, block, str(out.dtype))
     return True
@@ -107,7 +107,7 @@ def _lay_out(factor: Factor, grid: Grid, arrays: Arrays) -> Array:
     return Evaluator(grid.only(factor.variables), arrays).full(factor.expr)
 
 
-def _contract(a: Operand, b: Operand, out: Grid, dtype: str) -> Array:
+def _contract(a: GridOperand, b: GridOperand, out: Grid, dtype: str) -> Array:
     """Sum of a * b over the variables that `out` lacks, with the dimensions of `out`."""
     a, b = _sum_own(a, b, out, dtype), _sum_own(b, a, out, dtype)
     in_a, in_b, spatial = set(a.variables), set(b.variables), out.variables
@@ -125,16 +125,16 @@ def _contract(a: Operand, b: Operand, out: Grid, dtype: str) -> Array:
     return np.asarray(result.reshape([extent[v] if v in present else 1 for v in spatial]))
 
 
-def _sum_own(operand: Operand, other: Operand, out: Grid, dtype: str) -> Operand:
+def _sum_own(operand: GridOperand, other: GridOperand, out: Grid, dtype: str) -> GridOperand:
     """Sum over the variables that only this operand has."""
     own = [i for i, v in enumerate(operand.variables) if v not in other.variables and v not in out.variables]
     if not own:
         return operand
     array = np.asarray(operand.array.sum(axis=tuple(own), dtype=dtypes.accumulator(dtype)))
-    return Operand(array, tuple(v for i, v in enumerate(operand.variables) if i not in own))
+    return GridOperand(array, tuple(v for i, v in enumerate(operand.variables) if i not in own))
 
 
-def _matrix(operand: Operand, groups: tuple[tuple[Var, ...], ...], extent: dict[Var, int]) -> Array:
+def _matrix(operand: GridOperand, groups: tuple[tuple[Var, ...], ...], extent: dict[Var, int]) -> Array:
     """One dimension per group of variables."""
     order = [operand.variables.index(v) for group in groups for v in group]
     return np.asarray(operand.array.transpose(order).reshape([prod(extent[v] for v in group) for group in groups]))

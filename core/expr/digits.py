@@ -34,7 +34,7 @@ def digit_of(expr: Expr) -> Digit | None:
 
 
 def digits_of(indices: Sequence[Expr]) -> dict[Var, list[tuple[int, Digit]]]:
-    """For each variable whose digits stand among the indices, all of them: (position, digit), the highest first."""
+    """Collect the digits of each variable among the indices: (position, digit), the highest first."""
     found: dict[Var, list[tuple[int, Digit]]] = {}
     for position, expr in enumerate(indices):
         digit = digit_of(expr)
@@ -61,7 +61,7 @@ def split(var: Var, extent: int, exprs: Iterable[Expr]) -> list[tuple[Var, int]]
 
 
 def _steps(var: Var, expr: Expr) -> Iterator[int]:
-    """Where the digits of a variable begin and end in an expression."""
+    """Yield the places where the digits of a variable begin and end in an expression."""
     for found in filter(None, map(digit_of, walk(expr))):
         if found.var is var:
             yield found.step

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.features.graph import Evaluation, Floats, Graph
+from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.features.row_values import RowValues
 from pegbox.space.digits import Digits
 
@@ -32,11 +32,11 @@ class Leaf:
 
 
 @dataclass(eq=False)
-class Question:
+class NodeQuestion:
     """The value of a node decides how to go on."""
 
     node: int
-    answers: dict[int, Leaf | Question] = field(default_factory=dict)
+    answers: dict[int, Leaf | NodeQuestion] = field(default_factory=dict)
 
 
 class Conflict(Exception):
@@ -54,10 +54,10 @@ class Conflict(Exception):
 class Classes:
     """All classes that were found so far."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: NumberGraph) -> None:
         self.graph = graph
         self.leaves: list[Leaf] = []
-        self._root: Leaf | Question | None = None
+        self._root: Leaf | NodeQuestion | None = None
         self._questions: dict[int, None] = {}
         self._plan: Evaluation | None = None
 
@@ -75,14 +75,16 @@ class Classes:
             self._plan = None
         return leaf
 
-    def _grown(self, tree: Leaf | Question | None, path: Sequence[tuple[int, int]], leaf: Leaf) -> Leaf | Question:
+    def _grown(
+        self, tree: Leaf | NodeQuestion | None, path: Sequence[tuple[int, int]], leaf: Leaf
+    ) -> Leaf | NodeQuestion:
         if not path:
             if tree is not None:
                 raise Conflict(_any_leaf(tree))
             return leaf
         (node, answer), *rest = path
         if tree is None:
-            tree = Question(node)
+            tree = NodeQuestion(node)
         if isinstance(tree, Leaf) or tree.node != node:
             raise Conflict(_any_leaf(tree))
         tree.answers[answer] = self._grown(tree.answers.get(answer), rest, leaf)
@@ -91,7 +93,7 @@ class Classes:
     def has(self, row: Digits) -> bool:
         """Is the class of one row known? Only what is asked on the way to it is evaluated."""
         tree, values = self._root, RowValues(self.graph, row)
-        while isinstance(tree, Question):
+        while isinstance(tree, NodeQuestion):
             tree = tree.answers.get(values[tree.node])
         return tree is not None
 
@@ -106,7 +108,7 @@ class Classes:
                 found[rows] = number
         return found
 
-    def _walk(self, tree: Leaf | Question, rows: Rows, answers: Floats, place: Rows) -> Iterator[tuple[Rows, int]]:
+    def _walk(self, tree: Leaf | NodeQuestion, rows: Rows, answers: Floats, place: Rows) -> Iterator[tuple[Rows, int]]:
         if isinstance(tree, Leaf):
             yield rows, tree.number
             return
@@ -117,7 +119,7 @@ class Classes:
                 yield from self._walk(below, part, answers, place)
 
 
-def _any_leaf(tree: Leaf | Question) -> Leaf:
-    while isinstance(tree, Question):
+def _any_leaf(tree: Leaf | NodeQuestion) -> Leaf:
+    while isinstance(tree, NodeQuestion):
         tree = next(iter(tree.answers.values()))
     return tree

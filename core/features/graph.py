@@ -57,7 +57,7 @@ class Node:
     """One more than that of its operands."""
 
 
-class Graph:
+class NumberGraph:
     """Nodes by number."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
@@ -205,7 +205,7 @@ def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _NumpyCall:
     """One NumPy call: places `start` to `stop` become `op` of the places `a` and `b`."""
 
     op: Callable[[Any, Any], Any]
@@ -228,7 +228,7 @@ class _LookUp:
 class Evaluation:
     """A plan for some nodes of a graph; `place[node]` is the row of a node in the result, -1 of one that it lacks."""
 
-    def __init__(self, graph: Graph, wanted: Iterable[int]) -> None:
+    def __init__(self, graph: NumberGraph, wanted: Iterable[int]) -> None:
         columns = graph.columns()
         depth, code, knob, *operands = columns
         needed = _needed(columns[3:], wanted)
@@ -237,7 +237,7 @@ class Evaluation:
         self.place[order] = np.arange(len(order))
         kinds = columns[:3, order]
         starts = np.flatnonzero(np.r_[True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0)][: len(order)]).tolist()
-        self._steps: list[_LookUp | _Call] = []
+        self._steps: list[_LookUp | _NumpyCall] = []
         for start, stop in pairwise([*starts, len(order)]):
             run = order[start:stop]
             first = graph.nodes[run[0]]
@@ -246,7 +246,7 @@ class Evaluation:
                 self._steps.append(_LookUp(first.knob, start, stop, tables))
             else:
                 a, b = (self.place[each[run]] for each in operands)
-                self._steps.append(_Call(OPERATIONS[first.op], start, stop, a, b))
+                self._steps.append(_NumpyCall(OPERATIONS[first.op], start, stop, a, b))
         self._size = len(order)
 
     def __call__(self, digits: Digits) -> Floats:
@@ -254,7 +254,7 @@ class Evaluation:
         values = np.empty((self._size, digits.shape[1]))
         for step in self._steps:
             into = values[step.start : step.stop]
-            if isinstance(step, _Call):
+            if isinstance(step, _NumpyCall):
                 into[...] = step.op(values[step.a], values[step.b])
             else:
                 into[...] = step.tables if step.knob < 0 else step.tables[:, digits[step.knob]]

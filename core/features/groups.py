@@ -8,7 +8,7 @@ import numpy as np
 
 from pegbox.features.classes import Leaf, Rows
 from pegbox.features.describe import WIDTH
-from pegbox.features.graph import Evaluation, Floats, Graph
+from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
 SIZE = 32
@@ -21,7 +21,7 @@ ROWS = 512
 """Rows that are evaluated together: few enough for their numbers to stay in cache."""
 
 
-class Group:
+class ClassGroup:
     """A few classes, with one plan for all of their numbers."""
 
     def __init__(self, first: Leaf) -> None:
@@ -39,7 +39,7 @@ class Group:
         self._plan = None
         return len(self.members) - 1
 
-    def numbers(self, graph: Graph, digits: Digits, members: Rows) -> Floats:
+    def numbers(self, graph: NumberGraph, digits: Digits, members: Rows) -> Floats:
         """Numbers of shape (WIDTH, rows) of rows that belong to `members`; digits of shape (knobs, rows)."""
         if self._plan is None:
             nothing = (graph.constant(0),) * WIDTH  # of what the template refuses
@@ -54,12 +54,12 @@ class Group:
         return found
 
 
-class Groups:
+class ClassGroups:
     """All classes, in groups."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: NumberGraph) -> None:
         self._graph = graph
-        self._groups: list[Group] = []
+        self._groups: list[ClassGroup] = []
         self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
 
     def numbers(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
@@ -82,5 +82,5 @@ class Groups:
         for number, group in enumerate(self._groups):
             if group.takes(leaf):
                 return number, group.add(leaf)
-        self._groups.append(Group(leaf))
+        self._groups.append(ClassGroup(leaf))
         return len(self._groups) - 1, 0

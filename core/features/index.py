@@ -29,7 +29,7 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
+class IndexDivision:
     """`value // divisor` or `value % divisor`."""
 
     op: str
@@ -38,7 +38,7 @@ class Division:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class IndexChoice:
     """One of several values: of min, max, select."""
 
     values: tuple[Sum, ...]
@@ -49,7 +49,7 @@ class Anywhere:
     """What memory or an intrinsic gives: any index."""
 
 
-Atom: TypeAlias = "Loop | Division | Choice | Anywhere"
+Atom: TypeAlias = "Loop | IndexDivision | IndexChoice | Anywhere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
         case Binary("floordiv" | "floormod" as op, a, Const(divisor)) if isinstance(divisor, int):
             return digit(op, index_of(a, values), quantity(divisor))
         case Binary("min" | "max", a, b) | Select(_, a, b):
-            return Sum(((Choice((index_of(a, values), index_of(b, values))), 1),))
+            return Sum(((IndexChoice((index_of(a, values), index_of(b, values))), 1),))
         case Cast(_, a):
             return index_of(a, values)
         case _:
@@ -98,7 +98,7 @@ def digit(op: str, value: Sum, divisor: Quantity) -> Sum:
         return Sum((), value.const // divisor if op == "floordiv" else value.const % divisor)
     if isinstance(divisor, int) and divisor == 1:
         return value if op == "floordiv" else Sum(())
-    return Sum(((Division(op, value, divisor), 1),))
+    return Sum(((IndexDivision(op, value, divisor), 1),))
 
 
 def _product(a: Sum, b: Sum) -> Sum:
@@ -124,11 +124,11 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
     match atom:
         case Loop():
             return atom.extent - 1 if atom in running else 0
-        case Division("floordiv", value, divisor):
+        case IndexDivision("floordiv", value, divisor):
             return reach(value, running, limit) // divisor
-        case Division(_, value, divisor):
+        case IndexDivision(_, value, divisor):
             return least(_reach_within(value, divisor, running, limit), divisor - 1)
-        case Choice(values):
+        case IndexChoice(values):
             return largest([reach(each, running, limit) for each in values])
         case _:
             return limit
@@ -148,9 +148,9 @@ def loops_in(value: Sum) -> list[Loop | None]:
         match atom:
             case Loop():
                 found[atom] = None
-            case Division(_, inner, _):
+            case IndexDivision(_, inner, _):
                 found.update(dict.fromkeys(loops_in(inner)))
-            case Choice(values):
+            case IndexChoice(values):
                 found.update(dict.fromkeys(loop for each in values for loop in loops_in(each)))
             case _:
                 found[None] = None
@@ -166,11 +166,11 @@ def _step_of(atom: Atom, loop: Loop) -> Quantity:
     match atom:
         case Loop():
             return 1 if atom is loop else 0
-        case Division("floordiv", value, divisor):
+        case IndexDivision("floordiv", value, divisor):
             return step(value, loop) // divisor
-        case Division(_, value, divisor):
+        case IndexDivision(_, value, divisor):
             return step(value, loop) % divisor
-        case Choice(values):
+        case IndexChoice(values):
             return step(values[0], loop)
         case _:
             return 0
@@ -188,9 +188,9 @@ def _fixed_atom(atom: Atom, outer: Set[Loop]) -> Sum:
     match atom:
         case Loop():
             return Sum(((atom, 1),)) if atom in outer else Sum(())
-        case Division(op, value, divisor):
+        case IndexDivision(op, value, divisor):
             return digit(op, fixed(value, outer), divisor)
-        case Choice(values):
-            return Sum(((Choice(tuple(fixed(each, outer) for each in values)), 1),))
+        case IndexChoice(values):
+            return Sum(((IndexChoice(tuple(fixed(each, outer) for each in values)), 1),))
         case _:
             return Sum(((atom, 1),))

@@ -18,11 +18,11 @@ from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
-from pegbox.features.groups import Groups
+from pegbox.features.groups import ClassGroups
 from pegbox.features.row_values import RowValues
 from pegbox.features.symbol import Quantity
-from pegbox.features.traced import Recorder
-from pegbox.features.tracing import Numbers, traced_view
+from pegbox.features.traced import TraceRecorder
+from pegbox.features.tracing import TracedNumbers, traced_view
 from pegbox.schedule.schedule import Schedule
 from pegbox.space import Config
 from pegbox.space.digits import Digits, Mask, checked_rows
@@ -73,9 +73,9 @@ class ProgramFeatures:
 
     def _start(self) -> None:
         """Forget all classes."""
-        self._numbers = Numbers(self.task.space)
+        self._numbers = TracedNumbers(self.task.space)
         self._classes = Classes(self._numbers.graph)
-        self._groups = Groups(self._numbers.graph)
+        self._groups = ClassGroups(self._numbers.graph)
         self._footprints: Known = {}
         self._primed = False
 
@@ -235,9 +235,9 @@ class ProgramFeatures:
         """The questions of the traced run of a row, with the answers."""
         return list(self._traced(row)[1].guards.items())
 
-    def _traced(self, row: Digits, pinned: frozenset[int] | None = None) -> tuple[list[Quantity] | None, Recorder]:
+    def _traced(self, row: Digits, pinned: frozenset[int] | None = None) -> tuple[list[Quantity] | None, TraceRecorder]:
         """The numbers of a traced run; None where the template refuses. `pinned` are the knobs that are, by default."""
-        recorder = Recorder(self._numbers.graph, RowValues(self._numbers.graph, row))
+        recorder = TraceRecorder(self._numbers.graph, RowValues(self._numbers.graph, row))
         config = self.task.space.config(row.tolist())
         pinned = self._pinned if pinned is None else pinned
         view = traced_view(config, self.task.target, self._numbers, recorder, pinned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from pegbox.features.graph import Graph
+from pegbox.features.graph import NumberGraph
 from pegbox.space.digits import Digits
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
@@ -19,7 +19,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
 class RowValues(dict[int, int]):
     """`values[node]`; each is computed once. For many configurations see `pegbox.features.graph.Evaluation`."""
 
-    def __init__(self, graph: Graph, row: Digits) -> None:
+    def __init__(self, graph: NumberGraph, row: Digits) -> None:
         super().__init__()
         self._nodes, self._row = graph.nodes, row.tolist()
 

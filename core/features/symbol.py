@@ -13,7 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
-    from pegbox.features.graph import Graph
+    from pegbox.features.graph import NumberGraph
 
 Quantity: TypeAlias = "int | Symbol"
 
@@ -47,11 +47,11 @@ class Arithmetic:
 
 
 class Symbol(Arithmetic):
-    """A node of `graph` that is not a constant; `Graph.symbol` makes them, one for each node."""
+    """A node of `graph` that is not a constant; `NumberGraph.symbol` makes them, one for each node."""
 
     __slots__ = ("_made", "graph", "node")
 
-    def __init__(self, graph: Graph, node: int) -> None:
+    def __init__(self, graph: NumberGraph, node: int) -> None:
         self.graph, self.node = graph, node
         self._made: dict[tuple[str, Quantity], Quantity] = {}
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pegbox.features.graph import Graph
+from pegbox.features.graph import NumberGraph
 from pegbox.features.row_values import OPERATIONS
 from pegbox.features.symbol import Arithmetic, Quantity, Symbol
 
@@ -27,10 +27,10 @@ PLAIN: dict[str, Callable[[Any, Any], Any]] = {**OPERATIONS, "floordiv": operato
 """For a template, which calculates with ints, division by zero is an error."""
 
 
-class Recorder:
+class TraceRecorder:
     """The expressions and guards of one run."""
 
-    def __init__(self, graph: Graph, values: Mapping[int, int] | None = None) -> None:
+    def __init__(self, graph: NumberGraph, values: Mapping[int, int] | None = None) -> None:
         self.graph = graph
         # Of the nodes, in the configuration of the run.
         self._values: Mapping[int, int] = {} if values is None else values
@@ -72,7 +72,7 @@ class TracedInt(Arithmetic):
 
     __slots__ = ("_node", "_recorder", "_value")
 
-    def __init__(self, value: int, node: int, recorder: Recorder) -> None:
+    def __init__(self, value: int, node: int, recorder: TraceRecorder) -> None:
         self._value, self._node, self._recorder = value, node, recorder
 
     @property  # type: ignore[misc]

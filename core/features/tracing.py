@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from pegbox.codegen.targets.target import Target
-from pegbox.features.graph import Graph
-from pegbox.features.traced import Recorder
+from pegbox.features.graph import NumberGraph
+from pegbox.features.traced import TraceRecorder
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import Entity, OtherEntity, SplitEntity
 from pegbox.task.config_view import ApplyingConfig
 
 
-class Numbers:
+class TracedNumbers:
     """The integers in the values of the knobs of a space, as nodes."""
 
     def __init__(self, space: ConfigSpace) -> None:
-        self.graph = Graph([len(knob) for knob in space.knobs.values()])
+        self.graph = NumberGraph([len(knob) for knob in space.knobs.values()])
         self.nodes: dict[int, list[int]] = {}
         """By position of the knob; knobs with values that are no integers are missing."""
         for position, knob in enumerate(space.knobs.values()):
@@ -67,7 +67,9 @@ class TracedConfig(Config):
 
     __slots__ = ("_config", "_numbers", "_pinned", "_recorder")
 
-    def __init__(self, config: Config, numbers: Numbers, recorder: Recorder, pinned: Set[int] = frozenset()) -> None:
+    def __init__(
+        self, config: Config, numbers: TracedNumbers, recorder: TraceRecorder, pinned: Set[int] = frozenset()
+    ) -> None:
         self.space = config.space
         self._config = config
         self._numbers = numbers
@@ -117,7 +119,7 @@ class TracedConfig(Config):
 
 
 def traced_view(
-    config: Config, target: Target, numbers: Numbers, recorder: Recorder, pinned: Set[int]
+    config: Config, target: Target, numbers: TracedNumbers, recorder: TraceRecorder, pinned: Set[int]
 ) -> ApplyingConfig:
     """Make the view with which a template is called for a traced run."""
     return ApplyingConfig(TracedConfig(config, numbers, recorder, pinned), target)

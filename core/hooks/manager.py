@@ -41,7 +41,7 @@ BUILTIN_PLUGINS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PluginProblem:
     """Something a plugin did wrong: when, what, and the traceback for the plugin's author."""
 
     stage: str
@@ -60,7 +60,7 @@ class Plugin:
     module: str
     source: str
     enabled: bool = True
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[PluginProblem] = field(default_factory=list)
     provides: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -173,7 +173,7 @@ class PluginLoader:
         message = str(error) if isinstance(error, PluginError) else explained(error)
         if self._strict:
             raise PluginError(f"{plugin.owner} failed, {stage}: {message}") from error
-        plugin.problems.append(Problem(stage, message, "".join(traceback.format_exception(error))))
+        plugin.problems.append(PluginProblem(stage, message, "".join(traceback.format_exception(error))))
 
 
 def describe_failures(plugins: Iterable[Plugin], kind: str) -> str:

@@ -67,6 +67,16 @@ def pegbox_register_runners() -> Mapping[str, RunnerFactory | str]:
 
 
 @hookspec
+def pegbox_register_runner_objects() -> Mapping[str, Callable[[Any], tuple[str, Mapping[str, Any]]] | str]:
+    """Objects that users may give for a runner, by the full name of their class ("acme.client.Client").
+
+    The object is a function of such an object, which gives the name of a runner and the options that stand for it.
+    Called when a runner is given that is not a name.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
     """Templates by name. Called once per process, when any name is first looked up or listed.
 
@@ -135,6 +145,7 @@ HOOK_OF_KIND: dict[str, str] = {
     "tuner": "pegbox_register_tuners",
     "cost_model": "pegbox_register_cost_models",
     "runner": "pegbox_register_runners",
+    "runner_object": "pegbox_register_runner_objects",
     "template": "pegbox_register_templates",
     "workload": "pegbox_register_workloads",
     "space_generator": "pegbox_register_space_generators",

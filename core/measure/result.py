@@ -58,7 +58,7 @@ class Ok:
 
     @property
     def emulated(self) -> bool:
-        """Whether the seconds are those of an emulator, which say nothing of a processor."""
+        """True where the seconds are those of an emulator, which show nothing about a processor."""
         return self.host.startswith(EMULATED)
 
     @property
@@ -84,7 +84,7 @@ class Failed:
 
     @property
     def emulated(self) -> bool:
-        """As that of `Ok`."""
+        """True where an emulator ran the candidate, as for `Ok`."""
         return self.host.startswith(EMULATED)
 
     @property

@@ -23,7 +23,7 @@ from pegbox.records.record import Record, call
 from pegbox.task.code import differ
 
 if TYPE_CHECKING:
-    from pegbox.measure.yardstick import Yardstick
+    from pegbox.measure.baselines.yardstick import Yardstick
     from pegbox.space import Config
     from pegbox.task.task import Task
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.targets.host import EMULATED, describe_host
 from pegbox.errors import RecordError
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.measure.yardstick import Yardstick
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.fields import checked, config, costs, field, seconds, workload

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
@@ -38,8 +39,10 @@ class VirtualClock:
         return self._real() + self.charged
 
 
-class SimulatedMeasurer:
+class SimulatedMeasurer(Measurer):
     """Answers with recorded results. `search.run` takes its `clock` for the run's: make one measurer for each run."""
+
+    clock: VirtualClock
 
     def __init__(self, recorded: RecordedSpace) -> None:
         self.recorded = recorded

@@ -12,6 +12,7 @@ from pegbox.exports import by_name, on_demand
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
     from pegbox.hooks.spec import Spec, parse_spec
+    from pegbox.measure.measurer import Measurer
     from pegbox.search.allocation import GradientAllocation, Progress, RoundRobin
     from pegbox.search.factory.base import BaseTuner, BoundTuner
     from pegbox.search.factory.create import make_cost_model, make_tuner
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         Features,
         FeatureSource,
         Floats,
-        Measurer,
         Prior,
         SearchTask,
         SelfReporting,
@@ -66,6 +66,7 @@ __all__ = [
 _NAMES = {
     "pegbox.comparison": "Comparison ComparisonInterrupted Run Summary compare",
     "pegbox.hooks.spec": "Spec parse_spec",
+    "pegbox.measure.measurer": "Measurer",
     "pegbox.search.allocation": "GradientAllocation Progress RoundRobin",
     "pegbox.search.factory.base": "BaseTuner BoundTuner",
     "pegbox.search.factory.create": "make_cost_model make_tuner",
@@ -84,8 +85,7 @@ _NAMES = {
     ),
     "pegbox.search.objective": "Objective",
     "pegbox.search.protocols": (
-        "CHOOSING LEARNING CostModel FeatureSource Features Floats Measurer Prior SearchTask SelfReporting "
-        "Transfer Tuner"
+        "CHOOSING LEARNING CostModel FeatureSource Features Floats Prior SearchTask SelfReporting Transfer Tuner"
     ),
     "pegbox.search.session": "Session",
     "pegbox.search.subject": "Subject",

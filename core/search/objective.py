@@ -15,6 +15,7 @@ import numpy as np
 
 from pegbox.checks import check_callable, check_instance, check_int, check_text
 from pegbox.errors import ArgumentError, SpaceError
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.origin import explained, origin_of
 from pegbox.records.record import FUNCTION
@@ -92,8 +93,8 @@ class Objective:
         return f"<Objective {self.name} over {self.space.size:,} configurations>"
 
 
-class ObjectiveMeasurer:
-    """Calls the function in this process, one configuration after the other; see `pegbox.search.protocols.Measurer`."""
+class ObjectiveMeasurer(Measurer):
+    """Calls the function in this process, one configuration after the other; see `pegbox.measure.Measurer`."""
 
     def __init__(self, objective: Objective, **_: object) -> None:
         self._objective = objective
@@ -104,11 +105,11 @@ class ObjectiveMeasurer:
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Call for each of the configurations in turn, as often as the objective says."""
-        calls: list[list[_Call]] = [[] for _ in configs]
+        calls: list[list[_Evaluation]] = [[] for _ in configs]
         for _ in range(self._objective.repeat):
             for config, done in zip(configs, calls, strict=True):
                 if not done or done[-1].fault is None:
-                    done.append(_Call.of(self._objective.function, config))
+                    done.append(_Evaluation.of(self._objective.function, config))
         return [_result(done) for done in calls]
 
     def beside(self) -> None:
@@ -123,7 +124,7 @@ class ObjectiveMeasurer:
         """Nothing is left to stop."""
 
 
-class _Call:
+class _Evaluation:
     """One call of the function: its cost, or the fault; its seconds."""
 
     def __init__(self, cost: float, fault: str | None, seconds: float) -> None:
@@ -132,7 +133,7 @@ class _Call:
         self.seconds = seconds
 
     @classmethod
-    def of(cls, function: CostFunction, config: Config) -> _Call:
+    def of(cls, function: CostFunction, config: Config) -> _Evaluation:
         began = time.perf_counter()
         try:
             value: object = function(config)
@@ -173,7 +174,7 @@ def _raised(error: BaseException) -> str:
     return f"{explained(error)} ({place})"
 
 
-def _result(calls: Sequence[_Call]) -> Result:
+def _result(calls: Sequence[_Evaluation]) -> Result:
     spent, now = sum(call.seconds for call in calls), time.time()
     if (fault := calls[-1].fault) is not None:
         return Failed(FailureKind.RUN_ERROR, fault, spent, now, {"run": spent})

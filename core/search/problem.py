@@ -13,11 +13,12 @@ import numpy as np
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError, MeasureError, TuningError
 from pegbox.hooks.options import bind_options
-from pegbox.measure.local import LocalMeasurer
+from pegbox.measure.measurer import Measurer, check_measurer
+from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.objective import Objective, ObjectiveMeasurer
-from pegbox.search.protocols import Measurer, SearchTask
+from pegbox.search.protocols import SearchTask
 from pegbox.search.subject import Subject
 from pegbox.space import ConfigSpace
 from pegbox.task.advice import advice
@@ -25,8 +26,7 @@ from pegbox.task.function import NamedFunction
 from pegbox.task.task import Task
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
-"""Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers. Where the measurer has a
-`clock`, a function that gives seconds, a run is timed by it: a simulation's is virtual."""
+"""Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     return Problem(task, task.space, task.space, partial(measurer, task), False, task)
 
 
-def measuring_host(measurer: object) -> str:
+def measuring_host(measurer: Measurer) -> str:
     """The kind of the machines of a cluster that measures; empty where this machine does.
 
     Raises `TuningError` where the cluster cannot be used.
     """
     try:
-        return str(getattr(measurer, "host", ""))
+        return check_measurer(measurer).host
     except MeasureError as error:
         raise TuningError(str(error)) from error
 

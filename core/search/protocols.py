@@ -1,11 +1,11 @@
-"""The protocols of tuners, cost models and measurers.
+"""The protocols of tuners and cost models.
 
-All three are structural: a plugin writes a class with these methods and inherits nothing.
+Both are structural: a plugin writes a class with these methods and inherits nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -93,24 +93,6 @@ class CostModel(Protocol):
 
     def predict(self, features: Features, /) -> Floats:
         """Scores of shape (n,): the higher, the faster. Only their order and their spread have a meaning."""
-
-
-class Measurer(Protocol):
-    """Runs configurations and says what they cost.
-
-    It may have a method `beside()` too, which gives a context manager for work that must not disturb what it measures,
-    or None where all work does. `machines` is how many it measures at the same time, where that is more than one;
-    `where` says so to people ("on 8 machines").
-    `compiles` is True where a candidate is compiled first, and `yardstick(cost)` says what costs are compared with
-    (`pegbox.measure.yardstick`). `wait_until_quiet()` returns at a moment in which other programs leave the cores
-    alone, or after a few seconds.
-    """
-
-    def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
-        """One result for each configuration, each as soon as it is there, in any order."""
-
-    def remeasure(self, configs: Sequence[Config], /) -> Sequence[Result]:
-        """Measure a few again with care, interleaved; results in the order of `configs`."""
 
 
 class SearchTask(Protocol):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pegbox.measure.result import Result
-    from pegbox.measure.runner import RunnerLike
+    from pegbox.measure.runners.runner import RunnerLike
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.space import Config

@@ -28,7 +28,7 @@ from pegbox.search.protocols import TunerFactory
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
-    from pegbox.measure.runner import RunnerLike
+    from pegbox.measure.runners.runner import RunnerLike
 
 
 @with_checked_keywords

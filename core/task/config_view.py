@@ -22,7 +22,7 @@ def _extent(axis: Any) -> Any:
     return axis.extent if isinstance(axis, Var) and hasattr(axis, "extent") else axis
 
 
-class _Names:
+class _AxisNames:
     """Text for the axes of one knob, and for the same axes wherever they stand in its options."""
 
     def __init__(self, axes: Sequence[Any]) -> None:
@@ -144,11 +144,11 @@ class DeclaringConfig(TemplateConfig):
         self.space.define_knob(name, candidates, **options)
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
-        names = _Names(axes)
+        names = _AxisNames(axes)
         return self.space.define_reorder(name, names.axes, policy, **names.options(options))
 
     def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
-        names = _Names(axes)
+        names = _AxisNames(axes)
         return self.space.define_annotate(name, names.axes, policy, **names.options(options))
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:

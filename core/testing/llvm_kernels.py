@@ -14,7 +14,7 @@ from pegbox.codegen import ArgSpec, CompiledProgram, Program, Target, compile_pr
 from pegbox.codegen.emitter.lltypes import constant
 from pegbox.loops.foreign import c_source
 from pegbox.measure import Bench, Tolerance
-from pegbox.measure.bench import Values, make_inputs
+from pegbox.measure.trial.bench import Values, make_inputs
 
 SIZE = 4096
 _names = itertools.count()
@@ -157,7 +157,7 @@ def right_at_first() -> Program:
 
 
 def right_on_known_inputs() -> Program:
-    """With inputs other than the first ones of `bench` it spoils an element."""
+    """Make a program that spoils an element for inputs other than the first ones of `bench`."""
     first = constant(float(_values(0).inputs[0][0]), "float32")
     return program(after=f"%seen = load float, ptr %a\n  %bad = fcmp une float %seen, {first}\n  {_SPOIL}")
 

@@ -65,7 +65,7 @@ def _writing(content: bytes) -> Program:
 
 
 def _hung_up(reader: int) -> bool:
-    """Whether the last writer of a pipe goes away, waiting a while for it."""
+    """Decide whether the last writer of a pipe goes away, waiting a while for it."""
     poller = select.poll()
     poller.register(reader, select.POLLHUP)
     return bool(poller.poll(5000))

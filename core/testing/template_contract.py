@@ -27,7 +27,7 @@ from pegbox.codegen import Program, build, emit
 from pegbox.errors import InvalidConfig, ScheduleError
 from pegbox.features.program import ProgramFeatures
 from pegbox.loops.nodes import Function
-from pegbox.measure.check import Tolerance, difference, poison
+from pegbox.measure.trial.check import Tolerance, difference, poison
 from pegbox.search.testing.subprocess_test import in_another_process
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task

@@ -34,7 +34,7 @@ def best_config(path: Path, task: Task) -> Config:
 
 
 @dataclass(frozen=True)
-class Summary:
+class HistorySummary:
     """All records of one task on one target: how many trials of how many runs, how many failed, the best if any.
 
     Trials of an emulator, `emulated` in number, are never the best. `yardstick` is what the best of the latest run was
@@ -53,7 +53,7 @@ class Summary:
     note: str = ""
 
 
-def summaries(paths: Sequence[Path]) -> list[Summary]:
+def summaries(paths: Sequence[Path]) -> list[HistorySummary]:
     """One summary for each task, target and space in the files, in the order of first appearance.
 
     Raises RecordError when a file cannot be read.
@@ -61,17 +61,17 @@ def summaries(paths: Sequence[Path]) -> list[Summary]:
     return [_summary(group) for group in by_task([record for path in paths for record in Journal(path).read()])]
 
 
-def as_json(found: Sequence[Summary]) -> str:
+def as_json(found: Sequence[HistorySummary]) -> str:
     """A JSON list with one object per summary; `cost` is in seconds, None where nothing valid was found."""
     return json.dumps([_summary_json(summary) for summary in found], indent=2)
 
 
-def as_text(found: Sequence[Summary]) -> str:
+def as_text(found: Sequence[HistorySummary]) -> str:
     """A few lines per summary."""
     return "\n".join(map(_summary_text, found))
 
 
-def _summary(group: Sequence[Record]) -> Summary:
+def _summary(group: Sequence[Record]) -> HistorySummary:
     trials = trials_of(group)
     failed = sum(not record.result.ok for record in trials)
     real = [record for record in group if not record.emulated]
@@ -80,7 +80,7 @@ def _summary(group: Sequence[Record]) -> Summary:
     gain = None if best is None or best.target == Objective.target else gain_of(best, group)
     runs, emulated = len(by_run(trials)), sum(record.emulated for record in trials)
     lost = lost_threads(trials, [record for record in group if record.remeasured], best)
-    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated, lost)
+    return HistorySummary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated, lost)
 
 
 def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
@@ -90,7 +90,7 @@ def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
     return None if elsewhere is None else replace(elsewhere, numpy=None, roofline=None)
 
 
-def _summary_json(summary: Summary) -> dict[str, Any]:
+def _summary_json(summary: HistorySummary) -> dict[str, Any]:
     first, best = summary.first, summary.best
     return {
         "task": first.name,
@@ -110,7 +110,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _summary_text(summary: Summary) -> str:
+def _summary_text(summary: HistorySummary) -> str:
     first, best = summary.first, summary.best
     what = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
     where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
@@ -125,14 +125,14 @@ def _summary_text(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _speed(summary: Summary, best: Record) -> str:
+def _speed(summary: HistorySummary, best: Record) -> str:
     known = summary.yardstick
     moved = {} if known is None else {"flop": known.flop, "bytes_moved": known.read + known.written}
     cost = format_cost(best.cost, best.unit if best.target == Objective.target else "s")
     return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
 
 
-def _quality(summary: Summary, best: Record) -> list[str]:
+def _quality(summary: HistorySummary, best: Record) -> list[str]:
     """Rate the best, as far as the records allow."""
     result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
     known = summary.yardstick

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError
-from pegbox.measure.bench import Bench
-from pegbox.measure.cores import CorePlan
-from pegbox.measure.result import Failed, Result
-from pegbox.measure.timing import TimingPolicy
-from pegbox.origin import users_level
+from pegbox.hooks import users_level
+from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Failed, Result, Runner, TimingPolicy
 from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, check_memory, find_machines, speeds
@@ -29,12 +26,12 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.comparison.pool import RunPool
-    from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.roofline import Roofline
+    from pegbox.comparison import RunPool
+    from pegbox.compute import NumpyProgram
+    from pegbox.measure import Roofline
 
 
-class DaskRunner:
+class DaskRunner(Runner):
     """Runs candidates on the workers of a Dask cluster that have the resource "pegbox", each on one at a time.
 
     Args:
@@ -49,6 +46,8 @@ class DaskRunner:
 
     Raises `MeasureError` where no scheduler answers, no worker can measure, or machines or versions differ.
     """
+
+    cluster = True
 
     def __init__(
         self,
@@ -98,32 +97,37 @@ class DaskRunner:
 
     @property
     def machines(self) -> int:
-        """How many workers measure now. See `pegbox.measure.runner.ClusterRunner`."""
+        """The number of workers that measure now. See `Runner`."""
         return max(1, len(self._tasks.workers))
 
     @property
-    def dashboard(self) -> str:
-        """The address of Dask's page on the cluster, empty where there is none."""
-        return self._dashboard
+    def where(self) -> str:
+        """The number of machines, and the address of Dask's page on the cluster, if it has one. See `Runner`."""
+        return super().where + (f" ({self._dashboard})" if self._dashboard else "")
+
+    @property
+    def compares(self) -> bool:
+        """True if times there mean something. See `Runner`."""
+        return not self._kind.emulated
 
     @property
     def cores(self) -> int:
-        """Those that a worker may use."""
+        """The number of cores that a worker may use."""
         return self._kind.cores
 
     @property
     def builders(self) -> int:
-        """How many programs the cluster compiles beside what it times. See `pegbox.measure.runner.BuildingRunner`."""
+        """The number of programs that the cluster compiles besides those that it times. See `Runner`."""
         if self._builds is None:
             return 0
         return self._builds.places(RESOURCE, len(self._tasks.workers) - self._tasks.pending)
 
     def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
-        """Compile on a machine that is not timing. See `pegbox.measure.runner.BuildingRunner`."""
+        """Compile on a machine that is not timing. See `Runner`."""
         return None if self._builds is None else self._builds.build(program, timeout)
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
-        """Waits while a worker on this machine times. See `pegbox.measure.runner.BuildingRunner`."""
+        """Waits while a worker on this machine times. See `Runner`."""
         return building(given_up, timeout=self._timeout) if self._measures_here else contextlib.nullcontext()
 
     @property
@@ -132,7 +136,7 @@ class DaskRunner:
         return self._kind.name
 
     def check_target(self, target: Target) -> None:
-        """Raise `MeasureError` where the machines do not run code for the target. See `TargetRunner`."""
+        """Raise `MeasureError` where the machines do not run code for the target. See `Runner`."""
         self._kind.check_target(target)
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
@@ -141,7 +145,7 @@ class DaskRunner:
 
         self.check_target(program.target)
         self._kind.check_threads(program.num_threads)
-        found: Result = self._tasks.ask(dask_worker.run, program, best) or dask_worker.given_up()
+        found: Result = self._tasks.ask(dask_worker.run, program, best) or RUN_GIVEN_UP
         return found
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
@@ -151,20 +155,18 @@ class DaskRunner:
         found: list[Result] | Failed | None = self._tasks.ask(dask_worker.rerun, list(programs))
         if isinstance(found, Failed):
             return [self.run(program) for program in programs]
-        return found or [dask_worker.given_up()] * len(programs)
+        return found or [RUN_GIVEN_UP] * len(programs)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
-        if self._kind.emulated:
-            return None
+        """Seconds that NumPy takes on one of the machines. See `Runner`."""
         from pegbox.plugins.runners import dask_worker
 
         found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
         return None if isinstance(found, Failed) else found
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
-        if not self._kind.llvm or self._kind.emulated:
+        """The limits of one of the machines. See `Runner`."""
+        if not self._kind.llvm:
             return None
         from pegbox.plugins.runners import dask_worker
 

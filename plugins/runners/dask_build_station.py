@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 from typing import TYPE_CHECKING
 
 from distributed import Worker, get_worker
 
-from pegbox.codegen.targets.cores import usable_cores
+from pegbox.codegen import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure.builder import GIVEN_UP, Builder
-from pegbox.measure.memory import memory_share
-from pegbox.measure.process import GivenUp
-from pegbox.measure.result import Failed
+from pegbox.measure import GIVEN_UP, Builder, Failed, memory_share
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
-from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.machine import Kind
 from pegbox.plugins.runners.machine_lock import building
+from pegbox.workers import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
@@ -44,17 +40,17 @@ class BuildStation(LeasedPlugin):
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
-        self._lock, self._users, self._since, self._closed = threading.Lock(), 0, 0, False
-        self._builder: Builder | None = None
-        self._idle = IdleTimer(IDLE, self._release)
+        self._since, self._closed = 0, False
         await super().setup(worker)
-        self._size = max(1, min(worker.state.nthreads, len(usable_cores())))
+        size = max(1, min(worker.state.nthreads, len(usable_cores())))
+        memory = memory_share(workers=size + 1)
+        self._builder = Builder(workers=size, cores=usable_cores(), max_memory=memory, idle=IDLE)
         try:
             own = await asyncio.to_thread(Kind.own)
         except ImportError:  # it has no LLVM
             return
         if (own.pegbox, own.llvm) == (self.kind.pegbox, self.kind.llvm):
-            await worker.set_resources(**{build_resource(self.kind): self._size})
+            await worker.set_resources(**{build_resource(self.kind): size})
 
     async def teardown(self, worker: Worker) -> None:
         """Called by Dask when the client says so, and when the worker ends."""
@@ -62,53 +58,28 @@ class BuildStation(LeasedPlugin):
         await asyncio.to_thread(self.close)
 
     def build(self, number: int, program: Program, timeout: float) -> CompiledProgram | Failed:
-        """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile. What was asked before turn `number`
-        may be given up."""
+        """Compile as `Builder.build` does, while nothing is timed on this machine.
+
+        What was asked before turn `number` may be given up.
+        """
         try:
             with building(lambda: self._is_over(number), timeout=timeout):
-                builder = self._take(timeout)
-                try:
-                    return builder.build(program)
-                finally:
-                    with self._lock:
-                        self._users -= 1
-                    self._idle.restart()
+                return self._builder.build(program, timeout=timeout)
         except GivenUp:
             return GIVEN_UP
 
     def give_up(self, number: int) -> None:
         """End the builds in progress, and those that wait and were asked before the turn `number`."""
         self._since = number
-        if (builder := self._builder) is not None:
-            builder.interrupt()
+        self._builder.interrupt()
 
     def close(self) -> None:
         """End the processes; harmless when done twice."""
         self._closed = True
-        self._idle.stop()
-        self._release()
+        self._builder.close()
 
     def _is_over(self, number: int) -> bool:
         return self._closed or number < self._since
-
-    def _take(self, timeout: float) -> Builder:
-        self._idle.stop()
-        with self._lock:
-            if self._closed:
-                raise MeasureError("the search was closed")
-            if self._builder is None:
-                memory = memory_share(workers=self._size + 1)
-                self._builder = Builder(workers=self._size, cores=usable_cores(), timeout=timeout, max_memory=memory)
-            self._users += 1
-            return self._builder
-
-    def _release(self) -> None:
-        with self._lock:
-            if self._users and not self._closed:
-                return
-            builder, self._builder = self._builder, None
-        if builder is not None:
-            builder.close()
 
 
 def build(name: str, number: int, program: Program, timeout: float) -> tuple[bytes, float] | Failed:

@@ -6,8 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pegbox.errors import MeasureError
-from pegbox.measure.builder import GIVEN_UP
-from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure import GIVEN_UP, Failed, FailureKind
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import Kind
 
@@ -37,8 +36,9 @@ class Builds:
         self._tasks = Tasks(client, self._name, resources={self._resource: 1}, patience=0.0, priority=_LATER)
 
     def places(self, measuring: str, idle: int) -> int:
-        """How many programs are compiled at the same time by the workers without the resource `measuring`, and by
-        `idle` of those that have it."""
+        """Count the programs that are compiled at the same time by the workers without the resource `measuring`, and by
+        `idle` of those that have it.
+        """
         workers = self._tasks.workers.values()
         apart = sum(int(worker[self._resource]) for worker in workers if not worker.get(measuring))
         both = sorted(int(worker[self._resource]) for worker in workers if worker.get(measuring))

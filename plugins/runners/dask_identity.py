@@ -59,7 +59,7 @@ def _reason(error: Exception, address: str, seconds: float) -> tuple[str, str]:
 
 
 async def _identity(address: str, seconds: float) -> Answer:
-    """What kind of server it is, in Dask's word, and its version; or why that is not known."""
+    """Ask the server for its kind, in Dask's word, and its version; or say why they are not known."""
     try:
         return await asyncio.wait_for(_asked(address, seconds), seconds + 1)
     except Exception as error:  # of the network, of TLS, or of reading what is no message of Dask's

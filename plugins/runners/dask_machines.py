@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import START, address_of, await_worker
 from pegbox.plugins.runners.dask_identity import check_versions
-from pegbox.plugins.runners.machine import RESOURCE, Machine
+from pegbox.plugins.runners.machine import RESOURCE, ClusterMachine
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -20,7 +20,7 @@ APART = 0.03
 """By what share machines may differ on the fixed kernel before a search says so."""
 
 
-def find_machines(client: Client, *, patience: float = math.inf) -> list[Machine]:
+def find_machines(client: Client, *, patience: float = math.inf) -> list[ClusterMachine]:
     """The machines of a cluster's workers, those that don't measure too. The first one is waited for 10 seconds, or for
     `patience` where that is less.
 
@@ -35,7 +35,7 @@ def find_machines(client: Client, *, patience: float = math.inf) -> list[Machine
     }
     check_versions({who: each["distributed"] for who, each in packages.items()})
     found: Mapping[str, Any] = client.run(describe, on_error="return")
-    if broken := {address: error for address, error in found.items() if not isinstance(error, Machine)}:
+    if broken := {address: error for address, error in found.items() if not isinstance(error, ClusterMachine)}:
         listed = "".join(f"\n  {address}: {type(error).__name__}: {error}" for address, error in broken.items())
         raise MeasureError(f"workers that cannot use pegbox; install the same version there as here:{listed}")
     machines = sorted(found.values(), key=lambda machine: (machine.node, machine.address))
@@ -65,14 +65,14 @@ def check_memory(client: Client, nbytes: int) -> None:
 
 
 def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
-    """How many candidates each search has measured on each worker since it started, by the worker's address."""
+    """Count the candidates that each search has measured on each worker since it started, by the worker's address."""
     from pegbox.plugins.runners.dask_worker import measured
 
     return dict(client.run(measured, on_error="ignore"))
 
 
 def _resources(client: Client) -> str:
-    """Those of all workers, as `--resources` takes them."""
+    """Write the resources of all workers as `--resources` takes them."""
     workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     found = {f"{name}={count:g}" for worker in workers.values() for name, count in worker["resources"].items()}
     return ", ".join(sorted(found)) or "no resources"

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import KilledWorker, TimeoutError, Worker, get_worker
 
-from pegbox.comparison.contest import Entry
-from pegbox.comparison.pool import LocalPool
+from pegbox.comparison import LocalPool, RunSpec
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import address_of, await_worker, connected
 from pegbox.plugins.runners.dask_lease import Lease, LeasedPlugin
@@ -53,7 +52,7 @@ class Host(LeasedPlugin):
         await super().teardown(worker)
         await asyncio.to_thread(self._pool.close)
 
-    def run(self, entry: Entry) -> bytes:
+    def run(self, entry: RunSpec) -> bytes:
         """Make a run here; see `pegbox.comparison.run_job.run`."""
         if (own := versions()) != self._versions:
             raise MeasureError(_differing({platform.node(): own}, self._versions))
@@ -102,7 +101,7 @@ class DaskPool:
         threads: int = sum(worker["nthreads"] for worker in workers.values())
         return max(1, threads)
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         """Make a run on some worker; Dask gives it to another one where that one dies."""
         try:
             asked = self._client.submit(make_run, self._name, entry, pure=False)
@@ -145,7 +144,7 @@ class DaskPool:
 
 
 def versions() -> dict[str, str]:
-    """What has to be equal here and there."""
+    """List the versions that must be equal here and there."""
     return {"Python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
 
 
@@ -155,7 +154,7 @@ def _found(client: Client) -> Mapping[str, Any]:
     return found
 
 
-def make_run(name: str, entry: Entry) -> bytes:
+def make_run(name: str, entry: RunSpec) -> bytes:
     """The task that makes a run."""
     try:
         host: Host = get_worker().plugins[name]

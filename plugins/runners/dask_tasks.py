@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.result import Failed, FailureKind
-from pegbox.origin import users_level
+from pegbox.hooks import users_level
+from pegbox.measure import Failed, FailureKind
 from pegbox.plugins.runners.dask_broadcast import briefly
 from pegbox.plugins.runners.dask_client import START, address_of
 
@@ -87,12 +87,12 @@ class Tasks:
 
     @property
     def pending(self) -> int:
-        """How many tasks are on their way."""
+        """The number of tasks on their way."""
         return len(self._running)
 
     def ask(self, job: Callable[..., Any], *arguments: object) -> Any:
-        """What `job(name, number, *arguments)` gives on a worker; None where it was given up. `number` is that of the
-        turn, which `give_up` ends.
+        """Run `job(name, number, *arguments)` on a worker and return its result; None where it was given up. `number`
+        is that of the turn, which `give_up` ends.
 
         Raises `MeasureError` where the scheduler is gone, no worker is left, or a worker cannot do the job.
         """

@@ -14,28 +14,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Worker, get_worker
 
-from pegbox.codegen import Target
-from pegbox.codegen.runtime.peak import LEAST_BYTES
+from pegbox.codegen import LEAST_BYTES, Target
 from pegbox.errors import MeasureError
-from pegbox.measure.bench import Bench
-from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan
-from pegbox.measure.memory import memory_share
-from pegbox.measure.process import GivenUp
-from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Result, TimingPolicy, Tolerance, memory_share
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.dask_tasks import UnfitWorker
-from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.local import LocalRunner
-from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
+from pegbox.plugins.runners.machine import RESOURCE, ClusterMachine, Kind
 from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
+from pegbox.workers import GivenUp, IdleTimer
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
-    from pegbox.compute.numpy_program import NumpyProgram
-    from pegbox.measure.roofline import Roofline
+    from pegbox.compute import NumpyProgram
+    from pegbox.measure import Roofline
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""
@@ -53,13 +46,13 @@ def kind_resource(kind: Kind) -> str:
     return f"{RESOURCE}-{kind.digest}"
 
 
-def describe(dask_worker: Worker) -> Machine:
+def describe(dask_worker: Worker) -> ClusterMachine:
     """The machine of a worker."""
-    return Machine.own(dask_worker.address, measures=dask_worker.state.total_resources.get(RESOURCE, 0) >= 1)
+    return ClusterMachine.own(dask_worker.address, measures=dask_worker.state.total_resources.get(RESOURCE, 0) >= 1)
 
 
 def measured(dask_worker: Worker) -> Mapping[str, int]:
-    """How many candidates each search has measured on a worker since it started."""
+    """Count the candidates that each search has measured on a worker since it started."""
     return _TALLIES[dask_worker.address].counts
 
 
@@ -93,7 +86,10 @@ class Station(LeasedPlugin):
         await asyncio.to_thread(self.close)
 
     def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
-        """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
+        """Run `action` alone on this machine and return its result;
+
+        None where the requests before turn `number` were given up.
+        """
         try:
             with alone(lambda: self._is_over(number), timeout=self.timing.timeout), self._turn:
                 if self._is_over(number):
@@ -165,13 +161,13 @@ def run(name: str, number: int, program: CompiledProgram, best: float) -> Result
         _TALLIES[get_worker().address].add(name)
         return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
 
-    return _station(name).use(number, measured) or given_up()
+    return _station(name).use(number, measured) or RUN_GIVEN_UP
 
 
 def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[Result]:
     """The task that measures several candidates in turns."""
     found = _station(name).use(number, lambda runner: runner.rerun(programs))
-    return found or [given_up()] * len(programs)
+    return found or [RUN_GIVEN_UP] * len(programs)
 
 
 def time_numpy(name: str, number: int, program: NumpyProgram, threads: int) -> Sequence[float] | None:
@@ -201,11 +197,6 @@ def give_up(name: str, number: int, dask_worker: Worker) -> None:
     """Give up what a worker is doing; it is not a task and waits for none."""
     if (station := dask_worker.plugins.get(name)) is not None:
         station.give_up(number)
-
-
-def given_up() -> Failed:
-    """The result of a run that was interrupted."""
-    return Failed(FailureKind.CRASH, "the run was given up")
 
 
 def _station(name: str) -> Any:

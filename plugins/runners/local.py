@@ -11,22 +11,28 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.bench import Bench
-from pegbox.measure.channel import BrokenReply
-from pegbox.measure.cores import CorePlan
-from pegbox.measure.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
-from pegbox.measure.reply import Asked
-from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.measure.roofline import Roofline
-from pegbox.measure.timing import TimingPolicy
+from pegbox.measure import (
+    RUN_GIVEN_UP,
+    WARM,
+    Asked,
+    Bench,
+    CorePlan,
+    Failed,
+    FailureKind,
+    ProcessFolder,
+    Result,
+    Roofline,
+    Runner,
+    TimingPolicy,
+)
 from pegbox.plugins.runners.machine import Kind
-from pegbox.private_folder import ProcessFolder
+from pegbox.workers import BrokenReply, GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
-    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.compute import NumpyProgram
 
-_JOBS = "pegbox.measure.run_job"
+_JOBS = "pegbox.measure.jobs.run_job"
 # What a trial may take beside the candidate's own calls: loading it, checking the answer.
 _OVERHEAD_SECONDS = 10.0
 _YARDSTICK_SECONDS = 3.0
@@ -36,7 +42,7 @@ _YARDSTICK_SECONDS = 3.0
 _OTHERS_FAULT = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
 
-class LocalRunner:
+class LocalRunner(Runner):
     """Runs candidates in a worker process, pinned to the timing core, with a second worker standing by.
 
     A worker in which a candidate failed (it may have written anywhere, and used up anything) is replaced by the one
@@ -70,9 +76,10 @@ class LocalRunner:
         self._worker = self._start()
         self._spare: Worker | None = None  # starts behind the first run, which waits for less then
 
-    @staticmethod
-    def check_target(target: Target) -> None:
-        """Raise `MeasureError` where this machine does not run code for the target. See `TargetRunner`."""
+    compares = True
+
+    def check_target(self, target: Target) -> None:
+        """Raise `MeasureError` where this machine does not run code for the target. See `Runner`."""
         Kind.own().check_target(target, whose="this machine's")
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
@@ -86,14 +93,14 @@ class LocalRunner:
             return self._take_turns(list(programs), turn)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
+        """Seconds that NumPy takes for the bench, on the cores that candidates get. See `Runner`."""
         found = self._ask("time_numpy", program, self._cores.running(threads))
         if not isinstance(found, list) or not found:
             return None
         return found if all(isinstance(each, float) and 0 < each < _YARDSTICK_SECONDS for each in found) else None
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of the cores that candidates get. See `YardstickRunner`."""
+        """The limits of the cores that candidates get. See `Runner`."""
         found = self._ask("roofline", dtype, nbytes, target, self._cores.running(target.num_cores))
         try:
             return None if found is None else Roofline(**found)
@@ -119,7 +126,10 @@ class LocalRunner:
             self._folder.close()
 
     def _ask(self, job: str, *arguments: object) -> Any:
-        """What a job in the worker gives; None where it takes too long or breaks, as nothing depends on it."""
+        """Run a job in the worker and return its result;
+
+        None where it takes too long or breaks, as nothing depends on it.
+        """
         turn = self._turn
         with self._busy:
             try:
@@ -186,7 +196,7 @@ class LocalRunner:
             data = call(worker)
             found = read(Asked(self._timing, best, time.perf_counter() - began), data)
         except GivenUp:
-            return Failed(FailureKind.CRASH, "the run was given up")
+            return RUN_GIVEN_UP
         except WorkerTimeout as error:
             found = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
         except WorkerDied as error:
@@ -249,6 +259,6 @@ class LocalRunner:
                 self._spare = self._start()
 
     def _start(self) -> Worker:
-        worker = Worker(_JOBS, cores=self._cores.building, memory=self._memory)
+        worker = Worker(_JOBS, warm=WARM, cores=self._cores.building, memory=self._memory)
         worker.post("prepare", str(self._folder.path))
         return worker

@@ -1,4 +1,4 @@
-"""`Machine`: one of those that measure, and the kind that it is of."""
+"""`ClusterMachine`: one of those that measure, and the kind that it is of."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from dataclasses import astuple, dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pegbox.codegen.runtime import openmp
-from pegbox.codegen.targets import host
-from pegbox.codegen.targets.cores import usable_cores
-from pegbox.codegen.targets.features import missing_features
+from pegbox.codegen import (
+    EMULATED,
+    architecture,
+    cpu_features,
+    cpu_flags,
+    cpu_model,
+    cpu_name,
+    has_llvm,
+    has_openmp,
+    llvm_version,
+    missing_features,
+    usable_cores,
+)
 from pegbox.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -31,7 +40,7 @@ class Kind:
     what it has, `cores` how many may be used; `pegbox` and `llvm` are versions.
 
     A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are
-    those of `host.cpu_flags`.
+    those of `cpu_flags`.
     """
 
     cpu: str
@@ -40,28 +49,28 @@ class Kind:
     cores: int
     pegbox: str
     llvm: str
-    architecture: str = field(default_factory=host.architecture)
+    architecture: str = field(default_factory=architecture)
     openmp: bool = True
     """Whether there is an OpenMP runtime, which kernels of several threads need."""
 
     @classmethod
     def own(cls) -> Kind:
-        """That of this machine and this process."""
-        name, features = "", host.cpu_flags()
-        if host.has_llvm():
-            name, features = host.cpu_name(), tuple(name for name in host.cpu_features() if name.startswith("+"))
+        """Describe this machine and this process."""
+        name, features = "", cpu_flags()
+        if has_llvm():
+            name, features = cpu_name(), tuple(name for name in cpu_features() if name.startswith("+"))
         cores = len(usable_cores())
-        return cls(host.cpu_model(), name, features, cores, version("pegbox"), host.llvm_version())
+        return cls(cpu_model(), name, features, cores, version("pegbox"), llvm_version())
 
     @property
     def name(self) -> str:
-        """For records: the processor and the cores."""
+        """The processor and the cores, for records."""
         return f"{self.cpu}, {self.cores} core{'s' if self.cores != 1 else ''}"
 
     @property
     def emulated(self) -> bool:
-        """Whether times there are an emulator's, which say nothing."""
-        return self.cpu.startswith(host.EMULATED)
+        """True if times there are an emulator's, which mean nothing."""
+        return self.cpu.startswith(EMULATED)
 
     @property
     def digest(self) -> str:
@@ -74,12 +83,12 @@ class Kind:
         return f"{self.name} ({self.llvm_cpu or self.architecture}), pegbox {self.pegbox}, {llvm}{openmp}"
 
     def lacks(self, target: Target) -> list[str]:
-        """What code for the target may use and the processor does not have, as far as that is known here."""
+        """List the features that code for the target may use and the processor lacks, as far as they are known here."""
         if target.architecture != self.architecture:
             return [target.architecture]
         if self.llvm:
             return missing_features(target, self.features)
-        return sorted(set(host.cpu_flags()) - set(self.features)) if target.is_host_cpu else []
+        return sorted(set(cpu_flags()) - set(self.features)) if target.is_host_cpu else []
 
     def check_target(self, target: Target, *, whose: str = "the cluster's") -> None:
         """Raise `MeasureError` where the processor cannot run code for the target; `whose` names it."""
@@ -90,14 +99,11 @@ class Kind:
         remedy = ""
         if target.architecture != self.architecture:
             why = f"is of the architecture {self.architecture}, not {target.architecture}"
-            remedy = (
-                "check values in an emulator with --runner qemu, measure on such machines with "
-                "--runner dask:scheduler=ADDRESS (runner=...), or "
-            )
+            remedy = "measure on such machines with --runner dask:scheduler=ADDRESS (runner=...), or "
         elif self.llvm and len(lacks) <= _FEW:
             remedy = f"leave them out with -mattr={','.join(f'-{name[1:]}' for name in lacks)}, or "
         own = "this machine's processor" if target.is_host_cpu else "the processor"
-        triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
+        triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != architecture() else ""
         cores = min(target.num_cores, self.cores)
         raise MeasureError(
             f"candidates are for {own} {target.cpu}, but {whose} ({self.cpu}) {why}; {remedy}tune with --target "
@@ -115,7 +121,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ClusterMachine:
     """A Dask worker at `address` on the host `node`; `measures` says whether it has the resource to measure."""
 
     address: str
@@ -124,11 +130,11 @@ class Machine:
     measures: bool
 
     @classmethod
-    def own(cls, address: str, *, measures: bool) -> Machine:
-        return cls(address, platform.node(), replace(Kind.own(), openmp=openmp.has_openmp()), measures)
+    def own(cls, address: str, *, measures: bool) -> ClusterMachine:
+        return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
-        """Whether the machine's name or its processor's has that part; every one has none."""
+        """Decide whether the machine's name or its processor's has that part; all names have None."""
         names = (self.node, self.kind.cpu, self.kind.llvm_cpu, self.kind.architecture)
         return not part or part.lower() in " ".join(names).lower()
 
@@ -137,8 +143,8 @@ class Machine:
 
 
 def one_kind(
-    machines: Iterable[Machine], *, here: Kind, chosen: str | None = None, target: Target | None = None
-) -> list[Machine]:
+    machines: Iterable[ClusterMachine], *, here: Kind, chosen: str | None = None, target: Target | None = None
+) -> list[ClusterMachine]:
     """The machines to measure on: all, or those with `chosen` in their name or their processor's, and those that run
     code for `target`: where some have its processor itself, only these.
 
@@ -164,12 +170,12 @@ def one_kind(
     return found
 
 
-def _able(machines: list[Machine], target: Target) -> list[Machine]:
+def _able(machines: list[ClusterMachine], target: Target) -> list[ClusterMachine]:
     able = [machine for machine in machines if not machine.kind.lacks(target)]
     if not able:
         raise MeasureError(f"target='{target}': no machine of the cluster runs code for it:{_listed(machines)}")
     return [machine for machine in able if machine.kind.llvm_cpu == target.cpu] or able
 
 
-def _listed(machines: Iterable[Machine]) -> str:
+def _listed(machines: Iterable[ClusterMachine]) -> str:
     return "".join(f"\n  {machine}" for machine in machines)

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from pegbox.errors import MeasureError
-from pegbox.measure.process import GivenUp
+from pegbox.workers import GivenUp
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags that follow no link, and do not wait for the other end of a FIFO."""

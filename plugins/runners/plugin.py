@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pegbox.hooks import hookimpl
 
 
 @hookimpl
 def pegbox_register_runners() -> Mapping[str, str]:
-    """The runners "local", this machine, in a process of its own; "dask", a cluster; "qemu", an emulator."""
+    """The runners "local", this machine, in a process of its own; "dask", a cluster."""
     return {
         "local": "pegbox.plugins.runners.local:LocalRunner",
         "dask": "pegbox.plugins.runners.dask:DaskRunner",
-        "qemu": "pegbox.plugins.runners.qemu:QemuRunner",
     }
+
+
+@hookimpl
+def pegbox_register_runner_objects() -> Mapping[str, Any]:
+    """The client of a Dask cluster, by name, so that nothing is imported: it measures on its cluster."""
+    return {"distributed.client.Client": lambda client: ("dask", {"scheduler": client})}

@@ -21,13 +21,13 @@ def search_name() -> str:
 
 
 def short_name(name: str) -> str:
-    """What a person calls the search: the machine and the process that it is run by."""
+    """Name the search for a person: by the machine and the process that run it."""
     found = re.fullmatch(r"pegbox-(.+)-(\d+)-[0-9a-f]{32}", name)
     return f"process {found[2]} on {found[1]}" if found else name
 
 
 def by_process(counts: Mapping[str, int], *, most: int = 3) -> dict[str, int]:
-    """What each process that searched has measured, for a person; only the latest ones are told apart."""
+    """Count the measurements of each process that searched, for a person; the latest ones separately."""
     found: dict[str, int] = {}
     for search, count in counts.items():
         name = short_name(search)
@@ -55,6 +55,6 @@ class Tally:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many each search has measured."""
+        """The number of measurements of each search."""
         with self._lock:
             return dict(self._counts)

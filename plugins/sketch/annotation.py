@@ -15,7 +15,7 @@ from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
 from pegbox.plugins.sketch.scan_rows import shared_loops
 from pegbox.plugins.sketch.state import State
-from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
+from pegbox.plugins.sketch.steps import Choice, Name, OptionValue, SketchKnob, StageCall, Step, compute_at
 from pegbox.plugins.sketch.tiles import Place
 
 UNROLL = (0, 16, 64, 512)
@@ -45,9 +45,9 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
         tiles = new.tiles.get(name)
         dot = tiles is not None and tiles.dot  # its tile is written out already
         if new.op(name).reduce_axis and not dot:
-            knob = unrolls.get(tiles.like if tiles else "") or new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
+            knob = unrolls.get(tiles.like if tiles else "") or new.knob(SketchKnob(f"{name}_unroll", candidates=UNROLL))
             unrolls[name] = knob
-            new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
+            new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", OptionValue(knob))
             if packing:
                 _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
         along = dot or not new.is_reduce(loops[-1])
@@ -153,7 +153,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
     branches = [(n, _shared(name, outer[:n], fused, fixed, places)) for n in counts]
     own = next((place.knob for place in state.places if place.stage == name), None)
     when = None if own is None else (own, (ROOT,))
-    knob = state.knob(Knob(f"{name}_parallel", candidates=(0, *counts), when=when))
+    knob = state.knob(SketchKnob(f"{name}_parallel", candidates=(0, *counts), when=when))
     if own is None:
         state.choose(knob, branches)
     else:
@@ -163,10 +163,10 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
 def _shared(name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[Place]) -> list[Step]:
     """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
     if len(loops) == 1:
-        return [Call(name, "parallel", (Name(loops[0]),))]
+        return [StageCall(name, "parallel", (Name(loops[0]),))]
     steps: list[Step] = [
-        Call(name, "fuse", tuple(map(Name, loops)), (fused,)),
-        Call(name, "parallel", (Name(fused),)),
+        StageCall(name, "fuse", tuple(map(Name, loops)), (fused,)),
+        StageCall(name, "parallel", (Name(fused),)),
         *(compute_at(fixed[loop], name, fused) for loop in loops if loop in fixed),
     ]
     for place in places:

@@ -12,16 +12,16 @@ from pegbox.loops import literal
 from pegbox.plugins.sketch.steps import (
     Argument,
     Axes,
-    Call,
     Choice,
-    Choices,
-    Knob,
+    KnobChoices,
     Name,
+    OptionValue,
     Size,
-    Stage,
+    SketchKnob,
+    StageArgument,
+    StageCall,
     Step,
     Tile,
-    Value,
 )
 
 _INDENT = "    "
@@ -47,7 +47,7 @@ def plain_lines(outputs: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> lis
 
 
 def schedule_lines(
-    steps: Sequence[Step], cfg: Choices | None = None, knobs: Mapping[str, str] | None = None
+    steps: Sequence[Step], cfg: KnobChoices | None = None, knobs: Mapping[str, str] | None = None
 ) -> list[str]:
     """The te code of a sketch's steps.
 
@@ -59,7 +59,7 @@ def schedule_lines(
 
 
 class _Writer:
-    def __init__(self, cfg: Choices | None, knobs: Mapping[str, str]) -> None:
+    def __init__(self, cfg: KnobChoices | None, knobs: Mapping[str, str]) -> None:
         self.cfg, self.knobs = cfg, knobs
 
     def lines(self, steps: Sequence[Step]) -> Iterator[str]:
@@ -68,7 +68,7 @@ class _Writer:
                 case Axes(tensor, loops, reduce):
                     kind = "reduce_axis" if reduce else "axis"
                     yield f"{targets(loops)} = s[{tensor}].op.{kind}"
-                case Call(stage, method, arguments, results, options):
+                case StageCall(stage, method, arguments, results, options):
                     target = "s" if stage is None else f"s[{stage}]"
                     given = [*map(self._argument, arguments), *(f"{k}={self._argument(v)}" for k, v in options)]
                     call = f"{target}.{method}({', '.join(given)})"
@@ -104,9 +104,9 @@ class _Writer:
         match argument:
             case Name(name):
                 return name
-            case Stage(tensor):
+            case StageArgument(tensor):
                 return f"s[{tensor}]"
-            case Value(knob):
+            case OptionValue(knob):
                 return f"{self._knob(knob)}.val" if self.cfg is None else literal(self.cfg[knob].val)
             case Size(knob, level):
                 if self.cfg is not None:
@@ -131,7 +131,7 @@ def list_of(values: Iterable[Any]) -> str:
     return f"[{', '.join(map(literal, values))}]"
 
 
-def knob_line(knob: Knob, name: str, when: Mapping[str, Any] | None) -> str:
+def knob_line(knob: SketchKnob, name: str, when: Mapping[str, Any] | None) -> str:
     """The declaration of a knob."""
     condition = "" if not when else f", when={literal(when)}"
     if knob.extent is None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pegbox.expr import quoted
 from pegbox.loops import literal
-from pegbox.plugins.sketch.steps import Knob
+from pegbox.plugins.sketch.steps import SketchKnob
 
 WRITTEN_OUT = "_written_out"
 """What a function of the code that `Limit.text` gives is called by default."""
@@ -102,7 +102,7 @@ class BodyLimit:
         sizes = (loop.knob for loop in (*self.tile, *self.loops) if isinstance(loop, Extent))
         return tuple(dict.fromkeys([self.unroll, *sizes]))
 
-    def may_fail(self, knobs: Mapping[str, Knob]) -> bool:
+    def may_fail(self, knobs: Mapping[str, SketchKnob]) -> bool:
         """May a configuration not keep it, for all that the extents of these knobs say?"""
         tile, loops = _bound(self.tile, knobs), _bound((*self.tile, *self.loops), knobs)
         unroll: int = max(knobs[self.unroll].candidates)
@@ -173,7 +173,7 @@ def written_out(unroll: int, tile: int, *loops: int) -> int:
     return steps
 
 
-def _bound(loops: Sequence[Extent | int], knobs: Mapping[str, Knob]) -> int:
+def _bound(loops: Sequence[Extent | int], knobs: Mapping[str, SketchKnob]) -> int:
     """The most iterations of loops: all those of a split have together at most its extent."""
     splits = {loop.knob for loop in loops if isinstance(loop, Extent)}
     extents = (knobs[split].extent or 1 for split in splits)

@@ -11,7 +11,7 @@ from pegbox.compute import PlaceholderOp
 from pegbox.expr import Var, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.state import State, order_option
-from pegbox.plugins.sketch.steps import Axes, Call, Name, Step
+from pegbox.plugins.sketch.steps import Axes, Name, StageCall, Step
 from pegbox.plugins.sketch.tiles import Place
 
 AS_IT_LIES = "no"
@@ -36,7 +36,7 @@ def pack_operands(state: State, name: str, lanes: int) -> None:
     for n, operand in enumerate(shared):
         copy = state.unused(f"{operand}_packed")
         order = _order(state, name, operand)
-        read = Call(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,), order_option(order))
+        read = StageCall(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,), order_option(order))
         place = Place(f"{name}_{operand}_pack", copy, name, tuple(places))
         elsewhere = AS_IT_LIES if order is None or not places else None
         like = others[n] if len(others) == len(shared) else None
@@ -62,11 +62,11 @@ def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> lis
     blocks, vector = state.unused(f"{column}_outer"), state.unused(f"{column}_inner")
     return [
         Axes(copy, axes),
-        Call(copy, "split", (Name(row), lanes), (outer, rows)),
-        Call(copy, "split", (Name(column), lanes), (blocks, vector)),
-        Call(copy, "reorder", (Name(outer), Name(blocks), Name(rows), Name(vector))),
-        Call(copy, "unroll", (Name(rows),)),
-        Call(copy, "vectorize", (Name(vector),)),
+        StageCall(copy, "split", (Name(row), lanes), (outer, rows)),
+        StageCall(copy, "split", (Name(column), lanes), (blocks, vector)),
+        StageCall(copy, "reorder", (Name(outer), Name(blocks), Name(rows), Name(vector))),
+        StageCall(copy, "unroll", (Name(rows),)),
+        StageCall(copy, "vectorize", (Name(vector),)),
     ]
 
 

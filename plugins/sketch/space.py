@@ -13,7 +13,7 @@ from pegbox.plugins.sketch.code import compute_lines, schedule_lines
 from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
-from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Run, Step
+from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, Step, StepRun
 from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Sketch:
     name: str
     arguments: tuple[Tensor, ...]
     tensors: Mapping[str, Tensor]
-    knobs: tuple[Knob, ...]
+    knobs: tuple[SketchKnob, ...]
     limits: tuple[Limit, ...]
     steps: tuple[Step, ...]
     panels: tuple[Panels, ...] = ()
@@ -50,7 +50,7 @@ class Sketch:
         """The text of a template module with this sketch alone."""
         return template_module(SketchSpace([self]), name, {})
 
-    def code(self, values: Choices | None) -> str:
+    def code(self, values: KnobChoices | None) -> str:
         """The computation and the schedule that the values of the knobs make, as te code."""
         outputs = ", ".join(name for name, t in self.tensors.items() if t in self.outputs)
         lines = [*compute_lines(self.arguments, self.tensors), "", f"s = te.create_schedule([{outputs}])"]
@@ -62,7 +62,7 @@ class Sketch:
         Raises:
             ScheduleError: they make one that is not legal; the rule whose step it is is named.
         """
-        run = Run(create_schedule([t.op for t in self.outputs]), dict(self.tensors), cfg)
+        run = StepRun(create_schedule([t.op for t in self.outputs]), dict(self.tensors), cfg)
         for number, step in enumerate(self.steps):
             try:
                 run.do([step])
@@ -152,7 +152,7 @@ class SketchSpace:
         """The sketch that a configuration chooses."""
         return self.sketches[cfg[CHOICE].val] if len(self.sketches) > 1 else next(iter(self.sketches.values()))
 
-    def own(self, cfg: Any, sketch: Sketch) -> Choices:
+    def own(self, cfg: Any, sketch: Sketch) -> KnobChoices:
         """The values of a sketch's knobs by the names that they have in the sketch."""
         return _Renamed(cfg, self.names(sketch))
 
@@ -178,9 +178,9 @@ class _Renamed:
         return self.cfg[self.names[name]]
 
 
-def _shared(sketches: Sequence[Sketch]) -> dict[str, tuple[Knob, list[str]]]:
-    names: dict[tuple[Knob, str], str] = {}
-    users: dict[str, tuple[Knob, list[str]]] = {}
+def _shared(sketches: Sequence[Sketch]) -> dict[str, tuple[SketchKnob, list[str]]]:
+    names: dict[tuple[SketchKnob, str], str] = {}
+    users: dict[str, tuple[SketchKnob, list[str]]] = {}
     for sketch in sketches:
         own: dict[str, str] = {}  # a knob comes after the one that it depends on
         for knob in sketch.knobs:

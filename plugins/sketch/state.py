@@ -17,14 +17,14 @@ from pegbox.plugins.sketch.steps import (
     CHOICE,
     Argument,
     Axes,
-    Call,
     Choice,
-    Knob,
     Name,
-    Run,
     Size,
-    Stage,
+    SketchKnob,
+    StageArgument,
+    StageCall,
     Step,
+    StepRun,
     Tile,
     compute_at,
 )
@@ -55,7 +55,7 @@ class State:
     ) -> None:
         self.outputs, self.names, self.target, self.by_access = tuple(outputs), names, target, by_access
         self.steps: list[Step] = []
-        self.knobs: dict[str, Knob] = {}
+        self.knobs: dict[str, SketchKnob] = {}
         self.applied: list[str] = []
         self.credits: list[tuple[int, str]] = []
         self.limits: list[Limit] = []
@@ -67,14 +67,14 @@ class State:
         self._longest: dict[str, int] = {}
         self._levels: dict[str, Extent] = {}
         self._factored: dict[str, dict[int | None, str]] = {}  # axes that rfactor made, and of which loops
-        self._run = Run(create_schedule([t.op for t in outputs]), names)
+        self._run = StepRun(create_schedule([t.op for t in outputs]), names)
         self._graph = Graph([], [])
 
     def copy(self) -> State:
         """The same sketch, to be continued on its own."""
         other = copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, list | dict | set | Run):
+            if isinstance(value, list | dict | set | StepRun):
                 setattr(other, name, value.copy())
         return other
 
@@ -86,7 +86,7 @@ class State:
         return [self._run.names[stage.op.outputs[0].buffer] for stage in self._run.s.stages]
 
     @property
-    def run(self) -> Run:
+    def run(self) -> StepRun:
         """The schedule that the steps have made so far, to look at."""
         return self._run
 
@@ -229,7 +229,7 @@ class State:
         if len(self.steps) > (self.credits[-1][0] if self.credits else 0):
             self.credits.append((len(self.steps), rule))
 
-    def knob(self, knob: Knob) -> str:
+    def knob(self, knob: SketchKnob) -> str:
         """Declare a knob; gives its name, numbered where another one has it."""
         name = unused_name(knob.name, {*self.knobs, CHOICE})
         self.knobs[name] = replace(knob, name=name)
@@ -254,7 +254,7 @@ class State:
     ) -> list[str]:
         """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
         unique = self._unused(results)
-        self.do(Call(stage, method, arguments, tuple(unique), tuple(options.items())))
+        self.do(StageCall(stage, method, arguments, tuple(unique), tuple(options.items())))
         return unique
 
     def tile(
@@ -269,7 +269,7 @@ class State:
         """
         extent = self.extent(loop)
         policy = "verbose" if tails and has_few_divisors(extent) else "factors"
-        knob = knob or self.knob(Knob(loop, extent, levels, innermost, policy))
+        knob = knob or self.knob(SketchKnob(loop, extent, levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
         self._longest.update(dict.fromkeys(loops, extent))
         self._levels.update((loop, Extent(knob, level)) for level, loop in enumerate(loops) if level)
@@ -280,7 +280,7 @@ class State:
         self.call(stage, "compute_inline")
 
     def compute_at(self, stage: str, target: str, loop: str) -> None:
-        self.call(stage, "compute_at", Stage(target), Name(loop))
+        self.call(stage, "compute_at", StageArgument(target), Name(loop))
 
     def reorder(self, stage: str, loops: Sequence[str]) -> None:
         self.call(stage, "reorder", *map(Name, loops))
@@ -341,7 +341,7 @@ class State:
             like: another place, with as many loops, whose knob this one has too.
         """
         other = () if elsewhere is None else (elsewhere,)
-        knob = self.knob(Knob(place.knob, candidates=(*other, *place.loops))) if like is None else like.knob
+        knob = self.knob(SketchKnob(place.knob, candidates=(*other, *place.loops))) if like is None else like.knob
         values = () if like is None else tuple(value for value, _ in like.choices)
         chosen = replace(place, knob=knob, values=values)
         at = [(value, compute_at(place.stage, place.consumer, loop)) for value, loop in chosen.choices]

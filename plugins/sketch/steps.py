@@ -1,6 +1,6 @@
 """The steps of a sketch: calls on a TE schedule whose values are left to knobs.
 
-`Run` does them, `pegbox.plugins.sketch.code` writes them.
+`StepRun` does them, `pegbox.plugins.sketch.code` writes them.
 
 Tensors and loops are named, so that one sketch can be replayed on a schedule that is made anew for each candidate.
 """
@@ -30,14 +30,14 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageArgument:
     """The stage of a tensor, as an argument."""
 
     tensor: str
 
 
 @dataclass(frozen=True)
-class Value:
+class OptionValue:
     """The value of a `define_knob`."""
 
     knob: str
@@ -51,7 +51,7 @@ class Size:
     level: int
 
 
-Argument: TypeAlias = Name | Stage | Value | Size | int | str | bool | tuple["Argument", ...]
+Argument: TypeAlias = Name | StageArgument | OptionValue | Size | int | str | bool | tuple["Argument", ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Axes:
 
 
 @dataclass(frozen=True)
-class Call:
+class StageCall:
     """`results = s[stage].method(*arguments)`, or of the schedule itself where there is no stage."""
 
     stage: str | None
@@ -92,16 +92,16 @@ class Choice:
     branches: tuple[tuple[Any, tuple[Step, ...]], ...]
 
 
-Step: TypeAlias = Axes | Call | Tile | Choice
+Step: TypeAlias = Axes | StageCall | Tile | Choice
 
 
 @lru_cache(maxsize=4096)  # sketches have most of them in common
-def compute_at(stage: str, consumer: str, loop: str) -> Call:
+def compute_at(stage: str, consumer: str, loop: str) -> StageCall:
     """The step that computes a stage in a loop of another one."""
-    return Call(stage, "compute_at", (Stage(consumer), Name(loop)))
+    return StageCall(stage, "compute_at", (StageArgument(consumer), Name(loop)))
 
 
-class Choices(Protocol):
+class KnobChoices(Protocol):
     """What knobs say: the `cfg` of a template, or `Undecided`."""
 
     def __getitem__(self, name: str) -> Any: ...
@@ -116,7 +116,7 @@ class Undecided:
     val = None
 
 
-class Run:
+class StepRun:
     """The schedule that steps have made so far.
 
     Attributes:
@@ -124,14 +124,14 @@ class Run:
         names: the names of buffers and loops.
     """
 
-    def __init__(self, s: TESchedule, values: Mapping[str, Any], choices: Choices | None = None) -> None:
+    def __init__(self, s: TESchedule, values: Mapping[str, Any], choices: KnobChoices | None = None) -> None:
         self.s = s
-        self.choices: Choices = Undecided() if choices is None else choices
+        self.choices: KnobChoices = Undecided() if choices is None else choices
         self.values: dict[str, Any] = {}
         self.names: dict[Buffer | IterVar, str] = {}
         self._bind(list(values), list(values.values()))
 
-    def copy(self) -> Run:
+    def copy(self) -> StepRun:
         """The same, to be continued on its own."""
         other = copy(self)
         other.s, other.values, other.names = self.s.copy(), self.values.copy(), self.names.copy()
@@ -148,7 +148,7 @@ class Run:
                 case Axes(tensor, names, reduce):
                     op = self.s[self.values[tensor]].op
                     self._bind(names, op.reduce_axis if reduce else op.axis)
-                case Call(stage, method, arguments, results, options):
+                case StageCall(stage, method, arguments, results, options):
                     target: Any = self.s if stage is None else self.s[self.values[stage]]
                     given = {name: self._argument(value) for name, value in options}
                     made = getattr(target, method)(*map(self._argument, arguments), **given)
@@ -176,9 +176,9 @@ class Run:
         match argument:
             case Name(name):
                 return self.values[name]
-            case Stage(tensor):
+            case StageArgument(tensor):
                 return self.s[self.values[tensor]]
-            case Value(knob):
+            case OptionValue(knob):
                 return 0 if isinstance(self.choices, Undecided) else self.choices[knob].val
             case Size(knob, level):
                 return 1 if isinstance(self.choices, Undecided) else math.prod(self.choices[knob].size[level:])
@@ -189,7 +189,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Knob:
+class SketchKnob:
     """A choice that a sketch leaves open: `define_split` of an extent, or `define_knob` of candidates.
 
     Attributes:

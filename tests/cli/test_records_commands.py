@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import pegbox as pb
+from pegbox.measure.baselines.roofline import Roofline
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok
-from pegbox.measure.roofline import Roofline
-from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal, Record
 from pegbox.space import ConfigSpace
 

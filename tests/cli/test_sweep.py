@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pegbox as pb
-from pegbox.measure import Failed, FailureKind, Ok, Result
+from pegbox.measure import Failed, FailureKind, Measurer, Ok, Result
 from pegbox.records import Journal
 from pegbox.search import problem
 from pegbox.space import Config
@@ -17,7 +17,7 @@ from pegbox.space import Config
 TEMPLATE = str(Path(__file__).parents[1] / "helpers" / "task_templates.py") + ":rows"
 
 
-class Machine:
+class Machine(Measurer):
     """Measures without compiling; keeps what it was opened with."""
 
     fails = False

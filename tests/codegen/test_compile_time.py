@@ -17,11 +17,12 @@ from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, funct
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Program, Target, emit
-from pegbox.codegen.runtime import llvm
+from pegbox.codegen.runtime import isolation, llvm
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.expr.build import const, maximum
 from pegbox.expr.nodes import Buffer, Expr
 from pegbox.loops.nodes import If, Stmt, seq
+from pegbox.workers.pool import Pool
 
 _NO_VECTORS = "llvm.loop.vectorize.enable"
 _DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8")
@@ -30,7 +31,7 @@ _DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32"
 def translated(program: Program) -> bytes:
     """Object code, by another process; it ends where LLVM takes longer than it may."""
     target = program.target
-    machine = llvm.Machine(target.triple, target.cpu, target.features)
+    machine = llvm.TargetMachine(target.triple, target.cpu, target.features)
     return plain_code.translate_apart(
         program.ll, machine, "object", "all" if program.scalar_loops else "simplification", timeout=60
     )
@@ -206,10 +207,10 @@ def scaled() -> tuple[Any, list[Any]]:
 
 @pytest.fixture
 def _other_process(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
-    monkeypatch.setattr(llvm, "_running", [])
+    monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
+    monkeypatch.setattr(isolation, "_pool", Pool(isolation._start, 1))
     yield
-    llvm._end()
+    isolation._pool.close()
 
 
 @pytest.mark.optimizer
@@ -241,17 +242,18 @@ def test_a_limit_is_a_time(timeout: Any) -> None:
 
 
 _KILLED = """
-import os, pickle, signal, sys, time
-from pegbox.codegen.runtime import llvm
+import os, signal, threading, time
+from pegbox.codegen.runtime import isolation
 copy = "%a{0} = getelementptr float, ptr %p, i64 {0}\\n%v{0} = load float, ptr %a{0}\\n" \
     "%b{0} = getelementptr float, ptr %q, i64 {0}\\nstore float %v{0}, ptr %b{0}\\n"
 text = "define void @f(ptr %p, ptr %q) {\\n" + "".join(map(copy.format, range(60_000))) + "ret void\\n}"
-process = llvm._process()
-pickle.dump((text, ("", "", ""), "object", "simplification"), process._stdin)
-process._stdin.flush()
-time.sleep(0.3)
-print(process._popen.pid, process.is_alive(), flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+with isolation._pool.worker() as worker:
+    worker.wait_ready()
+    arguments = text, ("", "", ""), "object", "simplification"
+    threading.Thread(target=lambda: worker.call("answer", *arguments, timeout=60), daemon=True).start()
+    time.sleep(0.3)
+    print(worker.pid, worker.alive, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 

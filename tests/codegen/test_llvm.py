@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Program, Target, assembly, compile_program, emit, load, optimized_ir
-from pegbox.codegen.runtime import llvm
+from pegbox.codegen.runtime import isolation, llvm
 from pegbox.errors import CompileError
+from pegbox.workers.pool import Pool
+from pegbox.workers.process import Worker, WorkerDied
 
 # LLVM 22 asserts that two of its cost models agree, and on AVX-512 they do not about this loop of seven.
 _ABORTS = """
@@ -60,7 +63,7 @@ def doubles(program: Program) -> bool:
 
 @pytest.mark.optimizer
 def test_another_process_compiles(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
+    monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
     assert doubles(program)
     assert assembly(program) == llvm.translate(*_arguments(program), "assembly", "all").decode()
     assert "define void @main(" in optimized_ir(program)
@@ -69,35 +72,41 @@ def test_another_process_compiles(program: Program, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def other_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Programs are compiled in another process, which a test does not share."""
-    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
-    monkeypatch.setattr(llvm, "_running", [])
+    monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
+    monkeypatch.setattr(isolation, "_pool", Pool(isolation._start, 1))
     yield
-    llvm._end()
+    isolation._pool.close()
+
+
+def process() -> Worker:
+    """The process that compiles."""
+    with isolation._pool.worker() as worker:
+        return worker
 
 
 @pytest.mark.usefixtures("other_process")
 def test_one_process_answers_several_calls(program: Program) -> None:
     text = assembly(program)
-    process = llvm._running[0]
+    first = process()
     assert assembly(program) == text
-    assert llvm._running == [process]
+    assert process() is first
 
 
 @pytest.mark.usefixtures("other_process")
 def test_a_process_that_has_ended_is_started_again(program: Program) -> None:
     text = assembly(program)
-    llvm._running[0].close()
+    process().kill()
     assert assembly(program) == text
 
 
 @pytest.mark.usefixtures("other_process")
 def test_a_call_that_was_interrupted_leaves_no_reply_behind(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     text = assembly(program)
     with monkeypatch.context() as patched:
-        patched.setattr(llvm.pickle, "load", interrupted)
+        patched.setattr(Worker, "_read_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             optimized_ir(program)
     assert assembly(program) == text
@@ -110,19 +119,19 @@ def test_several_threads_may_ask(program: Program) -> None:
 
 
 def test_what_the_other_process_rejects_is_an_error_here(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
+    monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
     with pytest.raises(CompileError, match="main: LLVM rejects the program: LLVM IR parsing error"):
         assembly(replace(program, ll="nonsense"))
 
 
 @pytest.mark.optimizer
 def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(text: str, machine: llvm.Machine, form: llvm.Form, passes: llvm.Passes, *, timeout: float) -> bytes:
+    def dies(text: str, machine: llvm.TargetMachine, form: llvm.Form, passes: llvm.Passes, *, timeout: float) -> bytes:
         if passes == "all":
             raise llvm.ProcessDied("Assertion failed")
         return llvm.translate(text, machine, form, passes)
 
-    monkeypatch.setattr(llvm, "translate_apart", dies)
+    monkeypatch.setattr(isolation, "translate_apart", dies)
     with pytest.warns(RuntimeWarning, match=r"main: LLVM fails .* stay scalar \(Assertion failed\)"):
         assert doubles(program)
     with pytest.warns(RuntimeWarning):
@@ -133,11 +142,23 @@ def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkey
 
 @pytest.mark.optimizer
 def test_a_program_that_llvm_never_survives_is_an_error(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvm, "_PROGRAM", "raise SystemExit('Assertion failed')")
-    monkeypatch.setattr(llvm, "_running", [])
-    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
-    with pytest.warns(RuntimeWarning), pytest.raises(CompileError, match="LLVM rejects the program: Assertion failed"):
+    def dies(*_: object, **__: object) -> None:
+        raise WorkerDied(-signal.SIGABRT, "Assertion failed")
+
+    monkeypatch.setattr(Worker, "call", dies)
+    monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
+    rejected = "main: LLVM rejects the program: Assertion failed"
+    with pytest.warns(RuntimeWarning), pytest.raises(CompileError, match=rejected):
         compile_program(program)
+
+
+def test_a_process_that_cannot_start_is_an_error_that_says_why(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "_pool", Pool(lambda place: Worker("no_such_llvm"), 1))
+    monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
+    with pytest.raises(CompileError, match=r"main: LLVM runs in a process of its own, and .* could not start:"):
+        assembly(program)
 
 
 def test_what_llvm_says_of_a_program_that_it_takes_is_shown(
@@ -148,9 +169,9 @@ def test_what_llvm_says_of_a_program_that_it_takes_is_shown(
     assert "nonsense" in capsys.readouterr().err
 
 
-def _arguments(program: Program) -> tuple[str, llvm.Machine]:
+def _arguments(program: Program) -> tuple[str, llvm.TargetMachine]:
     target = program.target
-    return program.ll, llvm.Machine(target.triple, target.cpu, target.features)
+    return program.ll, llvm.TargetMachine(target.triple, target.cpu, target.features)
 
 
 @pytest.mark.optimizer

@@ -20,8 +20,8 @@ from processors import for_target, on_this_machine
 
 from pegbox.codegen import CompiledProgram, Target, compile_program, emit, load
 from pegbox.codegen.runtime import elf, image
-from pegbox.codegen.runtime.image import Image, Layout
-from pegbox.codegen.runtime.relocation import AARCH64, ARCHITECTURES, RISCV64, X86_64, Architecture, Place
+from pegbox.codegen.runtime.image import Image, ImageLayout
+from pegbox.codegen.runtime.relocation import AARCH64, ARCHITECTURES, RISCV64, X86_64, Architecture, RelocationSite
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 from pegbox.expr.intrinsics import call
@@ -74,7 +74,7 @@ def test_an_address_in_an_instruction_is_what_a_linker_writes(
     rules: Architecture, kind: int, instruction: str, value: int, expected: str
 ) -> None:
     image = bytearray.fromhex(instruction)
-    rules.rules[kind].write(Place(image, 0, 0), value)
+    rules.rules[kind].write(RelocationSite(image, 0, 0), value)
     assert image.hex() == expected
 
 
@@ -86,7 +86,7 @@ def test_an_address_in_an_instruction_is_what_a_linker_writes(
 def test_what_does_not_fit_into_an_instruction_is_refused(rules: Architecture, kind: int, value: int) -> None:
     image = bytearray(8)
     with pytest.raises(ValueError, match=r"too far|no multiple"):
-        rules.rules[kind].write(Place(image, 0, 0), value)
+        rules.rules[kind].write(RelocationSite(image, 0, 0), value)
     assert image == bytes(8)
 
 
@@ -94,7 +94,7 @@ def test_what_does_not_fit_into_an_instruction_is_refused(rules: Architecture, k
 def test_programs_of_each_architecture_are_laid_out_and_linked(processor: str) -> None:
     compiled = exponentials(for_target(processor, cores=2))
     code = elf.parse(compiled.object_code)
-    layout = Layout.of(code)
+    layout = ImageLayout.of(code)
     imports = dict.fromkeys(elf.undefined(compiled.object_code), 0x7000_0000_1234_5678)
     base = 0x5555_0000_0000
     image = layout.linked(base, imports)
@@ -113,7 +113,7 @@ def test_a_load_of_a_constant_on_aarch64_finds_it() -> None:
     """The pair of instructions that makes an address, taken apart as the processor does it."""
     object_code = exponentials(ARM).object_code
     code = elf.parse(object_code)
-    layout = Layout.of(code)
+    layout = ImageLayout.of(code)
     image = layout.linked(0x10000, dict.fromkeys(elf.undefined(object_code), 0))
     pairs = 0
     pages: dict[int, int] = {}
@@ -144,7 +144,7 @@ for name in ("llvmlite", "scipy", "xgboost", "rich", "ml_dtypes", "pluggy", "typ
 import numpy as np
 import pegbox.plugins.runners.local
 from pegbox.codegen import load
-from pegbox.measure.run_job import warm_up
+from pegbox.measure.jobs.run_job import warm_up
 warm_up()
 kernel = load(pickle.loads(Path(sys.argv[1]).read_bytes()))
 a = np.linspace(-3, 3, 84, dtype=np.float32).reshape(4, 21)
@@ -182,7 +182,7 @@ def doubled() -> Function:
 def test_a_function_that_is_nowhere_is_named() -> None:
     code = exponentials(ARM).object_code
     with pytest.raises(ValueError, match=r"it calls \w+, which is nowhere"):
-        Layout.of(elf.parse(code)).linked(0, {"clock_gettime": 1})
+        ImageLayout.of(elf.parse(code)).linked(0, {"clock_gettime": 1})
 
 
 def test_a_relocation_that_is_not_known_is_refused() -> None:
@@ -190,9 +190,9 @@ def test_a_relocation_that_is_not_known_is_refused() -> None:
     text = next(n for n, section in enumerate(code.sections) if section.flags & elf.EXECUTABLE)
     strange = elf.Relocation(section=text, offset=0, kind=300, symbol=1, addend=0)
     with pytest.raises(ValueError, match="a relocation of kind 300, which is not known here"):
-        Layout.of(code._replace(relocations=(strange,)))
+        ImageLayout.of(code._replace(relocations=(strange,)))
     with pytest.raises(ValueError, match="nothing is known of the relocations of machine 8"):
-        Layout.of(code._replace(machine=8))
+        ImageLayout.of(code._replace(machine=8))
 
 
 def test_damaged_object_code_is_refused() -> None:
@@ -204,7 +204,7 @@ def test_damaged_object_code_is_refused() -> None:
         broken = bytearray(whole)
         broken[place] ^= 0xFF
         try:
-            layout = Layout.of(elf.parse(bytes(broken)))
+            layout = ImageLayout.of(elf.parse(bytes(broken)))
             if layout.size < 1 << 24:
                 layout.linked(0, imports)
         except (ValueError, struct.error):

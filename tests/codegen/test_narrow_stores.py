@@ -150,7 +150,7 @@ def test_llvm_stores_more_than_the_narrow_element_of_a_single_lane(request: pyte
     """The text of docs/llvm-defects.md shows the defect in the versions that it names."""
     page = (request.config.rootpath / "docs" / "llvm-defects.md").read_text()
     text = page.partition("```llvm\n")[2].partition("```")[0]
-    machine = llvm.Machine("x86_64-unknown-linux-gnu", "znver4", "")
+    machine = llvm.TargetMachine("x86_64-unknown-linux-gnu", "znver4", "")
     with llvm.parsed(text, machine) as module:
         as_it_is = str(llvm.target_machine(machine).emit_assembly(module))
     mended = llvm.translate(text, machine, "assembly", "simplification").decode()

@@ -17,10 +17,10 @@ from processors import on_this_machine
 
 from pegbox.codegen import Kernel, Target, build, emit
 from pegbox.codegen.runtime import team
-from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Function, seq
+from pegbox.workers.affinity import confined
 
 CORES = usable_cores()
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from comparisons import FakeTask, InOrder, by_index, compared
 from pegbox.comparison import experiment, run_job
 from pegbox.comparison.answers import Answers
 from pegbox.comparison.contenders import read_tuners
-from pegbox.comparison.contest import Contest, Entry, Plan
+from pegbox.comparison.contest import Contest, Plan, RunSpec
 from pegbox.comparison.parcel import pack, unpack
 from pegbox.comparison.run_job import Answer
 from pegbox.comparison.runs import Run
@@ -62,10 +62,10 @@ class HerePool:
 
     def __init__(self, jobs: int, parcel: bytes) -> None:
         self.jobs, self.closed = jobs, False
-        self.asked: list[Entry] = []
+        self.asked: list[RunSpec] = []
         run_job.prepare(parcel)
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         self.asked.append(entry)
         answer: Future[bytes] = Future()
         answer.set_result(run_job.run(entry))
@@ -267,7 +267,7 @@ def test_code_of_a_script_travels() -> None:
     scope: dict[str, Any] = {"InOrder": InOrder, "__name__": "__main__"}
     exec("class Mine(InOrder):\n    pass\nmine = lambda space, *, seed=0: Mine(space, seed=seed)", scope)
     there = unpack(pack(contest({"class": scope["Mine"], "lambda": scope["mine"]})))
-    one, two = (there.run(Entry(0, place, 0)).run for place in (0, 1))
+    one, two = (there.run(RunSpec(0, place, 0)).run for place in (0, 1))
     assert len(one.curve) == 5
     assert one.curve == two.curve
 
@@ -370,16 +370,16 @@ def elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 def test_a_module_of_the_user_travels_with_what_it_imports(given: str, elsewhere: Callable[[], None]) -> None:
     here = contest([__import__("mine").Own if given == "class" else given])
     here.rehearse()
-    wanted, parcel = here.run(Entry(0, 0, 3)).run.curve, pack(here)
+    wanted, parcel = here.run(RunSpec(0, 0, 3)).run.curve, pack(here)
     elsewhere()
-    assert unpack(parcel).run(Entry(0, 0, 3)).run.curve == wanted
+    assert unpack(parcel).run(RunSpec(0, 0, 3)).run.curve == wanted
 
 
 def test_what_functions_of_a_module_import_travels_though_none_has_been_called(elsewhere: Callable[[], None]) -> None:
     parcel = pack(contest([__import__("mine").Late]))
     assert not {"late", "later"} & set(sys.modules)
     elsewhere()
-    assert len(unpack(parcel).run(Entry(0, 0, 3)).run.curve) == 5
+    assert len(unpack(parcel).run(RunSpec(0, 0, 3)).run.curve) == 5
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_a_cost_model_in_a_file_travels(elsewhere: Callable[[], None]) -> None:
     here.rehearse()
     parcel = pack(here)
     elsewhere()
-    assert len(unpack(parcel).run(Entry(0, 0, 0)).run.curve) == 5
+    assert len(unpack(parcel).run(RunSpec(0, 0, 0)).run.curve) == 5
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -417,7 +417,7 @@ def test_a_cost_model_in_a_file_travels(elsewhere: Callable[[], None]) -> None:
 class Scripted:
     """A pool whose runs end when the test says so: at each look, those that `ends` names."""
 
-    def __init__(self, replies: Callable[[Entry], Answer | Exception], *, jobs: Iterator[int]) -> None:
+    def __init__(self, replies: Callable[[RunSpec], Answer | Exception], *, jobs: Iterator[int]) -> None:
         self._replies, self._jobs = replies, jobs
         self.asked: list[int] = []
 
@@ -425,7 +425,7 @@ class Scripted:
     def jobs(self) -> int:
         return next(self._jobs)
 
-    def submit(self, entry: Entry) -> Future[bytes]:
+    def submit(self, entry: RunSpec) -> Future[bytes]:
         self.asked.append(entry.seed)
         future: Future[bytes] = Future()
         reply = self._replies(entry)
@@ -438,7 +438,7 @@ class Scripted:
     def close(self) -> None: ...
 
 
-ENTRIES = [Entry(0, 0, seed) for seed in range(8)]
+ENTRIES = [RunSpec(0, 0, seed) for seed in range(8)]
 
 
 def ones() -> Iterator[int]:

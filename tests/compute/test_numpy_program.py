@@ -13,8 +13,8 @@ from pegbox import te
 from pegbox.compute.graph import post_order
 from pegbox.compute.numpy_program import numpy_program
 from pegbox.compute.tensor import PlaceholderOp, Tensor
-from pegbox.measure.bench import make_inputs
-from pegbox.measure.check import Tolerance, difference
+from pegbox.measure.trial.bench import make_inputs
+from pegbox.measure.trial.check import Tolerance, difference
 
 TEMPLATES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("matmul", (20, 9, 17), {}),

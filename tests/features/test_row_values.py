@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from pegbox.features.collector import without_collection
-from pegbox.features.graph import OPERATIONS, Evaluation, Graph
+from pegbox.features.graph import OPERATIONS, Evaluation, NumberGraph
 from pegbox.features.row_values import RowValues
 
 
 def test_every_operation_also_where_something_is_divided_by_zero() -> None:
-    graph = Graph([5, 4])
+    graph = NumberGraph([5, 4])
     a = graph.table(0, np.array([-7.0, 0.0, 1.0, 8.0, 9.0]))
     b = graph.table(1, np.array([-3.0, 0.0, 2.0, 8.0]))
     nodes = [graph.apply(op, a, b) for op in OPERATIONS]
@@ -28,7 +28,7 @@ def test_every_operation_also_where_something_is_divided_by_zero() -> None:
 
 
 def test_long_sums_need_no_stack() -> None:
-    graph = Graph([3, 3])
+    graph = NumberGraph([3, 3])
     a, b = graph.digit(0), graph.digit(1)
     node = graph.apply("mul", a, b)
     for _ in range(5000):

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegbox.features.graph import Evaluation, Graph
+from pegbox.features.graph import Evaluation, NumberGraph
 from pegbox.features.row_values import RowValues
 from pegbox.features.symbol import Quantity, Symbol, at_most, below, ceil_div, equal, least, most, product
-from pegbox.features.traced import Recorder, quantity
+from pegbox.features.traced import TraceRecorder, quantity
 
 VALUES = ([1, 2, 3, 4, 6, 8], [5, 16, 7, 64])
 """What two knobs stand for, by digit."""
@@ -38,8 +38,8 @@ def value_of(expression: Any, names: Mapping[str, Quantity]) -> Any:
     return names[expression] if isinstance(expression, str) else expression
 
 
-def knobs() -> tuple[Graph, dict[str, Quantity]]:
-    graph = Graph([len(values) for values in VALUES])
+def knobs() -> tuple[NumberGraph, dict[str, Quantity]]:
+    graph = NumberGraph([len(values) for values in VALUES])
     nodes = [graph.table(knob, np.array(values, dtype=np.float64)) for knob, values in enumerate(VALUES)]
     return graph, {name: graph.symbol(node) for name, node in zip("ab", nodes, strict=True)}
 
@@ -78,7 +78,7 @@ def test_a_symbol_has_no_value_to_ask_for(ask: Callable[[Any], object]) -> None:
 
 def test_a_question_is_answered_for_the_run_and_noted() -> None:
     graph, names = knobs()
-    recorder = Recorder(graph, RowValues(graph, np.array([2, 1])))  # a is 3, b is 16
+    recorder = TraceRecorder(graph, RowValues(graph, np.array([2, 1])))  # a is 3, b is 16
     truth = below(names["a"], names["b"] - 12)
     assert recorder.holds(truth)
     assert isinstance(truth, Symbol)
@@ -90,7 +90,7 @@ def test_a_question_is_answered_for_the_run_and_noted() -> None:
 
 def test_a_traced_number_is_its_symbol_while_its_run_goes_on() -> None:
     graph, names = knobs()
-    recorder = Recorder(graph)
+    recorder = TraceRecorder(graph)
     a = names["a"]
     assert isinstance(a, Symbol)
     number = recorder.number(a.node, 3)

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from pegbox.expr.nodes import Compare, Const, Var
 from pegbox.expr.visit import walk
-from pegbox.features.graph import Evaluation, Graph
-from pegbox.features.traced import Recorder, TracedInt, combined, quantity
+from pegbox.features.graph import Evaluation, NumberGraph
+from pegbox.features.traced import TracedInt, TraceRecorder, combined, quantity
 from pegbox.schedule.te.stage_loops import least
 
 VALUES = {0: [1, 2, 3, 4, 6, 8], 1: [5, 16, 7, 64]}
 """What two knobs stand for, by digit."""
 
 
-def traced(digits: tuple[int, int]) -> tuple[Recorder, int, int]:
-    graph = Graph([len(values) for values in VALUES.values()])
-    recorder = Recorder(graph)
+def traced(digits: tuple[int, int]) -> tuple[TraceRecorder, int, int]:
+    graph = NumberGraph([len(values) for values in VALUES.values()])
+    recorder = TraceRecorder(graph)
     nodes = [graph.table(knob, np.array(values, dtype=np.float64)) for knob, values in VALUES.items()]
     a, b = (recorder.number(node, VALUES[knob][digits[knob]]) for knob, node in enumerate(nodes))
     return recorder, a, b

@@ -2,7 +2,7 @@
 
 Every kernel is emitted and assembled, and its object must ask for no function that a system may lack. With
 PEGBOX_EMULATE=1 it also runs: the cross compiler NAME-linux-gnu-gcc links it to a program that reads its arrays from a
-file and writes them back, which runs in qemu-NAME, as the runner "qemu" does it. Otherwise a test ends, as skipped,
+file and writes them back, which runs in qemu-NAME (`emulation.py`). Otherwise a test ends, as skipped,
 where it would load a kernel.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emulation import Emulation
 from processors import PROVIDED
 
 from pegbox.codegen import CompiledProgram
@@ -23,7 +24,6 @@ from pegbox.codegen.runtime import kernel
 from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.loops.foreign import CLibrary
-from pegbox.plugins.runners.emulation import Emulation
 
 
 def install() -> None:
@@ -47,7 +47,6 @@ class EmulatedCode:
         self._specs = compiled.args
         self._folder = tempfile.TemporaryDirectory()
         self._emulation = Emulation(compiled, Path(self._folder.name))
-        self._emulation.limit = 300.0
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
         self._functions = (
             ctypes.CFUNCTYPE(None, *pointers)(lambda *addresses: self._run(addresses, -1)),

@@ -17,21 +17,21 @@ from llvmlite import binding as llvm
 from stage import SECOND
 
 from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
+from pegbox.codegen.runtime import isolation, machine, masked_stores
 from pegbox.codegen.runtime import llvm as runtime_llvm
-from pegbox.codegen.runtime import machine, masked_stores
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
 
 _OPTIMIZED = 1 if SECOND else 8  # one program in so many
 
-translate_apart = runtime_llvm.translate_apart
+translate_apart = isolation.translate_apart
 optimized = machine.compile_program
 always_optimized = False
 
 
 def install() -> None:
     """From now on `build` and its kin compile most programs without the optimizer, and all in this process."""
-    runtime_llvm.translate_apart = _translate_here
+    isolation.translate_apart = _translate_here
 
     def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
         if always_optimized or is_drawn(program):

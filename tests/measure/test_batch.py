@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pegbox.measure.batch import Batch, window_of
+from pegbox.measure import Measurer
+from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.result import Ok, Result
 from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import matmul_cost, matmul_space
@@ -42,7 +43,7 @@ class FakeTrial:
 
 
 @dataclass
-class Machines:
+class Machines(Measurer):
     """A measurer on the real pipeline, with threads for machines."""
 
     machines: int

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 import pegbox as pb
 from pegbox.codegen import ArgSpec
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.measure import Bench, LocalMeasurer, Tolerance
-from pegbox.measure.bench import Values, check_inputs, check_reference, make_inputs
+from pegbox.measure import Bench, LocalMeasurer, Runner, Tolerance
+from pegbox.measure.trial.bench import Values, check_inputs, check_reference, make_inputs
 
 
 def specs(dtype: str) -> tuple[ArgSpec, ...]:
@@ -84,11 +83,15 @@ def test_a_measurer_takes_inputs_of_the_caller() -> None:
     given = np.ones((4, 4), "float32")
     benches: list[Bench] = []
 
-    def factory(bench: Bench, **options: Any) -> Any:
-        benches.append(bench)
-        return SimpleNamespace(**dict.fromkeys(("run", "rerun", "close", "interrupt"), lambda *_, **__: None))
+    class Silent(Runner):
+        def __init__(self, bench: Bench, **options: Any) -> None:
+            benches.append(bench)
 
-    with LocalMeasurer(task, runner=factory, inputs={"A": given}) as measurer:
+        def run(self, *_: object, **__: object) -> Any: ...
+
+        rerun = run
+
+    with LocalMeasurer(task, runner=Silent, inputs={"A": given}) as measurer:
         measurer._open()
     a, b = benches[0].inputs
     assert (a == given).all()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegbox.measure import Failed
-from pegbox.measure.build_sites import BuildSites
-from pegbox.measure.process import GivenUp
+from pegbox.measure.pipeline.build_sites import BuildSites
+from pegbox.workers.process import GivenUp
 
 
 @dataclass

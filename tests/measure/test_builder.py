@@ -1,4 +1,4 @@
-"""Builders share the timing core with candidates, and leave it to them while these are timed."""
+"""Builders compile what they can, and the death of one costs no candidate."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from pegbox.codegen import CompiledProgram, Program, compile_program
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.measure import Failed
-from pegbox.measure.builder import GIVEN_UP, Builder
-from pegbox.measure.process import Worker, WorkerDied
+from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
 from pegbox.testing import llvm_kernels as kernels
+from pegbox.workers.process import Worker, WorkerDied
 
 
 @pytest.fixture
@@ -24,44 +24,6 @@ def builder() -> Iterator[Builder]:
     made = Builder(workers=1, shared=usable_cores()[-1:], timeout=60.0)
     yield made
     made.close()
-
-
-def taken(builder: Builder) -> list[int]:
-    """The places of the builders that may begin now, in the order in which they do."""
-    working = []
-    while builder._free() is not None:
-        working.append(builder._take(0))
-    for place, worker in working:
-        builder._put_back(place, worker)
-    return [place for place, _ in working]
-
-
-def test_the_builder_on_the_timing_core_begins_first(builder: Builder) -> None:
-    assert builder.size == 2
-    assert taken(builder) == [1, 0]
-
-
-def test_it_rests_in_silence(builder: Builder) -> None:
-    with builder.silence():
-        assert taken(builder) == [0]
-    assert taken(builder) == [1, 0]
-
-
-def test_silence_waits_for_its_build(builder: Builder) -> None:
-    (place, shared), (_, one) = builder._take(0), builder._take(0)
-    silent = threading.Event()
-
-    def time() -> None:
-        with builder.silence():
-            silent.set()
-
-    thread = threading.Thread(target=time)
-    thread.start()
-    builder._put_back(0, one)
-    assert not silent.wait(0.05)
-    builder._put_back(place, shared)
-    thread.join()
-    assert silent.is_set()
 
 
 def test_builds_go_on_in_silence(builder: Builder) -> None:
@@ -154,10 +116,3 @@ def test_an_interruption_gives_up_all_builds_and_starts_none_again(
     assert len(calls) == builder.size
     monkeypatch.undo()
     assert isinstance(builder.build(kernels.good()), CompiledProgram)
-
-
-def test_without_shared_cores_silence_is_free() -> None:
-    builder = Builder(workers=1)
-    with builder.silence():
-        assert taken(builder) == [0]
-    builder.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegbox.measure import busiest
-from pegbox.measure.busiest import busiest_process
+from pegbox.measure.machine import busiest
+from pegbox.measure.machine.busiest import busiest_process
 
 
 @pytest.fixture

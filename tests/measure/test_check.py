@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pegbox.measure.check import Tolerance, difference, poison, same_bytes
+from pegbox.measure.trial.check import Tolerance, difference, poison, same_bytes
 
 EXACT = Tolerance(0.0, 0.0)
 CLOSE = Tolerance(rtol=1e-5, atol=1e-5)

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets import cores
 from pegbox.codegen.targets.cores import usable_cores
-from pegbox.measure.cores import CorePlan
+from pegbox.measure.machine.cores import CorePlan
+from pegbox.workers.affinity import confined
 
 
 def test_a_plan_keeps_to_the_mask_and_times_apart_from_building() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -16,15 +17,15 @@ from adding_task import AddingConfig, AddingTask
 
 import pegbox as pb
 from pegbox.codegen import Target
-from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.process import Worker
-from pegbox.measure.runner import RunnerWrapper
+from pegbox.measure.runners.runner import Runner, RunnerWrapper
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import llvm_kernels as kernels
+from pegbox.workers.affinity import confined
+from pegbox.workers.process import Worker
 
 HERE = Path(__file__).parent
 GOOD = AddingConfig("good")
@@ -117,7 +118,7 @@ def test_a_best_cost_from_elsewhere_counts(open_measurer: Any) -> None:
 
 def test_configs_beyond_the_window_are_not_lowered_ahead(open_measurer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Where one core does everything, a chunk is built before it is timed.
-    monkeypatch.setattr("pegbox.measure.local._CHUNK", 4)
+    monkeypatch.setattr("pegbox.measure.pipeline.local._CHUNK", 4)
     task = AddingTask()
     configs = [AddingConfig(f"c{i}") for i in range(20)]
     results = open_measurer(task, builders=1).measure(configs)
@@ -164,6 +165,33 @@ def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(ope
     assert events == ["lower"] * 9 + ["run"] * 9
 
 
+def test_an_interrupt_during_the_wait_for_silence_begins_no_run(
+    open_measurer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    measurer = open_measurer(runner=watched_runner(events))
+    waiting, quiet = threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def silence() -> Iterator[None]:
+        waiting.set()
+        assert quiet.wait(60)
+        yield
+
+    def leave() -> None:
+        with contextlib.suppress(MeasureError):
+            measure(measurer, GOOD)
+
+    monkeypatch.setattr(measurer._builder, "silence", silence)
+    thread = threading.Thread(target=leave)
+    thread.start()
+    assert waiting.wait(60)
+    threading.Timer(0.05, quiet.set).start()
+    measurer.close()
+    thread.join(60)
+    assert events == []
+
+
 def watched_runner(events: list[str]) -> Any:
     from pegbox.plugins.runners.local import LocalRunner
 
@@ -175,10 +203,10 @@ def watched_runner(events: list[str]) -> Any:
     return Watched
 
 
-class ThreeMachines:
+class ThreeMachines(Runner):
     """A runner that gives no result before three candidates run, and the first of them last."""
 
-    machines, host = 3, "a rack"
+    cluster, machines, host = True, 3, "a rack"
 
     def __init__(self, bench: Any, *, timing: Any, cores: CorePlan, max_memory: Any) -> None:
         assert not cores.timing  # nothing is timed here
@@ -222,7 +250,7 @@ def test_fewer_cores_of_a_cluster_than_threads_are_told_of() -> None:
 
 
 def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pegbox.measure.local._CHUNK", 8)
+    monkeypatch.setattr("pegbox.measure.pipeline.local._CHUNK", 8)
     events: list[str] = []
 
     class Watching(AddingTask):
@@ -441,7 +469,7 @@ def test_a_slow_build_is_cut_off(open_measurer: Any) -> None:
 def test_code_for_another_architecture_is_refused_before_it_is_compiled(runner: Any) -> None:
     name = "aarch64" if host.architecture() != "aarch64" else "riscv64"
     task = AddingTask(target=Target(f"llvm -mtriple={name}-linux-gnu -num-cores 1"))
-    told = f"is of the architecture .*, not {name}.*--runner qemu.*--runner dask"
+    told = f"is of the architecture .*, not {name}.*--runner dask"
     with LocalMeasurer(task, runner=runner) as measurer, pytest.raises(MeasureError, match=told):  # type: ignore[arg-type]
         list(measurer.measure([GOOD]))
     assert task.lowered == []

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
-from pegbox.measure.channel import BrokenReply
-from pegbox.measure.reply import Asked, of_build, of_result, read_build
+from pegbox.measure.jobs.reply import Asked, of_build, of_result, read_build
 from pegbox.testing import llvm_kernels as kernels
+from pegbox.workers.channel import BrokenReply
 
 ASKED = Asked(TimingPolicy(repeats=3, max_repeats=5, rounds=4), best=1e-3, seconds=0.5)
 GOOD = {"costs": [1e-3, 2e-3, 3e-3], "partial": False, "phases": {"load": 0.1, "timing": 0.2}, "waited": 0.5}

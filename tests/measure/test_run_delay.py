@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegbox.measure import run_delay
-from pegbox.measure.run_delay import Reading, WaitMeter, on_core, wait_until_quiet
+from pegbox.measure.machine import run_delay
+from pegbox.measure.machine.run_delay import Reading, WaitMeter, on_core, wait_until_quiet
 
 MS = 1_000_000
 

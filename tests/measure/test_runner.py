@@ -9,7 +9,7 @@ import pytest
 
 from pegbox.errors import ArgumentError, UnknownName
 from pegbox.hooks import registry
-from pegbox.measure.runner import RunnerWrapper, runner_factory, runner_name
+from pegbox.measure.runners.runner import RunnerWrapper, runner_factory, runner_name
 from pegbox.plugins.runners.local import LocalRunner
 
 
@@ -66,7 +66,7 @@ def test_a_file_defines_a_runner(tmp_path: Path) -> None:
             42,
             {},
             ArgumentError,
-            "runner=42 makes no runner, it is of type int; give a runner's name, its class, or a Dask",
+            r"runner=42 makes no runner, it is of type int; give .*, its class, or a distributed\.client\.Client",
         ),
         (RunnerWrapper(Any), {}, ArgumentError, "runner=.* is made already: give its class"),  # type: ignore[arg-type]
     ],

@@ -9,13 +9,13 @@ import pytest
 from adding_task import AddingTask
 
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.measure import LocalMeasurer, Ok, RunnerWrapper
-from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
+from pegbox.measure import LocalMeasurer, Ok, Runner, RunnerWrapper
+from pegbox.measure.runners.runner_call import CheckedRunner, check_runner_factory
 
 RESULT = r"return pegbox.measure.Ok\(\(seconds, ...\)\).* or pegbox.measure.Failed\(kind, message\)"
 
 
-class Sound:
+class Sound(Runner):
     """A runner of the right form that runs nothing."""
 
     def __init__(self, bench: Any, *, timing: Any, cores: Any, max_memory: Any) -> None:
@@ -133,11 +133,19 @@ def test_run_has_to_take_the_best() -> None:
         checked(WithoutBest)
 
 
-def test_missing_methods_are_listed() -> None:
-    with pytest.raises(
-        MeasureError, match=r"'mine' made a Halves, which has no rerun\(programs\), interrupt\(\), close"
-    ):
+def test_what_is_not_a_runner_is_refused() -> None:
+    with pytest.raises(MeasureError, match=r"'mine' made a Halves, which is not a pegbox.measure.Runner; derive it"):
         checked(Halves)
+
+
+def test_a_runner_without_its_methods_is_refused() -> None:
+    class Half(Runner):
+        def __init__(self, bench: Any, *, timing: Any, cores: Any, max_memory: Any) -> None: ...
+
+        def run(self, program: Any, *, best: float = 1.0) -> Any: ...
+
+    with pytest.raises(MeasureError, match=r"'mine': its factory raised TypeError: .*rerun"):
+        checked(Half)
 
 
 @pytest.mark.parametrize(("factory", "other"), [(BenchAlone, ""), (Tuner, "; this is a tuner: give it as tuner=")])

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from pegbox.errors import ArgumentError
-from pegbox.measure.timing import TimingPolicy, half_width
+from pegbox.measure.trial.timing import TimingPolicy, half_width
 
 
 @pytest.mark.parametrize(

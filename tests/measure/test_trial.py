@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy, run_delay
-from pegbox.measure.run_delay import Reading, WaitMeter
-from pegbox.measure.trial import Stage, run_interleaved, run_trial
+from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
+from pegbox.measure.machine import run_delay
+from pegbox.measure.machine.run_delay import Reading, WaitMeter
+from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
 from pegbox.testing import llvm_kernels as kernels
 
 
@@ -35,8 +36,8 @@ class PythonKernel:
         return int(self.seconds(self.calls) * number * 1e9)
 
 
-def stage() -> Stage:
-    return Stage(kernels.bench())
+def stage() -> CandidateArrays:
+    return CandidateArrays(kernels.bench())
 
 
 def test_a_steady_kernel_gets_its_repeats_with_enough_calls_each() -> None:
@@ -209,7 +210,7 @@ def test_a_kernel_that_remembers_its_first_answer_fails_on_other_inputs() -> Non
 
 
 def test_a_bench_without_other_inputs_checks_on_those_that_it_has() -> None:
-    prepared = Stage(dataclasses.replace(kernels.bench(), fresh=None))
+    prepared = CandidateArrays(dataclasses.replace(kernels.bench(), fresh=None))
     assert [result.ok for result in run_interleaved([Adding(lambda *_: None)], prepared, TimingPolicy())] == [True]
     late = Adding(lambda now, a, b, c: np.negative(c, out=c) if now > 1 else None)
     assert "not in later ones" in failure(run_interleaved([late], prepared, TimingPolicy()))

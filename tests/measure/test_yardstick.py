@@ -9,27 +9,34 @@ import json
 import math
 import resource
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pegbox.codegen import ArgSpec, Target
-from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
-from pegbox.measure import LocalMeasurer, RunnerWrapper, heap, run_job
-from pegbox.measure.baseline import call_overhead, time_program
-from pegbox.measure.bench import Bench
-from pegbox.measure.check import Tolerance
-from pegbox.measure.heap import kept_heap
-from pegbox.measure.roofline import Roofline, best_of_tries, cache_file, kept_roofline, measure_roofline, size_class
-from pegbox.measure.runner import YardstickRunner
-from pegbox.measure.trial import Stage
-from pegbox.measure.yardstick import Yardstick
+from pegbox.measure import LocalMeasurer, Runner, RunnerWrapper
+from pegbox.measure.baselines.baseline import call_overhead, time_program
+from pegbox.measure.baselines.roofline import (
+    Roofline,
+    best_of_tries,
+    cache_file,
+    kept_roofline,
+    measure_roofline,
+    size_class,
+)
+from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.jobs import run_job
+from pegbox.measure.machine import heap
+from pegbox.measure.machine.heap import kept_heap
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.check import Tolerance
+from pegbox.measure.trial.trial import CandidateArrays
 from pegbox.task.task import create_task
+from pegbox.workers.affinity import confined
 
 TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
 ROOF = Roofline(1, 100.0, 20.0, 10.0)
@@ -267,7 +274,7 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
 ) -> None:
     threads: list[int] = []
     monkeypatch.setattr(run_job, "pin", lambda cores: None)
-    monkeypatch.setattr(run_job, "_stage", Stage(bench(2.0)))
+    monkeypatch.setattr(run_job, "_stage", CandidateArrays(bench(2.0)))
     monkeypatch.setattr(run_job, "blas_threads", lambda count: contextlib.nullcontext(threads.append(count)))
     monkeypatch.setattr(run_job, "time_program", lambda program, bench: ({1: 2.0, 2: 24.0, 3: 1.5}[threads[-1]],))
     assert run_job.time_numpy(NumpyProgram("", ()), cores) == (fastest,)
@@ -290,14 +297,20 @@ def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
 
 
 def test_a_runner_that_knows_nothing_of_it_is_not_asked() -> None:
-    silent: Any = SimpleNamespace(**dict.fromkeys(("run", "rerun", "interrupt", "close"), lambda *_, **__: None))
+    class Silent(Runner):
+        def run(self, *_: object, **__: object) -> Any: ...
+
+        rerun = run
+
     task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
-    with LocalMeasurer(task, runner=lambda bench, **_: silent) as measurer:
+    with LocalMeasurer(task, runner=lambda bench, **_: Silent()) as measurer:
         assert measurer.yardstick(1.0) is None
 
 
-class Counting:
+class Counting(Runner):
     """A runner that gives other timings of NumPy each time."""
+
+    compares = True
 
     def __init__(self, *answers: object) -> None:
         self.answers = iter(answers)
@@ -310,7 +323,7 @@ class Counting:
 
     def run(self, *_: object, **__: object) -> Any: ...
 
-    rerun = interrupt = close = run
+    rerun = run
 
 
 def test_limits_that_a_kernel_comes_near_are_measured_again(cache: Path) -> None:
@@ -344,11 +357,9 @@ def test_a_wrapper_of_a_runner_passes_on_what_results_are_compared_with() -> Non
     task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     assert task.numpy is not None
     wrapper = RunnerWrapper(Counting([1.0]))
-    assert isinstance(wrapper, YardstickRunner)
+    assert wrapper.compares
     assert wrapper.time_numpy(task.numpy, threads=1) == [1.0]
     assert wrapper.roofline("float32", 1, TARGET) == ROOF
-    other = RunnerWrapper(object())  # type: ignore[arg-type]
-    assert other.time_numpy(task.numpy, threads=1) is other.roofline("float32", 1, TARGET) is None
 
 
 def test_what_numpy_frees_stays_with_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
 from pegbox.plugins.runners import dask, dask_client, dask_tasks
 from pegbox.plugins.runners.dask import DaskRunner
-from pegbox.plugins.runners.machine import Kind, Machine, one_kind
+from pegbox.plugins.runners.machine import ClusterMachine, Kind, one_kind
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.tuners.random import RandomTuner
 
@@ -33,10 +33,10 @@ distributed = pytest.importorskip("distributed")
 dask_worker = pytest.importorskip("pegbox.plugins.runners.dask_worker")
 
 KIND = Kind("EPYC 9575F", "znver5", ("+avx2",), 16, "0.1.0", "22.1.0")
-ONE = Machine("tcp://one:1", "rack-1", KIND, measures=True)
+ONE = ClusterMachine("tcp://one:1", "rack-1", KIND, measures=True)
 
 
-def other(**fields: Any) -> Machine:
+def other(**fields: Any) -> ClusterMachine:
     return replace(ONE, address="tcp://two:1", node="rack-2", kind=replace(KIND, **fields))
 
 
@@ -69,7 +69,7 @@ def test_unlike_machines_are_chosen_by_a_target() -> None:
     avx512 = ("avx512f", "avx512bw", "avx512vnni", "avx512bf16")
     zen4 = replace(ONE, kind=replace(KIND, llvm_cpu="znver4", features=featured(*avx512, but="avx512fp16")))
 
-    def chosen(cpu: str) -> list[Machine]:
+    def chosen(cpu: str) -> list[ClusterMachine]:
         return one_kind([zen4, zen3], here=KIND, target=Target(f"llvm -mcpu={cpu}"))
 
     assert (chosen("znver4"), chosen("znver3"), chosen("cascadelake")) == ([zen4], [zen3], [zen4])

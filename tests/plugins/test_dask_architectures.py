@@ -14,7 +14,8 @@ from pegbox.codegen import Target
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.features import missing_features
 from pegbox.errors import MeasureError, TargetError
-from pegbox.plugins.runners.machine import Kind, Machine, one_kind
+from pegbox.plugins.runners import machine
+from pegbox.plugins.runners.machine import ClusterMachine, Kind, one_kind
 
 HERE = Kind("EPYC 9575F", "znver5", ("+avx2",), 16, "0.1.0", "22.1.0", architecture="x86_64")
 BOARD = Kind("Neoverse-N1", "", ("asimd", "fp"), 4, "0.1.0", "", architecture="aarch64")
@@ -33,8 +34,8 @@ def without_llvm(monkeypatch: pytest.MonkeyPatch) -> Any:
     host.llvm_version.cache_clear()
 
 
-def at(number: int, kind: Kind) -> Machine:
-    return Machine(f"tcp://board:{number}", f"board-{number}", kind, measures=True)
+def at(number: int, kind: Kind) -> ClusterMachine:
+    return ClusterMachine(f"tcp://board:{number}", f"board-{number}", kind, measures=True)
 
 
 def test_machines_without_llvm_may_measure() -> None:
@@ -139,7 +140,7 @@ def test_the_processor_is_named_as_the_system_tells(
 def test_equal_boards_of_two_kernels_are_of_one_kind(
     key: str, older: str, newer: str, more: str, monkeypatch: pytest.MonkeyPatch, without_llvm: None
 ) -> None:
-    monkeypatch.setattr(host, "cpu_flags", host.cpu_flags.__wrapped__)
+    monkeypatch.setattr(machine, "cpu_flags", host.cpu_flags.__wrapped__)
     monkeypatch.setattr(host, "emulator", lambda: "")
 
     def kind(words: str) -> Kind:

@@ -24,13 +24,13 @@ import pegbox as pb
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, TimingPolicy
-from pegbox.measure.process import GivenUp
 from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, dask_tasks, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import check_memory, find_machines
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.testing import llvm_kernels as kernels
+from pegbox.workers.process import GivenUp
 from tests.helpers.rack import waited
 
 distributed = pytest.importorskip("distributed")

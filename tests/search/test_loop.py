@@ -746,6 +746,7 @@ def test_ctrl_c_while_a_module_is_imported_ends_the_search_and_not_the_process()
     program = """
 import pegbox as pb
 from pegbox.search import SearchOptions, run
+from pegbox.search.testing import ArtificialMeasurer
 from pegbox.task.work import format_phases
 
 class Importing:
@@ -756,7 +757,7 @@ class Importing:
 
 space = pb.ConfigSpace()
 space.define_knob("a", [1])
-print(run(Importing(), None, SearchOptions(trials=1)).stopped_because)
+print(run(Importing(), ArtificialMeasurer(lambda config: 1.0), SearchOptions(trials=1)).stopped_because)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert ran.stdout == "interrupted\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pegbox.measure import Measurer
 from pegbox.measure.result import Ok, Result
 from pegbox.search import SearchOptions, run
 from pegbox.search.loop import noise
@@ -29,7 +30,7 @@ def busiest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "busiest_process", lambda: "python (process 4711, 98% of a core)")
 
 
-class Measurer:
+class Costs(Measurer):
     """Gives these costs, one configuration after the other; threads waited for this share of the time."""
 
     def __init__(
@@ -62,7 +63,7 @@ def searched(
         warnings.simplefilter("always")
         tuner = GridTuner(small_space())
         watch = [NoiseWatch(threads)]
-        measurer = Measurer(costs, again, waited)
+        measurer = Costs(costs, again, waited)
         result = run(tuner, measurer, SearchOptions(trials=len(costs), callbacks=watch, finalists=len(again)))
     assert {warning.filename for warning in caught} <= {__file__}  # the user's line, not one of pegbox
     return [str(warning.message) for warning in caught], result
@@ -160,7 +161,7 @@ def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, told: 
 SLOWED = Ok((3e-3,) * 3, waited=0.5, threads=2)
 
 
-class SharedCores:
+class SharedCores(Measurer):
     """Every third configuration has two threads and takes 0.6 ms, the others have one and take 1 ms. While another
     program has a core, its two threads wait for half of the time, and take 3 ms.
 
@@ -174,9 +175,10 @@ class SharedCores:
         self.is_quiet = False
         self.waits = 0
 
-    def wait_until_quiet(self) -> None:
+    def wait_until_quiet(self) -> bool:
         self.waits += 1
         self.is_quiet = self.ends
+        return True
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         for config in configs:
@@ -194,7 +196,8 @@ class SharedCores:
 class WithoutWait(SharedCores):
     """As a simulation, which waits for nothing."""
 
-    wait_until_quiet = None  # type: ignore[assignment]
+    def wait_until_quiet(self) -> bool:
+        return False
 
 
 def shared(measurer: SharedCores) -> TuneResult:

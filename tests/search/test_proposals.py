@@ -8,7 +8,7 @@ import pytest
 
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
-from pegbox.search import ModelReport, SearchOptions, TuneResult, run
+from pegbox.search import ModelReport, PriorTrials, SearchOptions, TuneResult, run
 from pegbox.search.loop.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Proposer, SearchFailure, first_fault
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace, ListedSpace
@@ -33,8 +33,10 @@ class Scripted:
 
 
 def search(*answers: Any, **options: Any) -> TuneResult:
-    settings = SearchOptions(trials=12, batch_size=4, name="mine")
-    return run(Scripted(*answers), ArtificialMeasurer(lambda c: 1.0 + c.index), settings, **{"space": SPACE, **options})
+    settings = SearchOptions(trials=options.pop("trials", 12), batch_size=options.pop("batch_size", 4), name="mine")
+    prior = PriorTrials(options.pop("history", ()))
+    measurer = ArtificialMeasurer(lambda config: 1.0 + config.index)
+    return run(Scripted(*answers), measurer, settings, prior=prior, **{"space": SPACE, **options})
 
 
 # --- answers that are not quite right --------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from shipped_spaces import shipped_space
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.baselines.roofline import Roofline
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok
-from pegbox.measure.roofline import Roofline
-from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal
 from pegbox.report.figure import saved
 from pegbox.search import PriorTrials, SearchOptions, Subject, Trial, TuneResult, make_tuner, run
@@ -39,6 +39,8 @@ class Measuring(ArtificialMeasurer):
 
     asked: Sequence[float] = ()
 
+    compares = True
+
     def yardstick(self, cost: float) -> Yardstick:
         self.asked = [*self.asked, cost]
         return YARDSTICK
@@ -55,9 +57,10 @@ def cost(config: Config) -> float:
 
 def tuned(task: pb.Task, trials: int = 30, **options: Any) -> TuneResult:
     tuner = make_tuner("random", task.space, seed=3)
-    given: dict[str, Any] = {"yardstick": True, "name": "random", **options}
-    subject = Subject(task=task, flop=task.flop)
-    return run(tuner, Measuring(cost), SearchOptions(trials=trials, **given), subject=subject, space=task.space)
+    prior = PriorTrials(options.pop("history", ()), yardstick=options.pop("recorded_yardstick", None))
+    subject = Subject(options.pop("subject", ""), task, task.flop)
+    settings = SearchOptions(trials=trials, **{"yardstick": True, "name": "random", **options})
+    return run(tuner, Measuring(cost), settings, subject=subject, space=task.space, prior=prior)
 
 
 def test_repr_has_three_lines_with_cost_quality_and_configuration(task: pb.Task) -> None:
@@ -93,6 +96,8 @@ def test_the_measurer_is_asked_on_both_sides_of_the_finalists_and_a_simulation_n
 
 def test_a_yardstick_that_cannot_be_had_costs_no_result(task: pb.Task) -> None:
     class Broken(ArtificialMeasurer):
+        compares = True
+
         def yardstick(self, cost: float) -> Yardstick:
             raise OSError("no such machine")
 
@@ -433,7 +438,7 @@ def test_a_long_title_has_several_lines_and_each_fits(letter: str, count: int) -
 def test_the_title_names_shape_and_target_and_the_page_the_first_failure(tmp_path: Path) -> None:
     task = pb.create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     history = [(task.space.get(0), Failed(FailureKind.CRASH, "signal 11"))]
-    result = dataclasses.replace(tuned(task, 2, history=history), task=task)
+    result = tuned(task, 2, history=history)
     result.plot(tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
     assert "matmul(8, 8, 8), " in drawn

@@ -12,7 +12,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, SpaceError, TuningError
-from pegbox.measure import Failed, FailureKind, Ok, Result
+from pegbox.measure import Failed, FailureKind, Measurer, Ok, Result
 from pegbox.records import Journal, history
 from pegbox.search import problem
 from pegbox.search.loop.display import LineProgress
@@ -34,7 +34,7 @@ def true_cost(config: Config) -> float:
     return 1e-3 * (1 + config.index % 61 / 20)
 
 
-class Noisy:
+class Noisy(Measurer):
     """Single measurements are up to 30% too fast; what is measured again is right, within a percent."""
 
     host = ""
@@ -277,7 +277,7 @@ def settled(
     heard: list[tuple[int, Result]] = []
     times: dict[int, int] = {}
 
-    class Machine:
+    class Machine(Measurer):
         def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
             return iter(())
 

@@ -12,7 +12,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.errors import ArgumentError, ComputeError, TemplateError
 from pegbox.expr.low_level import Broadcast
-from pegbox.measure.check import Tolerance, difference
+from pegbox.measure.trial.check import Tolerance, difference
 from pegbox.plugins.sketch.generator import SketchGenerator, generate_sketches
 from pegbox.plugins.sketch.rules import Match, Rule, Skip, ansor_rules
 from pegbox.plugins.sketch.state import State

@@ -15,7 +15,7 @@ from pegbox.plugins.sketch.generator import SketchGenerator
 from pegbox.plugins.sketch.limit import BodyLimit, Extent, TileLimit, written_out
 from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
-from pegbox.plugins.sketch.steps import Knob
+from pegbox.plugins.sketch.steps import SketchKnob
 from pegbox.space import Config
 from pegbox.task.task import Task
 
@@ -111,7 +111,7 @@ def test_the_constraints_of_the_written_module_are_the_same(tmp_path: Path, name
 
 
 def test_a_limit_of_one_sketch_says_nothing_of_others_with_the_same_knobs() -> None:
-    knobs = Knob("i", 64, 2), Knob("u", candidates=(0, 16))
+    knobs = SketchKnob("i", 64, 2), SketchKnob("u", candidates=(0, 16))
     made = SketchGenerator()(task_of("row_sum", 4, 4).tensors, pb.Target(TARGET)).sketches
     first = next(iter(made.values()))
 

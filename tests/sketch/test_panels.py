@@ -16,7 +16,7 @@ from pegbox import te
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.loops.passes import lower_function
 from pegbox.measure import Ok
-from pegbox.measure.check import Tolerance, difference
+from pegbox.measure.trial.check import Tolerance, difference
 from pegbox.plugins.cli import main
 from pegbox.plugins.sketch import SketchGenerator, generate_sketches
 from pegbox.records import Journal, Record, best

@@ -12,13 +12,14 @@ from pegbox import te
 from pegbox.codegen.program import Program
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
-from pegbox.measure.candidate import Candidate
+from pegbox.measure import Measurer
+from pegbox.measure.pipeline.candidate import Candidate
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches, unscheduled
 from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
-from pegbox.plugins.sketch.steps import Knob, compute_at
+from pegbox.plugins.sketch.steps import SketchKnob, compute_at
 from pegbox.search import SearchOptions
 from pegbox.search.factory.create import make_tuner
 from pegbox.search.loop.tuning import run
@@ -199,12 +200,12 @@ class IllegalWhenChosen(RowBlocks):
     def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
         new = state.copy()
         name = new.stages[stage]
-        knob = new.knob(Knob("late", candidates=(0, 1)))
+        knob = new.knob(SketchKnob("late", candidates=(0, 1)))
         new.choose(knob, [(1, [compute_at(name, name, new.loops(name)[0])])])
         return [(new, stage - 1)]
 
 
-class Lowering:
+class Lowering(Measurer):
     """Measures a task's candidates as far as they are compiled."""
 
     def __init__(self, task: Task) -> None:

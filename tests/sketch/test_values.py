@@ -8,7 +8,7 @@ from stage import SECOND
 
 import pegbox as pb
 from pegbox.hooks import registry
-from pegbox.measure.check import Tolerance, difference
+from pegbox.measure.trial.check import Tolerance, difference
 
 CASES: dict[str, tuple[object, ...]] = {
     "matmul": (37, 29, 41), "matmul_bias_relu": (12, 18, 32), "matmul_bias_gelu": (8, 12, 16),

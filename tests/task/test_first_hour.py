@@ -18,7 +18,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute.subscripts import check_subscripts
 from pegbox.errors import ComputeError, MeasureError, PegboxError, SpaceError, TemplateError
-from pegbox.measure.local import LocalMeasurer
+from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.origin import explained
 from pegbox.search import Subject
@@ -226,7 +226,7 @@ def test_arguments_that_fit_no_memory_are_told_with_their_size(monkeypatch: pyte
     def full(*_: object, **__: object) -> Any:
         raise MemoryError("Unable to allocate")
 
-    monkeypatch.setattr("pegbox.measure.bench.make_inputs", full)
+    monkeypatch.setattr("pegbox.measure.trial.bench.make_inputs", full)
     huge = pb.create_task("matmul", args=[10**6, 10**6, 16])
     with LocalMeasurer(huge) as measurer, pytest.raises(MeasureError, match=r"4,000.* GB.*smaller shapes"):
         measurer._open()

@@ -9,7 +9,7 @@ from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE
 from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, has_scalar_loops
 from pegbox.codegen.emitter.scattered_stores import loops_with_scattered_stores
-from pegbox.codegen.emitter.statements import Plan, Writer
+from pegbox.codegen.emitter.statements import FunctionPlan, Writer
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.emitter.uniform_chains import loops_with_uniform_chains
 from pegbox.codegen.program import ArgSpec, Program
@@ -34,7 +34,7 @@ def emit(func: Function, target: Target) -> Program:
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
     scalar = loops_with_uniform_chains(func.body) | loops_with_scattered_stores(func, target.vector_bits)
-    plan = Plan(func, places, unroll.plan(func.body), scalar)
+    plan = FunctionPlan(func, places, unroll.plan(func.body), scalar)
     plan.parallel = ParallelLoops(module, plan, threads)
     separate = bool(places.shared or places.per_thread)
     body = _body(func, module, plan, f"@{name}.body" if separate else f"@{name}", separate)
@@ -60,7 +60,7 @@ def emit(func: Function, target: Target) -> Program:
     )
 
 
-def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:
+def _body(func: Function, module: ModuleText, plan: FunctionPlan, symbol: str, separate: bool) -> str:
     """The function that does the work. With a workspace every buffer in it is a noalias parameter of its own."""
     frame = Frame(module, in_parallel=False)
     params = [bind_pointer(frame, buffer) for buffer in func.params]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pegbox.codegen.emitter.frame import Frame
-from pegbox.codegen.vector_math import Definition
+from pegbox.codegen.vector_math import MathFunction
 
 
-def call(frame: Frame, function: Definition, operands: list[str], lanes: int) -> str:
+def call(frame: Frame, function: MathFunction, operands: list[str], lanes: int) -> str:
     """The result, in as many lanes as the operands have; a function of one lane takes and gives scalars."""
     frame.module.define(function.name, function.text, function.declarations)
     frame.text.inlined += function.text.count("\n")

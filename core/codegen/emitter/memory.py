@@ -153,7 +153,7 @@ def _takes_turns(frame: Frame, node: Load, count: int) -> bool:
     return any(0 < coef < count and frame.env.get(var).__class__ is int for var, coef in form.terms)
 
 
-def _load_transposed(frame: Frame, buffer: Buffer, where: Index, rows: transposition.Rows) -> str:
+def _load_transposed(frame: Frame, buffer: Buffer, where: Index, rows: transposition.LaneRows) -> str:
     assert where.offsets is not None
     number = where.const + where.offsets[0] - rows.start
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pegbox.codegen.emitter.frame import Frame, Pointer
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.placement import WORKSPACE, accessed_buffers
-from pegbox.codegen.emitter.statements import Plan, Writer
+from pegbox.codegen.emitter.statements import FunctionPlan, Writer
 from pegbox.codegen.emitter.text import identifier
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, For
@@ -31,7 +31,7 @@ class Captures:
 class ParallelLoops:
     """The parallel loops of one program, all for teams of `threads`: a runtime makes threads anew for another size."""
 
-    def __init__(self, module: ModuleText, plan: Plan, threads: int) -> None:
+    def __init__(self, module: ModuleText, plan: FunctionPlan, threads: int) -> None:
         self.module = module
         self.plan = plan
         self.threads = threads

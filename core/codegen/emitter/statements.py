@@ -25,7 +25,7 @@ from pegbox.loops.reductions.update import reads
 
 
 @dataclass
-class Plan:
+class FunctionPlan:
     """What was decided for a function before its text is written."""
 
     function: Function
@@ -42,7 +42,7 @@ class Writer:
     written once per chunk, so that a wide vectorized loop around a serial one keeps all its accumulators at once.
     """
 
-    def __init__(self, frame: Frame, plan: Plan) -> None:
+    def __init__(self, frame: Frame, plan: FunctionPlan) -> None:
         self.frame = frame
         self.plan = plan
         self.chunks: list[Chunk] = [SCALAR]

@@ -22,7 +22,7 @@ _PART_BYTES = 16
 """Shuffles of x86 move elements inside of so many bytes, or these as a whole."""
 
 
-class Rows(NamedTuple):
+class LaneRows(NamedTuple):
     """A row for each lane: the constant part of the first one's address, elements between rows, elements of a row."""
 
     start: int
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     width: int
 
 
-def rows_of(frame: Frame, buffer: Buffer, where: Index) -> Rows | None:
+def rows_of(frame: Frame, buffer: Buffer, where: Index) -> LaneRows | None:
     """Rows that have the lanes' elements in one column; None without a stride, or where rows may leave the buffer."""
     offsets = where.offsets
     if where.vector is not None or offsets is None:
@@ -45,7 +45,7 @@ def rows_of(frame: Frame, buffer: Buffer, where: Index) -> Rows | None:
     while width > 1:
         start = first - first % width
         if bounds[0] + start >= 0 and bounds[1] + start + (count - 1) * stride + width <= buffer.size:
-            return Rows(start, stride, width)
+            return LaneRows(start, stride, width)
         width //= 2
     return None
 

@@ -35,7 +35,7 @@ class Section(NamedTuple):
     content: bytes
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     """A name for byte `value` of a section; section 0 is that of symbols from elsewhere."""
 
     name: str
@@ -58,7 +58,7 @@ class ObjectFile(NamedTuple):
 
     machine: int
     sections: tuple[Section, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ElfSymbol, ...]
     relocations: tuple[Relocation, ...]
 
 
@@ -91,7 +91,7 @@ def _parse(code: bytes) -> ObjectFile:
     size, count = struct.unpack_from("<HH", code, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", code, start + number * size) for number in range(count)]
     sections: list[Section] = []
-    symbols: list[Symbol] = []
+    symbols: list[ElfSymbol] = []
     relocations: list[Relocation] = []
     for _, kind, flags, _, offset, length, link, info, alignment, _ in headers:
         if kind != _EMPTY and offset + length > len(code):
@@ -109,11 +109,11 @@ def _parse(code: bytes) -> ObjectFile:
     return ObjectFile(machine, tuple(sections), tuple(symbols), tuple(relocations))
 
 
-def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
+def _symbols(table: bytes, names: bytes) -> Iterator[ElfSymbol]:
     for name, _, _, section, value, _ in struct.iter_unpack("<IBBHQQ", table):
         if section == _COMMON:
             raise IndexError("a symbol is in no section")
         end = names.find(b"\0", name)
         if end < 0:
             raise IndexError("the name of a symbol has no end")
-        yield Symbol(names[name:end].decode(), section, value)
+        yield ElfSymbol(names[name:end].decode(), section, value)

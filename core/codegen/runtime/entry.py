@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.errors import ArgumentError
 
-_Self = TypeVar("_Self", bound="Entry")
+_Self = TypeVar("_Self", bound="EntryPoint")
 
 
-class Entry(ABC):
+class EntryPoint(ABC):
     """Code that is called by one name."""
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pegbox.codegen.runtime import elf
-from pegbox.codegen.runtime.relocation import ARCHITECTURES, Architecture, Place
+from pegbox.codegen.runtime.relocation import ARCHITECTURES, Architecture, RelocationSite
 
 _CODE, _CONSTANTS, _DATA = range(3)
 _PROTECTION = {
@@ -38,7 +38,7 @@ class Image:
     """
 
     def __init__(self, object_code: bytes, imports: Mapping[str, int]) -> None:
-        layout = Layout.of(elf.parse(object_code))
+        layout = ImageLayout.of(elf.parse(object_code))
         self._memory = _new(layout.size)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._memory[:] = bytes(layout.linked(base, imports))
@@ -59,7 +59,7 @@ class Image:
         raise ValueError(f"it has no {name}")
 
 
-class Layout(NamedTuple):
+class ImageLayout(NamedTuple):
     """Where the parts of an object lie in its image, in bytes from the image's begin.
 
     `sections` are the places of the sections that are loaded, by number; `stubs` those of the jumps, by symbol;
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
     ends: tuple[int, ...]
 
     @classmethod
-    def of(cls, code: elf.ObjectFile) -> Layout:
+    def of(cls, code: elf.ObjectFile) -> ImageLayout:
         """The layout of an object.
 
         Raises:
@@ -168,7 +168,7 @@ class Layout(NamedTuple):
         for each in later:  # their symbol is the place of the upper half, and so is their value
             if addresses[each.symbol] not in values:
                 raise ValueError("the upper half of an address is missing")
-            place = Place(image, self._at(each), base + self._at(each))
+            place = RelocationSite(image, self._at(each), base + self._at(each))
             self.architecture.rules[each.kind].write(place, values[addresses[each.symbol]])
 
     def _at(self, relocation: elf.Relocation) -> int:
@@ -181,7 +181,7 @@ class Layout(NamedTuple):
             stub = base + self.stubs[each.symbol]
             address = stub if rule.via == "L" else stub + len(self.architecture.stub) - 8
         value = rule.value(address, each.addend, base + at)
-        rule.write(Place(image, at, base + at), value)
+        rule.write(RelocationSite(image, at, base + at), value)
         return value
 
 

@@ -12,7 +12,7 @@ from pegbox.codegen.emitter.placement import ALIGNMENT
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program
 from pegbox.codegen.runtime import machine, team
 from pegbox.codegen.runtime.arguments import Checker
-from pegbox.codegen.runtime.entry import Entry
+from pegbox.codegen.runtime.entry import EntryPoint
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.codegen.runtime.python_functions import with_errors
 from pegbox.errors import ArgumentError
@@ -25,7 +25,7 @@ class Code(Protocol):
     timed: int
 
 
-class Kernel(Entry):
+class Kernel(EntryPoint):
     """Machine code with its checks. `kernel(a, b, c)` takes arrays in the order of `kernel.args`; outputs are written.
 
     Several threads may call one kernel at once: each call has a workspace to itself.

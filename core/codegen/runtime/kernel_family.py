@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.codegen.program import Program
-from pegbox.codegen.runtime.entry import Entry
+from pegbox.codegen.runtime.entry import EntryPoint
 from pegbox.codegen.runtime.kernel import Kernel
 
 
-class KernelFamily(Entry):
+class KernelFamily(EntryPoint):
     """Called as a `Kernel` is."""
 
     def __init__(self, name: str) -> None:

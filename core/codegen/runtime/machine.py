@@ -12,7 +12,7 @@ from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
 from pegbox.codegen.runtime import llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import CompileError, TargetError
+from pegbox.errors import CompileError, MeasureError, TargetError
 
 
 def target_machine(target: Target) -> Any:
@@ -82,16 +82,18 @@ def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeou
     with _rejections(program):
         if not apart:
             return llvm.translate_or_end(*arguments, "all" if program.scalar_loops else "simplification")
+        from pegbox.codegen.runtime import isolation  # slow to import; builders do without it
+
         if program.scalar_loops:
             try:
-                return llvm.translate_apart(*arguments, "all", timeout=timeout)
+                return isolation.translate_apart(*arguments, "all", timeout=timeout)
             except llvm.ProcessDied as death:
                 warnings.warn(
                     f"{program.name}: LLVM fails to vectorize its scalar loops, which stay scalar ({death})",
                     RuntimeWarning,
                     stacklevel=4,
                 )
-        return llvm.translate_apart(*arguments, "simplification", timeout=timeout)
+        return isolation.translate_apart(*arguments, "simplification", timeout=timeout)
 
 
 @contextmanager
@@ -105,9 +107,11 @@ def _rejections(program: Program) -> Iterator[None]:
             f"to {program.longest_block:,} of them in a row{where}; unroll fewer loops, lower auto_unroll_max_step, "
             "compute long expressions in several stages, or allow more time: pegbox.build(..., timeout=SECONDS)"
         ) from None
+    except MeasureError as error:
+        raise CompileError(f"{program.name}: LLVM runs in a process of its own, and {error}") from error
     except RuntimeError as error:
         raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
 
 
-def _machine(target: Target) -> llvm.Machine:
-    return llvm.Machine(target.triple, target.cpu, target.features)
+def _machine(target: Target) -> llvm.TargetMachine:
+    return llvm.TargetMachine(target.triple, target.cpu, target.features)

@@ -18,8 +18,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pegbox.codegen.runtime import openmp
-from pegbox.codegen.runtime.affinity import confined, pin
-from pegbox.codegen.targets.cores import affinity_mask
+from pegbox.workers.affinity import affinity_mask, confined, pin
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """By these a user says where threads run, or with OMP_PROC_BIND=false that the system decides."""

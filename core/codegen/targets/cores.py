@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 
 from pegbox.codegen.targets.cpu_quota import cpu_quota
-
-
-def affinity_mask() -> tuple[int, ...]:
-    """The numbers of the cores that the calling thread may run on, ascending."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
+from pegbox.workers.affinity import affinity_mask
 
 
 def usable_cores() -> tuple[int, ...]:

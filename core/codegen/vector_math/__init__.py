@@ -23,16 +23,16 @@ from pegbox.codegen.vector_math.error_function import erf
 from pegbox.codegen.vector_math.exponential import exp, sigmoid, tanh
 from pegbox.codegen.vector_math.logarithm import log
 from pegbox.codegen.vector_math.power import pow_
-from pegbox.codegen.vector_math.values import SUFFIX, Body, Value
+from pegbox.codegen.vector_math.values import SUFFIX, Body, VectorValue
 from pegbox.errors import CompileError
 
 
-def rsqrt(x: Value) -> Value:
+def rsqrt(x: VectorValue) -> VectorValue:
     """1 / sqrt(x): two correctly rounded operations, signed infinity at signed zero."""
     return 1.0 / x.sqrt()
 
 
-FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Value]]]] = {
+FUNCTIONS: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {
     "exp": (1, exp), "log": (1, log), "tanh": (1, tanh), "sigmoid": (1, sigmoid), "erf": (1, erf),
     "pow": (2, pow_), "rsqrt": (1, rsqrt),
 }  # fmt: skip
@@ -40,7 +40,7 @@ FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Value]]]] = {
 _ELEMENTS: Final = {"float32": "float", "float64": "double"}
 
 
-class Definition(NamedTuple):
+class MathFunction(NamedTuple):
     """An internal, always inlined function of `lanes` numbers (scalar types when that is 1).
 
     name: without `@`. text: its `define`. declarations: the `declare` lines that it needs, which a module may hold
@@ -55,7 +55,7 @@ class Definition(NamedTuple):
 
 
 @cache
-def definition(name: str, dtype: str, lanes: int) -> Definition:
+def definition(name: str, dtype: str, lanes: int) -> MathFunction:
     """A mathematical function, from numbers of a type to the same type.
 
     Raises:
@@ -71,14 +71,14 @@ def definition(name: str, dtype: str, lanes: int) -> Definition:
 
 
 @cache
-def conversion(function: Callable[[Value], Value], element: str, lanes: int) -> Definition:
+def conversion(function: Callable[[VectorValue], VectorValue], element: str, lanes: int) -> MathFunction:
     """One of the functions of `conversions`, whose argument has the element type of LLVM's name."""
     return _define(function.__name__, function, (element,), lanes)
 
 
-def _define(name: str, function: Callable[..., Value], elements: tuple[str, ...], lanes: int) -> Definition:
+def _define(name: str, function: Callable[..., VectorValue], elements: tuple[str, ...], lanes: int) -> MathFunction:
     body = Body(lanes)
-    arguments = [Value(body, f"%{letter}", element) for letter, element in zip("xy", elements, strict=False)]
+    arguments = [VectorValue(body, f"%{letter}", element) for letter, element in zip("xy", elements, strict=False)]
     result = function(*arguments)
     kind = SUFFIX.get(elements[0], elements[0])
     symbol = f"pegbox.{name}.{kind if lanes == 1 else f'v{lanes}{kind}'}"
@@ -86,4 +86,4 @@ def _define(name: str, function: Callable[..., Value], elements: tuple[str, ...]
     parameters = ", ".join(f"{body.type(a.element)} {a.text}" for a in arguments)
     lines = [f"define internal {ty} @{symbol}({parameters}) alwaysinline nounwind {{", *body.lines]
     text = "\n".join([*lines, f"  ret {ty} {result.text}", "}", ""])
-    return Definition(symbol, text, frozenset(body.declares), elements, result.element)
+    return MathFunction(symbol, text, frozenset(body.declares), elements, result.element)

@@ -5,14 +5,14 @@ Rounding is to the nearest, ties to even; too large becomes infinity, NaN stays 
 
 from __future__ import annotations
 
-from pegbox.codegen.vector_math.values import Value
+from pegbox.codegen.vector_math.values import VectorValue
 
 _SIGN, _INFINITY, _MANTISSA, _QUIET_NAN = 0x8000, 0x7C00, 0x03FF, 0x7E00  # of a float16
 _REBIAS = (127 - 15) << 23  # between the exponents of a float16 and of a float32, at the place of the latter
 _SMALLEST_NORMAL = (127 - 14) << 23  # of float16, as a float32
 
 
-def float16_to_float32(x: Value) -> Value:
+def float16_to_float32(x: VectorValue) -> VectorValue:
     """Exponent and mantissa to their new places; infinities and NaN are rebiased twice.
 
     Subnormal numbers get the smallest normal one added, which goes off again as a float.
@@ -26,7 +26,7 @@ def float16_to_float32(x: Value) -> Value:
     return (magnitude.gt(_MANTISSA).where(large, small) | ((bits & _SIGN) << 16)).from_bits("float")
 
 
-def float32_to_float16(x: Value) -> Value:
+def float32_to_float16(x: VectorValue) -> VectorValue:
     """Numbers near a normal float16 are rounded as integers, where a carry makes the next exponent, at last infinity.
 
     For the others half a unit in the last place is 2^-25: a float32 beside 0.5 is rounded there.
@@ -42,19 +42,19 @@ def float32_to_float16(x: Value) -> Value:
     return (chosen | ((bits >> 16) & _SIGN)).to_int("i16")
 
 
-def bfloat16_to_float32(x: Value) -> Value:
+def bfloat16_to_float32(x: VectorValue) -> VectorValue:
     """The same bits with sixteen zeros behind them."""
     return (x.to_int("i32") << 16).from_bits("float")
 
 
-def float32_to_bfloat16(x: Value) -> Value:
+def float32_to_bfloat16(x: VectorValue) -> VectorValue:
     bits = x.bits()
     high = bits >> 16
     rounded = (bits + ((high & 1) + 0x7FFF)) >> 16
     return x.is_nan().where(high | 0x40, rounded).to_int("i16")
 
 
-def float64_to_odd_float32(x: Value) -> Value:
+def float64_to_odd_float32(x: VectorValue) -> VectorValue:
     """Rounded to the neighbour with an odd last bit unless exact: rounding that to float16 is the only one that counts.
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008.

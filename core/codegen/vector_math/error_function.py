@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pegbox.codegen.vector_math import coefficients
 from pegbox.codegen.vector_math.exponential import FORMATS, expm1_reduced, power_of_two, reduce
-from pegbox.codegen.vector_math.values import Value, horner
+from pegbox.codegen.vector_math.values import VectorValue, horner
 
 _TABLES = {
     # erf rounds to one above the last number
@@ -16,7 +16,7 @@ _TABLES = {
 }
 
 
-def erf(x: Value) -> Value:
+def erf(x: VectorValue) -> VectorValue:
     """The error function, 2/sqrt(pi) times the integral of e^-t^2 from 0 to x."""
     small_table, large_table, limit = _TABLES[x.element]
     size = x.abs()

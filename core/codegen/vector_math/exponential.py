@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
-from pegbox.codegen.vector_math.values import Value, horner
+from pegbox.codegen.vector_math.values import VectorValue, horner
 
 LOG2_E: Final = 1.4426950408889634
 
@@ -50,7 +50,7 @@ FORMATS: Final = {
 }
 
 
-def reduce(x: Value) -> tuple[Value, Value]:
+def reduce(x: VectorValue) -> tuple[VectorValue, VectorValue]:
     """(r, n as the low bits of an integer) with x = n ln 2 + r and |r| <= ln 2 / 2."""
     fmt = FORMATS[x.element]
     shifted = x.fma(LOG2_E, fmt.round_magic)
@@ -58,38 +58,38 @@ def reduce(x: Value) -> tuple[Value, Value]:
     return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x)), shifted.bits()
 
 
-def expm1_reduced(r: Value, tail: Sequence[float]) -> Value:
+def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
     """e^r - 1 with a small relative error, for |r| <= ln 2 / 2."""
     return (r * r).fma(horner(r, tail), r)
 
 
-def power_of_two(n: Value, element: str) -> Value:
+def power_of_two(n: VectorValue, element: str) -> VectorValue:
     """2^n from the low bits of n; n within the range of normal exponents."""
     fmt = FORMATS[element]
     return ((n << fmt.mantissa) + fmt.one_bits).from_bits(element)
 
 
-def scale(value: Value, n: Value) -> Value:
+def scale(value: VectorValue, n: VectorValue) -> VectorValue:
     """value * 2^n for any n that `reduce` gives: in two steps, so that subnormal results are rounded once."""
     signed = n - FORMATS[value.element].round_magic_bits
     half = signed >> 1
     return value * power_of_two(half, value.element) * power_of_two(signed - half, value.element)
 
 
-def exp(x: Value) -> Value:
+def exp(x: VectorValue) -> VectorValue:
     """e^x; inf above the range, 0 below, subnormal results rounded correctly."""
     fmt = FORMATS[x.element]
     r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min))
     return scale(expm1_reduced(r, fmt.exp_tail) + 1.0, n)
 
 
-def sigmoid(x: Value) -> Value:
+def sigmoid(x: VectorValue) -> VectorValue:
     """1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
     z = exp(x.abs() * -1.0)
     return x.lt(0.0).where(z, 1.0) / (z + 1.0)
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: VectorValue) -> VectorValue:
     """t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
     fmt = FORMATS[x.element]
     doubled = x.abs().at_most(fmt.tanh_max) * 2.0

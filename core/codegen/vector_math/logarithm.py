@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from pegbox.codegen.vector_math import coefficients
 from pegbox.codegen.vector_math.exponential import FORMATS
-from pegbox.codegen.vector_math.values import Value, horner
+from pegbox.codegen.vector_math.values import VectorValue, horner
 
 # The smallest m: 2/3 makes f symmetric around 0, sqrt(1/2) makes s symmetric.
 _LOWEST_BITS = {"float": 0x3F2AAAAB, "double": 0x3FE6A09E667F3BCD}
 
 
-def split(x: Value) -> tuple[Value, Value]:
+def split(x: VectorValue) -> tuple[VectorValue, VectorValue]:
     """(m, k) with x = 2^k m for positive finite x, subnormal ones included; garbage for others."""
     fmt = FORMATS[x.element]
     lift = fmt.mantissa + 1
@@ -30,27 +30,27 @@ def split(x: Value) -> tuple[Value, Value]:
     return m, k - subnormal.where(x.lift(float(lift)), 0.0)
 
 
-def with_limits(x: Value, result: Value) -> Value:
+def with_limits(x: VectorValue, result: VectorValue) -> VectorValue:
     """`result` with log's values where x is not a positive finite number."""
     result = x.lt(math.inf).where(result, x)
     result = x.eq(0.0).where(-math.inf, result)
     return x.lt(0.0).where(math.nan, result)
 
 
-def log(x: Value) -> Value:
+def log(x: VectorValue) -> VectorValue:
     """Natural logarithm: -inf at 0, NaN below."""
     m, k = split(x)
     return with_limits(x, _log_f32(m - 1.0, k) if x.element == "float" else log_f64(m - 1.0, k))
 
 
-def _log_f32(f: Value, k: Value) -> Value:
+def _log_f32(f: VectorValue, k: VectorValue) -> VectorValue:
     fmt = FORMATS["float"]
     square = f * f
     tail = k.fma(fmt.ln2_low, square * f * horner(f, coefficients.LOG_TAIL_F32))
     return k.fma(fmt.ln2_high, f + square.fma(-0.5, tail))
 
 
-def log_f64(f: Value, k: Value, table: Sequence[float] = coefficients.ATANH_TAIL_F64) -> Value:
+def log_f64(f: VectorValue, k: VectorValue, table: Sequence[float] = coefficients.ATANH_TAIL_F64) -> VectorValue:
     fmt = FORMATS["double"]
     s = f / (f + 2.0)
     z = s * s

@@ -12,20 +12,20 @@ import math
 from pegbox.codegen.vector_math import coefficients
 from pegbox.codegen.vector_math.exponential import FORMATS, expm1_reduced, power_of_two, reduce, scale
 from pegbox.codegen.vector_math.logarithm import log_f64, split, with_limits
-from pegbox.codegen.vector_math.values import Value, horner
+from pegbox.codegen.vector_math.values import VectorValue, horner
 
 # Exponents beyond this overflow or vanish whatever the base; clamping keeps inf * 0 and inf - inf away.
 _HUGE = 2.0**65
 
 
-def pow_(x: Value, y: Value) -> Value:
+def pow_(x: VectorValue, y: VectorValue) -> VectorValue:
     size = x.abs()
     exponent = y.at_most(_HUGE).at_least(-_HUGE)
     result = _pow_f32(size, exponent) if x.element == "float" else _pow_f64(size, exponent)
     return _with_special_values(x, y, size, result)
 
 
-def _pow_f32(x: Value, y: Value) -> Value:
+def _pow_f32(x: VectorValue, y: VectorValue) -> VectorValue:
     wide = x.to_float("double")
     m, k = split(wide)
     log = log_f64(m - 1.0, k, coefficients.ATANH_TAIL_POW_F32)
@@ -34,7 +34,7 @@ def _pow_f32(x: Value, y: Value) -> Value:
     return (value * power_of_two(n, "double")).to_float("float")
 
 
-def _pow_f64(x: Value, y: Value) -> Value:
+def _pow_f64(x: VectorValue, y: VectorValue) -> VectorValue:
     fmt = FORMATS["double"]
     high, low = _log_pair(x)
     product, error = _two_product(y, high)
@@ -44,7 +44,7 @@ def _pow_f64(x: Value, y: Value) -> Value:
     return scale(expm1_reduced(r + error, fmt.exp_tail) + 1.0, n)
 
 
-def _log_pair(x: Value) -> tuple[Value, Value]:
+def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:
     """log x as high + low, good to 2^-64; x positive and finite.
 
     log m = 2s + s z (2/3 + z B(z)) with s = (m - 1) / (m + 1), z = s^2; all but z B(z) in pairs.
@@ -65,7 +65,7 @@ def _log_pair(x: Value) -> tuple[Value, Value]:
     return _fast_two_sum(high, k.fma(fmt.ln2_low, low) + carry)
 
 
-def _quotient(m: Value) -> tuple[Value, Value]:
+def _quotient(m: VectorValue) -> tuple[VectorValue, VectorValue]:
     """(m - 1) / (m + 1) as a pair."""
     f, g = m - 1.0, m + 1.0
     g_low = m - (g - 1.0)
@@ -75,13 +75,13 @@ def _quotient(m: Value) -> tuple[Value, Value]:
     return s, rest / g
 
 
-def _fast_two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+def _fast_two_sum(a: VectorValue, b: VectorValue) -> tuple[VectorValue, VectorValue]:
     """a + b and its rounding error, for |a| >= |b| or a = 0."""
     total = a + b
     return total, b - (total - a)
 
 
-def _two_product(a: Value, b: Value) -> tuple[Value, Value]:
+def _two_product(a: VectorValue, b: VectorValue) -> tuple[VectorValue, VectorValue]:
     """a * b and its rounding error."""
     product = a * b
     a_high, b_high = _upper_half(a), _upper_half(b)
@@ -90,17 +90,17 @@ def _two_product(a: Value, b: Value) -> tuple[Value, Value]:
     return product, a_low.fma(b_low, error)
 
 
-def _upper_half(a: Value) -> Value:
+def _upper_half(a: VectorValue) -> VectorValue:
     return (a.bits() & -(1 << 27)).from_bits(a.element)
 
 
-def _product(a: Value, a_low: Value, b: Value, b_low: Value) -> tuple[Value, Value]:
+def _product(a: VectorValue, a_low: VectorValue, b: VectorValue, b_low: VectorValue) -> tuple[VectorValue, VectorValue]:
     """The product of two pairs."""
     product, error = _two_product(a, b)
     return product, a.fma(b_low, a_low.fma(b, error))
 
 
-def _with_special_values(x: Value, y: Value, size: Value, result: Value) -> Value:
+def _with_special_values(x: VectorValue, y: VectorValue, size: VectorValue, result: VectorValue) -> VectorValue:
     whole, odd = _parity(y)
     downwards = y.lt(0.0)
     result = size.eq(0.0).where(downwards.where(result.lift(math.inf), 0.0), result)
@@ -113,7 +113,7 @@ def _with_special_values(x: Value, y: Value, size: Value, result: Value) -> Valu
     return (x.eq(1.0) | y.eq(0.0)).where(1.0, result)
 
 
-def _parity(y: Value) -> tuple[Value, Value]:
+def _parity(y: VectorValue) -> tuple[VectorValue, VectorValue]:
     """Is y a whole number; is it an odd one? (Infinity is even.)"""
     fmt = FORMATS[y.element]
     unit = 2.0**fmt.mantissa  # from here on floats are whole, from twice this they are even

@@ -1,6 +1,6 @@
 """Values that build LLVM text by Python arithmetic, for writing math functions.
 
-A `Body` collects instructions; a `Value` is one SSA name or constant in it, and its operators append instructions.
+A `Body` collects instructions; a `VectorValue` is an SSA name or constant in it, whose operators append instructions.
 The text is the same for any number of lanes except for the types, so LLVM chooses the registers.
 
 Only instructions that every target lowers without a library call are used: `llvm.fmuladd` becomes a fused operation
@@ -30,19 +30,19 @@ class Body:
     def type(self, element: str) -> str:
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
-    def emit(self, text: str, element: str) -> Value:
+    def emit(self, text: str, element: str) -> VectorValue:
         name = f"%v{len(self.lines)}"
         self.lines.append(f"  {name} = {text}")
-        return Value(self, name, element)
+        return VectorValue(self, name, element)
 
-    def const(self, value: float | int, element: str) -> Value:
+    def const(self, value: float | int, element: str) -> VectorValue:
         """The same number in every lane; floats are rounded to the element type."""
         text = str(int(value)) if element.startswith("i") else _hex(value, element)
         if self.lanes > 1:
             text = "<" + ", ".join([f"{element} {text}"] * self.lanes) + ">"
-        return Value(self, text, element)
+        return VectorValue(self, text, element)
 
-    def intrinsic(self, name: str, *args: Value) -> Value:
+    def intrinsic(self, name: str, *args: VectorValue) -> VectorValue:
         """Call `llvm.<name>` on values of one float type."""
         element = args[0].element
         mangled = SUFFIX[element] if self.lanes == 1 else f"v{self.lanes}{SUFFIX[element]}"
@@ -58,10 +58,12 @@ def _hex(value: float, element: str) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def _binary(of_floats: str, of_integers: str = "", *, gives: str = "") -> Callable[[Value, Value | float | int], Value]:
+def _binary(
+    of_floats: str, of_integers: str = "", *, gives: str = ""
+) -> Callable[[VectorValue, VectorValue | float | int], VectorValue]:
     """A method for an instruction that has these names, the first one alone where it has one name only."""
 
-    def method(self: Value, other: Value | float | int) -> Value:
+    def method(self: VectorValue, other: VectorValue | float | int) -> VectorValue:
         name = of_floats if self.is_float or not of_integers else of_integers
         text = f"{name} {self.body.type(self.element)} {self.text}, {self.lift(other).text}"
         return self.body.emit(text, gives or self.element)
@@ -69,7 +71,7 @@ def _binary(of_floats: str, of_integers: str = "", *, gives: str = "") -> Callab
     return method
 
 
-class Value:
+class VectorValue:
     """A number per lane. Arithmetic with Python numbers lifts them to constants of the same type.
 
     Comparisons are methods (`lt`, `eq`, ...): ordered ones, false where a side is NaN, except `ne`.
@@ -86,8 +88,8 @@ class Value:
     def is_float(self) -> bool:
         return not self.element.startswith("i")
 
-    def lift(self, other: Value | float | int) -> Value:
-        return other if isinstance(other, Value) else self.body.const(other, self.element)
+    def lift(self, other: VectorValue | float | int) -> VectorValue:
+        return other if isinstance(other, VectorValue) else self.body.const(other, self.element)
 
     __add__ = _binary("fadd", "add")
     __sub__ = _binary("fsub", "sub")
@@ -104,22 +106,22 @@ class Value:
     eq = _binary("fcmp oeq", "icmp eq", gives="i1")
     _unordered = _binary("fcmp uno", gives="i1")
 
-    def __rsub__(self, other: float | int) -> Value:
+    def __rsub__(self, other: float | int) -> VectorValue:
         return self.lift(other) - self
 
-    def __rtruediv__(self, other: float | int) -> Value:
+    def __rtruediv__(self, other: float | int) -> VectorValue:
         return self.lift(other) / self
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> VectorValue:
         return self ^ (1 if self.element == "i1" else -1)
 
-    def is_nan(self) -> Value:
+    def is_nan(self) -> VectorValue:
         return self._unordered(self)
 
-    def where(self, a: Value | float | int, b: Value | float | int) -> Value:
+    def where(self, a: VectorValue | float | int, b: VectorValue | float | int) -> VectorValue:
         """`a` in the lanes where this bool holds, `b` elsewhere; at least one of them is a Value."""
-        model = a if isinstance(a, Value) else b
-        if not isinstance(model, Value):
+        model = a if isinstance(a, VectorValue) else b
+        if not isinstance(model, VectorValue):
             raise TypeError("where needs a Value to know the type")
         ty = self.body.type(model.element)
         condition = f"{self.body.type('i1')} {self.text}"
@@ -127,38 +129,38 @@ class Value:
             f"select {condition}, {ty} {model.lift(a).text}, {ty} {model.lift(b).text}", model.element
         )
 
-    def at_least(self, bound: float) -> Value:
+    def at_least(self, bound: float) -> VectorValue:
         """Clamp from below; NaN stays."""
         return self.lt(bound).where(bound, self)
 
-    def at_most(self, bound: float) -> Value:
+    def at_most(self, bound: float) -> VectorValue:
         """Clamp from above; NaN stays."""
         return self.gt(bound).where(bound, self)
 
-    def fma(self, factor: Value | float, addend: Value | float) -> Value:
+    def fma(self, factor: VectorValue | float, addend: VectorValue | float) -> VectorValue:
         """`self * factor + addend`, fused where the target does that in one instruction."""
         return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
 
-    def abs(self) -> Value:
+    def abs(self) -> VectorValue:
         return self.body.intrinsic("fabs", self)
 
-    def sqrt(self) -> Value:
+    def sqrt(self) -> VectorValue:
         return self.body.intrinsic("sqrt", self)
 
-    def copysign(self, sign: Value) -> Value:
+    def copysign(self, sign: VectorValue) -> VectorValue:
         return self.body.intrinsic("copysign", self, sign)
 
-    def _convert(self, op: str, element: str) -> Value:
+    def _convert(self, op: str, element: str) -> VectorValue:
         return self.body.emit(f"{op} {self.body.type(self.element)} {self.text} to {self.body.type(element)}", element)
 
-    def bits(self) -> Value:
+    def bits(self) -> VectorValue:
         """The representation as an integer of the same width."""
         return self._convert("bitcast", INTEGER_OF[self.element])
 
-    def from_bits(self, element: str) -> Value:
+    def from_bits(self, element: str) -> VectorValue:
         return self._convert("bitcast", element)
 
-    def to_float(self, element: str) -> Value:
+    def to_float(self, element: str) -> VectorValue:
         """Another float type, or the number that a signed integer is."""
         if not self.is_float:
             return self._convert("sitofp", element)
@@ -166,12 +168,12 @@ class Value:
             return self
         return self._convert("fpext" if BITS[element] > BITS[self.element] else "fptrunc", element)
 
-    def to_int(self, element: str) -> Value:
+    def to_int(self, element: str) -> VectorValue:
         """An integer with more bits (zeros in front) or fewer."""
         return self._convert("zext" if BITS[element] > BITS[self.element] else "trunc", element)
 
 
-def horner(x: Value, coefficients: Sequence[float]) -> Value:
+def horner(x: VectorValue, coefficients: Sequence[float]) -> VectorValue:
     """The polynomial c[0] + c[1] x + ... ."""
     result = x.lift(coefficients[-1])
     for c in reversed(coefficients[:-1]):

@@ -28,7 +28,7 @@ from pegbox.loops.visit import loop_ranges, map_children, path_to, redirect, sub
 
 
 @dataclass(frozen=True)
-class _Site:
+class _FillSite:
     """A buffer that is allocated inside of a loop, the statements that fill it there, and those that do not."""
 
     buffer: Buffer
@@ -61,7 +61,7 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
     return func
 
 
-def _site(path: Sequence[Stmt], alloc: Alloc) -> _Site:
+def _site(path: Sequence[Stmt], alloc: Alloc) -> _FillSite:
     """Describe the surroundings of the allocation to which the path leads from the root."""
     buffer, inner = alloc.buffer, alloc.body
     place = len(path) - 1
@@ -75,12 +75,12 @@ def _site(path: Sequence[Stmt], alloc: Alloc) -> _Site:
         inner = inner.body
     stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
     makers = [s for s in stmts if buffer in written_below(s)]
-    site = _Site(buffer, loop, makers, [s for s in stmts if buffer not in written_below(s)])
+    site = _FillSite(buffer, loop, makers, [s for s in stmts if buffer not in written_below(s)])
     _check(site, stmts)
     return site
 
 
-def _check(site: _Site, stmts: Sequence[Stmt]) -> None:
+def _check(site: _FillSite, stmts: Sequence[Stmt]) -> None:
     buffer, name = site.buffer, site.loop.var.name
     last = max((n for n, s in enumerate(stmts) if any(s is m for m in site.makers)), default=-1)
     using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in read_below(s)]
@@ -108,7 +108,7 @@ def _refused(name: str, why: str, remedy: str) -> LoweringError:
     return LoweringError(f"double_buffer of {name}: {why}; {remedy}")
 
 
-def _doubled(body: Stmt, site: _Site) -> Stmt:
+def _doubled(body: Stmt, site: _FillSite) -> Stmt:
     old, loop = site.buffer, site.loop
     new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
     following = add(loop.var, ONE)
@@ -133,7 +133,7 @@ def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
     return Alloc(stmt.buffer, _inside(stmt.body, inner)) if isinstance(stmt, Alloc) else inner
 
 
-def _moved(site: _Site, new: Buffer, iteration: Expr) -> Stmt | None:
+def _moved(site: _FillSite, new: Buffer, iteration: Expr) -> Stmt | None:
     """Copy the statements that fill the buffer, for another iteration, with loops and allocations of their own."""
     var = site.loop.var
     copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})

@@ -19,14 +19,14 @@ from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterK
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.expressions import Expressions
-from pegbox.loops.script.scope import Frame
+from pegbox.loops.script.scope import SuiteNames
 from pegbox.loops.visit import iter_ranges, walk
 
 _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
 
 
 @dataclass
-class Draft:
+class BlockDraft:
     """A block while it is read; `nodes` is the syntax of what was said, by word."""
 
     name: str
@@ -47,7 +47,7 @@ class Blocks(Expressions):
 
     blocks: dict[str, ast.AST]
     inits: dict[str, ast.AST]
-    drafts: list[Draft]
+    drafts: list[BlockDraft]
 
     @abstractmethod
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
@@ -61,7 +61,7 @@ class Blocks(Expressions):
         if name in self.blocks:
             self.fail(call, f"a second block is called {name!r}", "give each block of a function a name of its own")
         self.blocks[name] = call
-        draft = Draft(name, node)
+        draft = BlockDraft(name, node)
         self.drafts.append(draft)
         with self.scope.frame(is_block=True) as frame:
             body = seq(*self.suite(node.body))
@@ -70,12 +70,12 @@ class Blocks(Expressions):
         self.check_values(draft, frame)
         return BlockRealize(tuple(draft.values), block, draft.predicate)
 
-    def draft(self, node: ast.AST, word: str) -> Draft:
+    def draft(self, node: ast.AST, word: str) -> BlockDraft:
         if not self.drafts:
             self.fail(node, f"T.{word} stands outside of a block", 'put it under `with T.block("name"):`')
         return self.drafts[-1]
 
-    def once(self, node: ast.AST, word: str) -> Draft:
+    def once(self, node: ast.AST, word: str) -> BlockDraft:
         draft = self.draft(node, word)
         if word in draft.nodes:
             self.fail(node, f"a second T.{word} in block {draft.name!r}", "say it once")
@@ -202,7 +202,7 @@ class Blocks(Expressions):
             draft.init = seq(*self.suite(node.body))
         self.check_init(draft, draft.init, call)
 
-    def check_init(self, draft: Draft, init: Stmt, call: ast.Call) -> None:
+    def check_init(self, draft: BlockDraft, init: Stmt, call: ast.Call) -> None:
         """An init is done once, where the reduction starts: it has no other elements."""
         reducing = {it.var for it in draft.iters if it.is_reduce}
         for region in (region for stmt in walk(init) for region in written(stmt)):
@@ -214,7 +214,7 @@ class Blocks(Expressions):
                     f"make {var.name} spatial, T.axis.spatial, or leave it out of what is written",
                 )
 
-    def finished(self, draft: Draft, body: Stmt, call: ast.Call) -> Block:
+    def finished(self, draft: BlockDraft, body: Stmt, call: ast.Call) -> Block:
         derived = derived_regions(draft.iters, body, draft.init)
         reads = derived[0] if draft.reads is None else draft.reads
         writes = derived[1] if draft.writes is None else draft.writes
@@ -230,7 +230,7 @@ class Blocks(Expressions):
         return replace(block, annotations=(("combiner", combination.name), *notes))
 
     def check_regions(
-        self, draft: Draft, body: Stmt, reads: Sequence[Region], writes: Sequence[Region], call: ast.Call
+        self, draft: BlockDraft, body: Stmt, reads: Sequence[Region], writes: Sequence[Region], call: ast.Call
     ) -> None:
         missed = uncovered(draft.iters, body, draft.init, reads, writes)
         if missed is None:
@@ -244,7 +244,7 @@ class Blocks(Expressions):
             f"name all that it {word}, or leave T.{word} out: it is then worked out from the body",
         )
 
-    def check_values(self, draft: Draft, frame: Frame) -> None:
+    def check_values(self, draft: BlockDraft, frame: SuiteNames) -> None:
         """Block variables stay in their domains; where there is a predicate, it is up to that."""
         if not (isinstance(draft.predicate, Const) and draft.predicate.value):
             return

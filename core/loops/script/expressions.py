@@ -19,8 +19,8 @@ from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
 from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
 from pegbox.loops.script.lanes import Lane, check_count
-from pegbox.loops.script.scope import MISSING, Scope
-from pegbox.loops.script.source import Source
+from pegbox.loops.script.scope import MISSING, ScriptScope
+from pegbox.loops.script.source import ScriptSource
 from pegbox.loops.script.views import Data, View
 from pegbox.loops.script.words import Word, Words, unknown
 
@@ -52,7 +52,7 @@ class Expressions(Reader):
         ast.UAdd: (operator.pos, build.as_expr),
     }
 
-    def __init__(self, source: Source, scope: Scope) -> None:
+    def __init__(self, source: ScriptSource, scope: ScriptScope) -> None:
         self.source = source
         self.scope = scope
         self.lane: Lane | None = None

@@ -16,7 +16,7 @@ from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.dependence import early_init, loop_carried_dependence
 from pegbox.loops.script.printer import APART, FRESH, written_params
 from pegbox.loops.script.race import race
-from pegbox.loops.script.source import Source, source_of, source_of_text
+from pegbox.loops.script.source import ScriptSource, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
 from pegbox.loops.threads.barrier import cut_at_barriers
@@ -73,7 +73,7 @@ def read_text(text: str, file: str = "<script>") -> IRModule | Function:
 class _Text:
     """The statements of a whole text, outside of functions."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ScriptSource) -> None:
         self.source = source
         self.names: dict[str, Any] = {**_BUILTINS, "T": T, "I": I}
         self.functions: dict[str, Function] = {}
@@ -145,7 +145,7 @@ class _Text:
 
 
 def _function(
-    source: Source, node: ast.FunctionDef, outer: Mapping[str, Any], *, name: str | None, private: bool
+    source: ScriptSource, node: ast.FunctionDef, outer: Mapping[str, Any], *, name: str | None, private: bool
 ) -> Function:
     reader = _Function(source, outer)
     with reader.scope.frame():
@@ -234,7 +234,7 @@ def _head(node: ast.FunctionDef) -> ast.AST:
 class _Function(Statements):
     """One function; `order` holds a buffer, or a handle that has none yet, for each parameter."""
 
-    def __init__(self, source: Source, outer: Mapping[str, Any]) -> None:
+    def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
         super().__init__(source, outer)
         self.order: dict[str, Buffer | None] = {}
         self.given: dict[str, ast.AST] = {}

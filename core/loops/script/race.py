@@ -47,7 +47,7 @@ def race(func: Function) -> Race | None:
         if not loop.kind.in_order and loop.extent > 1:
             # Lowering allocates an intermediate inside of the innermost loop around all of its uses.
             own = {buffer for buffer in func.allocs if all(loop.var in at for used, at in users if used is buffer)}
-            found = _Loop(loop, frozenset(outside), ranges).race(set(func.params), own)
+            found = _RacingLoop(loop, frozenset(outside), ranges).race(set(func.params), own)
             if found is not None:
                 return found
     return None
@@ -61,7 +61,7 @@ def _loops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Va
         yield from _loops(child, outside)
 
 
-class _Loop:
+class _RacingLoop:
     """One loop; those `outside` of it stand still."""
 
     def __init__(self, loop: For, outside: Set[Var], ranges: Ranges) -> None:

@@ -15,7 +15,7 @@ MISSING: Any = object()
 
 
 @dataclass
-class Frame:
+class SuiteNames:
     """The names of one suite. `domains` of its loops or block variables by name: (first value, number of values)."""
 
     names: dict[str, Any] = field(default_factory=dict)
@@ -25,16 +25,16 @@ class Frame:
     heading: bool = False  # of a block: what is read now speaks of the loops around
 
 
-class Scope:
+class ScriptScope:
     """Frames, innermost last, over the names of the Python scope around."""
 
     def __init__(self, outer: Mapping[str, Any]) -> None:
         self.outer = outer
-        self.frames: list[Frame] = []
+        self.frames: list[SuiteNames] = []
 
     @contextmanager
-    def frame(self, *, is_block: bool = False) -> Iterator[Frame]:
-        self.frames.append(Frame(is_block=is_block))
+    def frame(self, *, is_block: bool = False) -> Iterator[SuiteNames]:
+        self.frames.append(SuiteNames(is_block=is_block))
         yield self.frames[-1]
         self.frames.pop()
 

@@ -12,7 +12,7 @@ from pegbox.errors import ScriptError
 
 
 @dataclass(frozen=True)
-class Source:
+class ScriptSource:
     """Text whose first line is line `first` of `file`; `shift` lines stand before it in what Python has parsed."""
 
     file: str
@@ -64,12 +64,12 @@ class Source:
         return len(self._line(row).encode()[:offset].decode(errors="ignore"))
 
 
-def source_of_text(text: str, file: str) -> Source:
+def source_of_text(text: str, file: str) -> ScriptSource:
     check_text("from_source: text", text, error=ScriptError)
-    return Source(check_text("from_source: file", file, error=ScriptError), tuple(text.splitlines(keepends=True)))
+    return ScriptSource(check_text("from_source: file", file, error=ScriptError), tuple(text.splitlines(keepends=True)))
 
 
-def source_of(what: Any) -> Source:
+def source_of(what: Any) -> ScriptSource:
     """The text of a function that stands in a file.
 
     Raises:
@@ -84,4 +84,4 @@ def source_of(what: Any) -> Source:
             "or give the text to script.from_source"
         ) from None
     indented = lines[0][:1].isspace()
-    return Source(file, tuple(lines), first, int(indented))
+    return ScriptSource(file, tuple(lines), first, int(indented))

@@ -14,13 +14,13 @@ from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
 from pegbox.loops.access.region import written_below
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
-from pegbox.loops.script.blocks import Draft
+from pegbox.loops.script.blocks import BlockDraft
 from pegbox.loops.script.buffers import Buffers
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.domains import Domains
 from pegbox.loops.script.lanes import Lane, has_lanes, reading
-from pegbox.loops.script.scope import Scope
-from pegbox.loops.script.source import Source
+from pegbox.loops.script.scope import ScriptScope
+from pegbox.loops.script.source import ScriptSource
 from pegbox.loops.script.views import View
 from pegbox.loops.script.words import Word
 
@@ -34,11 +34,11 @@ _MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer", "allocate", "Buffer")
 class Statements(Domains, Buffers):
     """Reads suites; `allocs` are the buffers that the function has of its own."""
 
-    def __init__(self, source: Source, outer: Mapping[str, Any]) -> None:
-        super().__init__(source, Scope(outer))
+    def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
+        super().__init__(source, ScriptScope(outer))
         self.blocks: dict[str, ast.AST] = {}
         self.inits: dict[str, ast.AST] = {}
-        self.drafts: list[Draft] = []
+        self.drafts: list[BlockDraft] = []
         self.allocs: list[Buffer] = []
         self.places: dict[Buffer, ast.AST] = {}
         self.loops: dict[str, ast.AST] = {}

@@ -19,7 +19,7 @@ from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
 from pegbox.loops.threads.conflict import Use, nests, thread_conflicts
-from pegbox.loops.threads.cooperation import Kernel, Piece, tops
+from pegbox.loops.threads.cooperation import Piece, ThreadNest, tops
 from pegbox.loops.threads.private_copy import is_plain, is_pure
 from pegbox.loops.visit import path_to, walk, walk_nest
 
@@ -52,7 +52,7 @@ def _loops(func: Function) -> set[Var]:
     return {node.var for node in walk(func.body) if isinstance(node, For)}
 
 
-class _Barriers(Kernel):
+class _Barriers(ThreadNest):
     """The nest below `top`, in which threads use some buffers together."""
 
     def __init__(self, func: Function, top: For) -> None:

@@ -79,10 +79,10 @@ def _of_threads(func: Function) -> list[Buffer]:
     return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
 
 
-def nests(func: Function) -> list[Nest]:
+def nests(func: Function) -> list[ConflictNest]:
     """List the statements below each outermost loop over the threads of a block."""
     ranges = loop_ranges(func.body)
-    return [Nest(top, outside, ranges) for top, outside in _tops(func.body, ())]
+    return [ConflictNest(top, outside, ranges) for top, outside in _tops(func.body, ())]
 
 
 def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var, ...]]]:
@@ -94,7 +94,7 @@ def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var
             yield from _tops(child, below)
 
 
-class Nest:
+class ConflictNest:
     """What stands below `top`; the loops `outside` are in the same iteration for all of its threads."""
 
     def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:

@@ -48,7 +48,7 @@ def lower_threads(func: Function) -> Function:
     tried: set[Var] = set()
     while (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
-        kernel = Kernel(func, top)
+        kernel = ThreadNest(func, top)
         func = kernel.done() or func
     return func
 
@@ -90,7 +90,7 @@ class Piece:
 
 
 @dataclass
-class Kernel:
+class ThreadNest:
     """The nest below `top`, an outermost loop over threads."""
 
     func: Function

@@ -43,7 +43,7 @@ def with_intrinsic(
     operands = match(loops, inner, intrin, known)
     for operand, place in operands.items():
         _check_inside(operand, place, known)
-    write = _Writer(operands, known, params, intrin)
+    write = _IntrinsicWriter(operands, known, params, intrin)
     _, theirs = described(intrin)
     if theirs.block.init is None:
         if intrin.body is None:
@@ -65,7 +65,7 @@ def _with(outer: BlockRealize, body: Stmt, init: Stmt | None) -> BlockRealize:
     return BlockRealize(outer.values, replace(outer.block, body=body, init=init), outer.predicate)
 
 
-def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _Writer) -> BlockRealize:
+def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWriter) -> BlockRealize:
     """The description starts what it adds up: which of the intrinsic's parts does what here?"""
     block = outer.block
     steps = [it for it in block.iters if it.is_reduce and it.extent > 1]
@@ -101,7 +101,7 @@ def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
 
 
 @dataclass
-class _Writer:
+class _IntrinsicWriter:
     """Writes an intrinsic's statements for the operands that were found, with loops and buffers of their own."""
 
     operands: Mapping[Buffer, Operand]

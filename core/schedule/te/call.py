@@ -49,7 +49,7 @@ Asked: TypeAlias = "tuple[StageBase, tuple[str, ...], IterVar | None]"
 
 
 @dataclass
-class Step:
+class ReplayStep:
     """The step that a replay is at, and what becomes of a refusal."""
 
     draft: Draft | None = None

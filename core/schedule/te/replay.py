@@ -22,7 +22,7 @@ from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.recurrence import check_all_rows
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.state.rolls import keeps_nothing
-from pegbox.schedule.te.call import Step
+from pegbox.schedule.te.call import ReplayStep
 from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, Relation, SplitRelation, Stage, UnitRelation
@@ -45,7 +45,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", dra
         ScheduleError: an output or input is missing from `args`, or a relation is not legal. It names the line of the
             user's code that asked for what is refused.
     """
-    step = Step(draft)
+    step = ReplayStep(draft)
     try:
         return _replay(schedule, args, name, step)
     except ScheduleError as error:
@@ -53,7 +53,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", dra
         raise
 
 
-def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step) -> Schedule:
+def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: ReplayStep) -> Schedule:
     ops = [stage.op for stage in schedule.stages]
     outputs = check_arguments(schedule, args, step.draft)
     inlined = {t.buffer for stage in schedule.stages if isinstance(stage.attach, Inline) for t in stage.op.outputs}
@@ -93,7 +93,7 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
     return sch
 
 
-def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef], step: Step) -> None:
+def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef], step: ReplayStep) -> None:
     """Last of all: only when every stage has its place, it is known what is made where."""
     for hint in stage.prefetches:
         step.asked = stage, ("prefetch", "pragma"), hint.loop
@@ -111,7 +111,7 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
         sch.prefetch(block, name if alone else own[0], live[hint.loop], hint.offset)
 
 
-def _roll(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, step: Step) -> None:
+def _roll(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, step: ReplayStep) -> None:
     """Roll the buffer once all loops are final. Where nothing is needed twice, nothing is kept, as in TVM."""
     step.asked = stage, ("rolling_buffer",), None
     if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
@@ -167,7 +167,7 @@ def _stage(
     block: BlockRef,
     placed: _Placed,
     stages: Sequence[Stage],
-    step: Step,
+    step: ReplayStep,
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     _place(sch, stage, block, placed, stages, step)
@@ -185,7 +185,9 @@ def _stage(
     return live
 
 
-def _place(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, stages: Sequence[Stage], step: Step) -> None:
+def _place(
+    sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, stages: Sequence[Stage], step: ReplayStep
+) -> None:
     """Move a stage to the loop that it is computed at, and set the scope of its buffer."""
     place = stage.place
     step.asked = stage, ("compute_at", "set_scope"), None
@@ -202,7 +204,7 @@ def _place(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, stages
 
 
 def _relate(
-    sch: Schedule, stage: Stage, block: BlockRef, relation: Relation, live: dict[IterVar, LoopRef], step: Step
+    sch: Schedule, stage: Stage, block: BlockRef, relation: Relation, live: dict[IterVar, LoopRef], step: ReplayStep
 ) -> None:
     """Make the loops of a relation out of those that are there, in `live` too."""
     match relation:
@@ -233,7 +235,7 @@ def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
         sch.reorder(*order)
 
 
-def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step: Step) -> None:
+def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step: ReplayStep) -> None:
     for iv, kind in stage.kinds.items():
         step.asked = stage, ("vectorize", "unroll", "parallel", "bind", "pragma"), iv
         try:
@@ -260,7 +262,7 @@ def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, extent: int | None) -
             raise TypeError(f"unknown loop kind {kind!r}")
 
 
-def _store(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
+def _store(sch: Schedule, stage: Stage, block: BlockRef, step: ReplayStep) -> None:
     for number in range(len(stage.op.outputs)):
         for axis, (factor, offset) in stage.alignments.items():
             step.asked = stage, ("storage_align",), axis

@@ -12,7 +12,7 @@ from pegbox.loops.nodes import ForKind
 from pegbox.loops.threads.axis import ThreadAxis
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
-from pegbox.schedule.te.call import Step
+from pegbox.schedule.te.call import ReplayStep
 from pegbox.schedule.te.stage_base import StageBase, recorded
 
 
@@ -94,7 +94,7 @@ def _check_axis(axis: object) -> None:
         raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
 
 
-def start_threads(sch: Schedule, stage: StageBase, block: BlockRef, step: Step) -> None:
+def start_threads(sch: Schedule, stage: StageBase, block: BlockRef, step: ReplayStep) -> None:
     """The threads around a stage whose loops are what they shall be, and the predicate of its stores."""
     if stage.env:
         own = _own_loops(sch, stage, block)

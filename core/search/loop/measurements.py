@@ -10,22 +10,22 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from pegbox.errors import MeasureError
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Result
 from pegbox.origin import explained
 from pegbox.search.loop.outcome import validated
 from pegbox.search.loop.proposals import SearchFailure
 from pegbox.search.loop.state import PhaseClock
-from pegbox.search.protocols import Measurer
 
 if TYPE_CHECKING:
-    from pegbox.measure.yardstick import Yardstick
+    from pegbox.measure.baselines.yardstick import Yardstick
     from pegbox.space import Config
 
 _T = TypeVar("_T")
 
 
 class CheckedMeasurer:
-    """A measurer whose errors are `SearchFailure`. What a measurer may leave out has its default here."""
+    """A measurer whose errors are `SearchFailure`."""
 
     def __init__(self, measurer: Measurer, clock: PhaseClock) -> None:
         self._measurer = measurer
@@ -34,33 +34,30 @@ class CheckedMeasurer:
     @property
     def machines(self) -> int:
         """The number of configurations that are measured at the same time."""
-        return self._called(lambda: int(getattr(self._measurer, "machines", 1)))
+        return self._called(lambda: self._measurer.machines)
 
     @property
     def where(self) -> str:
         """The machines that measure, in words; empty where this one does."""
-        return self._called(lambda: str(getattr(self._measurer, "where", "")))
+        return self._called(lambda: self._measurer.where)
 
     @property
     def compiles(self) -> bool:
         """True if a candidate is compiled first."""
-        return self._called(lambda: bool(getattr(self._measurer, "compiles", False)))
+        return self._called(lambda: self._measurer.compiles)
 
     @property
     def yardstick(self) -> Callable[[float], Yardstick | None] | None:
         """The measurement of the costs to compare with. Its errors do not end a search."""
-        compares = self._called(lambda: bool(getattr(self._measurer, "compares", True)))
-        return self._called(lambda: getattr(self._measurer, "yardstick", None)) if compares else None
+        return self._measurer.yardstick if self._called(lambda: self._measurer.compares) else None
 
-    @property
-    def wait_until_quiet(self) -> Callable[[], None] | None:
-        """A function that waits for a moment without other programs; None if the measurer has none, as a simulation."""
-        wait = self._called(lambda: getattr(self._measurer, "wait_until_quiet", None))
-        return None if wait is None else lambda: self._called(wait, "in wait_until_quiet()")
+    def wait_until_quiet(self) -> bool:
+        """Wait for a moment without other programs; False if that means nothing, as in a simulation."""
+        return self._called(self._measurer.wait_until_quiet, "in wait_until_quiet()")
 
     def beside(self) -> AbstractContextManager[None] | None:
         """Give the context for work beside measurements; None where no work may be done."""
-        given = self._called(lambda: getattr(self._measurer, "beside", contextlib.nullcontext)(), "in beside()")
+        given = self._called(self._measurer.beside, "in beside()")
         return None if given is None else self._inside(given, "in beside()")
 
     @contextlib.contextmanager

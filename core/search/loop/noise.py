@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from pegbox.measure.busiest import busiest_process
+from pegbox.measure.machine.busiest import busiest_process
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial, TuneResult

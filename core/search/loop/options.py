@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int, check_seconds
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Result
-from pegbox.measure.yardstick import Yardstick
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.measure.yardstick import Yardstick
 from pegbox.output import check_output, write_file
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Result
-from pegbox.measure.yardstick import Yardstick
 from pegbox.records.history import check_host, latest_by_config, latest_yardstick, own_records, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record

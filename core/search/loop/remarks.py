@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from pegbox.measure.baselines.yardstick import UNSTEADY, WAITED
 from pegbox.measure.result import Ok
-from pegbox.measure.timing import spread
-from pegbox.measure.yardstick import UNSTEADY, WAITED
+from pegbox.measure.trial.timing import spread
 from pegbox.task.work import format_seconds
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _Measured = TypeVar("_Measured", "Trial", "Record")
 
 MANY = 2.0
-"""How many times as long the slow timings of a configuration take as its fast ones (`pegbox.measure.timing.spread`) on
-a machine that is not at rest. A neighbour on the core, or on its other thread, makes it 2 to 3. Where nothing else
+"""How many times as long the slow timings of a configuration take as its fast ones (`timing.spread` of measure) on a
+machine that is not at rest. A neighbour on the core, or on its other thread, makes it 2 to 3. Where nothing else
 runs, one configuration in a hundred differs so much."""
 
 MOVED = 1.25

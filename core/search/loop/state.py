@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.measure.yardstick import Yardstick
+from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.records.simulation import VirtualClock
 from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
+from pegbox.measure.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackList
@@ -28,7 +28,7 @@ from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneR
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.remarks import slowed_threads, threads_of
 from pegbox.search.loop.state import PhaseClock, SearchState
-from pegbox.search.protocols import Measurer, Tuner
+from pegbox.search.protocols import Tuner
 from pegbox.search.subject import Subject
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
-    Time is that of the measurer's `clock` if it has one, as a simulation has.
+    Time is that of the measurer's `clock`.
 
     Args:
         subject: the computation or function, for the result: it turns costs into speeds, and names the task.
@@ -64,7 +64,7 @@ def run(
             ends.
     """
     name = options.name or type(tuner).__name__
-    clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
+    clock = check_measurer(measurer).clock
     wanted = options.batch_size if options.batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     phases = PhaseClock(clock)
     loop = _Loop(
@@ -269,11 +269,12 @@ class _Loop:
 
         Return the fastest trial with more threads than the best, unless it is `chosen` anyway.
         """
-        wait, threads = self.measurer.wait_until_quiet, threads_of(chosen[0])
-        if wait is None or not threads or slowed_threads(trials) is None:
+        threads = threads_of(chosen[0])
+        if not threads or slowed_threads(trials) is None:
             return []
         with self._phase("remeasure", "waiting for a quiet moment"):
-            wait()
+            if not self.measurer.wait_until_quiet():
+                return []
         slowed = slowed_threads(trials, above=threads)
         return [] if slowed is None or slowed in chosen else [slowed]
 

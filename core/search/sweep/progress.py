@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pegbox.checks import check_int
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError, SpaceError
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
@@ -25,7 +26,6 @@ from pegbox.search.loop.outcome import failure_counts, format_counts, format_sec
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
 from pegbox.search.problem import measuring_host
-from pegbox.search.protocols import Measurer
 from pegbox.search.subject import Subject
 from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
 from pegbox.space.uniform_sample import LISTED, uniform_order

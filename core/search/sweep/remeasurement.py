@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Ok, Result
 from pegbox.search.loop.interrupt import defer_interrupt
-from pegbox.search.protocols import Measurer
 
 if TYPE_CHECKING:
     from pegbox.space import Config

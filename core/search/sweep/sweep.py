@@ -23,7 +23,7 @@ from pegbox.search.sweep.remeasurement import MOST
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
-    from pegbox.measure.runner import RunnerLike
+    from pegbox.measure.runners.runner import RunnerLike
 
 _KEPT = 1 << 14
 """Builds kept from pass to pass; at some 20 kB each. What is beyond is built again."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from pegbox.measure.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search import SearchOptions, Subject
 from pegbox.search.loop.tuning import run
@@ -92,7 +93,7 @@ def _noise(config: Config) -> float:
     return 1.0 + 0.02 * (zlib.crc32(repr(tuple(config.digits)).encode()) % 1000) / 1000
 
 
-class ArtificialMeasurer:
+class ArtificialMeasurer(Measurer):
     """Measures by calling a function, so that searches can be tested without a compiler and without noise."""
 
     def __init__(self, cost: CostFunction = matmul_cost) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  (brings a copy of OpenBLAS of its own)
 
-from pegbox.measure.blas import _loaded
+from pegbox.measure.machine.blas import _loaded
 from pegbox.tuners.surrogates.blas import one_thread
 
 

@@ -1,0 +1,166 @@
+"""`Yardstick`: what the cost of a kernel is compared with, so that one can say whether it is good."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pegbox.measure.baselines.roofline import Roofline
+from pegbox.measure.trial.timing import spread
+from pegbox.task.work import format_seconds
+
+MOST = 1.05
+"""Of a roof. What is beyond shows that the roof was measured too low, and nothing is said of it."""
+
+NEAR = 0.95
+"""Of a roof. Who comes so close may have met one that was measured too low: it is measured again."""
+
+UNSTEADY = 1.5
+"""How many times as long slow timings take as fast ones (`spread`) where two medians don't compare."""
+
+
+WAITED = 0.1
+"""Of a timing: where threads waited for cores longer, the costs of several threads are those of other programs."""
+
+CALLS = 4.0
+"""How many times as long as calling NumPy at all (`Yardstick.numpy_call`) its time must be to be that of the work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
+
+    `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long: the
+    median of `numpy_costs`, the single timings, which are empty where they are not known. `flop`, `read` and `written`
+    (bytes) are what one call needs at least. `slow` names the operations that take far longer than a multiply-add and
+    are not few, such as "exp": the limits don't know how long. `numpy_call` is what NumPy takes to be called from
+    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known.
+    """
+
+    cores: int
+    flop: float
+    read: float
+    written: float
+    slow: tuple[str, ...] = ()
+    numpy: float | None = None
+    roofline: Roofline | None = None
+    numpy_costs: tuple[float, ...] = ()
+    numpy_call: float = 0.0
+
+    def speedup(self, seconds: float) -> float | None:
+        """Compute NumPy's time divided by that of a call."""
+        return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
+
+    def is_comparable(self, costs: Sequence[float] = (), waited: float = 0.0) -> bool:
+        """Decide whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times.
+
+        They do not compare if several threads `waited` for cores (`Ok.waited`) for more than `WAITED`.
+        """
+        return not self._waits(waited) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
+
+    @property
+    def is_call(self) -> bool:
+        """True if NumPy's time is mostly that of its call from Python."""
+        return self.numpy is not None and self.numpy < CALLS * self.numpy_call
+
+    @property
+    def bound(self) -> str | None:
+        """The limit of the computation on this machine: "multiply-add" or "memory"; None where it is not known."""
+        limits = self._limits()
+        return max(limits, key=lambda name: limits[name]) if limits else None
+
+    def share(self, seconds: float) -> float | None:
+        """The share of the limit that a call of so many seconds comes to; None where no limit is known or it is
+        exceeded by more than 5%. Up to there the limit was measured a little low, and the share is 1."""
+        found = self.measured_share(seconds)
+        return None if found is None or found > MOST else min(found, 1.0)
+
+    def measured_share(self, seconds: float) -> float | None:
+        """Compute `share`, even where it cannot be right."""
+        limits = self._limits()
+        return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
+
+    def text(self, seconds: float, costs: Sequence[float] = (), waited: float = 0.0) -> str:
+        """Describe a call that takes `seconds`, for people; empty where nothing is known.
+
+        `costs` are the timings of which that is the median, `waited` is `Ok.waited`. Where they don't compare with
+        NumPy's (`is_comparable`), there is no ratio but a remark.
+        """
+        found = [beside] if (beside := self._beside_numpy(seconds, costs, waited)) else []
+        if (share := self.share(seconds)) is not None:
+            found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
+        return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as records keep them."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Yardstick:
+        """Read the form that `to_json` wrote. Raises `ValueError` for anything else."""
+        try:
+            slow = form.get("slow", ())
+            form = {**form, "slow": tuple(slow)}
+            roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
+            made = cls(**{**form, "roofline": roofline, "numpy_costs": tuple(form.get("numpy_costs", ()))})
+            held = [made.cores, made.flop, made.read, made.written, *made.numpy_costs, made.numpy_call]
+            optional = [made.numpy]
+            if roofline is not None:
+                held += [roofline.cores, roofline.read, roofline.copy]
+                optional.append(roofline.gflops)
+            held += [value for value in optional if value is not None]
+            if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in held):
+                raise TypeError("numbers of at least 0")
+            if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
+                raise TypeError("names of operations")
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"yardstick={form!r} has the wrong form: {error}") from None
+        return made
+
+    def _limits(self) -> dict[str, float]:
+        """Seconds that a call takes at least, by what limits it; empty where a limit that may bind is not known."""
+        if self.roofline is None or (self.flop and not self.roofline.gflops):
+            return {}
+        limits = {"memory": self.roofline.seconds(read=self.read, written=self.written)}
+        if self.flop and self.roofline.gflops:
+            limits["multiply-add"] = self.flop / self.roofline.gflops * 1e-9
+        return limits
+
+    def _waits(self, waited: float) -> bool:
+        return self.cores > 1 and waited > WAITED
+
+    def _beside_numpy(self, seconds: float, costs: Sequence[float], waited: float) -> str:
+        speedup = self.speedup(seconds)
+        if self.numpy is None or speedup is None:
+            return ""
+        told = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
+        if spread(costs) > UNSTEADY:
+            told += f", the kernel {_range_text(seconds, costs)}"
+        if self.is_call:
+            return f"{told}, mostly Python's call of it, which the kernel's time is without: not compared"
+        if self._waits(waited):
+            return f"{told}, the kernel's threads waited for cores {waited:.0%} of the time: too noisy to compare"
+        if not self.is_comparable(costs):
+            return f"{told}: too noisy to compare"
+        return f"{told}: {speedup:.2f}x"
+
+    def _limit_text(self) -> str:
+        assert self.roofline is not None
+        if self.bound == "multiply-add":
+            return f"multiply-add peak, {self.roofline.gflops:.4g} GFLOP/s{self._slow_text('one operation')}"
+        moved = self.read + self.written
+        rate = moved / self.roofline.seconds(read=self.read, written=self.written) * 1e-9
+        return f"memory bandwidth, {rate:.3g} GB/s{self._slow_text('nothing')}"
+
+    def _slow_text(self, counted: str) -> str:
+        *others, last = self.slow or ("",)
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f", {names} counted as {counted}" if last else ""
+
+
+def _range_text(middle: float, costs: Sequence[float]) -> str:
+    if spread(costs) <= UNSTEADY:
+        return format_seconds(middle)
+    return f"{format_seconds(min(costs))} to {format_seconds(max(costs))}"

@@ -1,0 +1,41 @@
+"""Jobs of builder processes (the child side): LLVM text in, object code out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pegbox.codegen.targets.host import has_llvm
+from pegbox.errors import CompileError
+from pegbox.measure.jobs.reply import of_build
+from pegbox.measure.result import Failed, FailureKind
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+
+
+def warm_up() -> None:
+    """Load LLVM, and make it ready for this machine, before the first program arrives.
+
+    Machines that only run what others compile may have none.
+    """
+    from pegbox.codegen import Target
+    from pegbox.codegen.runtime.machine import target_machine
+
+    if has_llvm():
+        target_machine(Target.host())
+
+
+def build(program: Program) -> dict[str, Any] | bytes:
+    """Compile one program, as `compile_program` does; see `pegbox.measure.jobs.reply`."""
+    return of_build(_built(program))
+
+
+def _built(program: Program) -> CompiledProgram | Failed:
+    from pegbox.codegen import compile_program  # LLVM is slow to import
+
+    try:
+        return compile_program(program, apart=False)
+    except CompileError as error:
+        return Failed(FailureKind.COMPILE_ERROR, str(error))
+    except MemoryError:
+        return Failed(FailureKind.COMPILE_ERROR, "compiling ran out of memory")

@@ -1,0 +1,127 @@
+"""Replies of worker processes: results and builds as data, checked when they arrive.
+
+A candidate runs in the process that answers and may have done anything to it, so that every field is held against
+what was asked.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.workers.channel import BrokenReply
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+    from pegbox.measure.trial.timing import TimingPolicy
+
+MOST_BUILD = 1 << 30
+"""Bytes of the largest build that is taken."""
+
+_MOST_TEXT = 10_000
+_PHASES = frozenset({"load", "first_run", "check", "timing"})
+_OF_RUNNING = frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT})
+_OF_BUILDING = frozenset({FailureKind.COMPILE_ERROR})
+_SECONDS = struct.Struct("<d")
+
+
+def of_result(result: Result) -> dict[str, Any]:
+    """A result as JSON has it; the parent adds the total and the time of day."""
+    if isinstance(result, Failed):
+        return {"failed": int(result.kind), "message": result.message[:_MOST_TEXT], "phases": result.phases}
+    return {
+        "costs": list(result.costs),
+        "partial": result.partial,
+        "phases": result.phases,
+        "waited": result.waited,
+    }
+
+
+def of_build(built: CompiledProgram | Failed) -> dict[str, Any] | bytes:
+    """A build as bytes (the seconds it took, then object code), or a failure as JSON has it."""
+    return of_result(built) if isinstance(built, Failed) else _SECONDS.pack(built.seconds) + built.object_code
+
+
+def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
+    """The build of `program`. Raises `BrokenReply` for anything that is none."""
+    if not isinstance(data, bytes):
+        return _failed(data, _OF_BUILDING, math.inf)
+    if len(data) < _SECONDS.size:
+        raise BrokenReply(f"object code of {len(data)} bytes")
+    return program.compiled(data[_SECONDS.size :], _SECONDS.unpack_from(data)[0])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a trial was to be: its timing, the best cost before it, and the seconds that passed until it answered."""
+
+    policy: TimingPolicy
+    best: float
+    seconds: float
+
+    def result(self, data: Any) -> Result:
+        """The result of one trial. Raises `BrokenReply` for anything that the trial cannot have given."""
+        if not isinstance(data, dict) or "costs" not in data:
+            return _failed(data, _OF_RUNNING, self.seconds)
+        ok = self._ok(data, self.policy.max_repeats)
+        if ok.partial and (len(ok.costs) > 1 or not math.isfinite(self.best)):
+            raise BrokenReply(f"{len(ok.costs)} costs of a candidate that was dropped, the best being {self.best}")
+        return ok
+
+    def results(self, data: Any, count: int) -> list[Result]:
+        """The results of `count` trials that took turns. Raises `BrokenReply` as `result` does."""
+        if not isinstance(data, list) or len(data) != count:
+            raise BrokenReply(f"no list of {count} results")
+        found = [self._turns(one) for one in data]
+        shapes = {(len(each.costs), each.partial) for each in found if isinstance(each, Ok)}
+        if len(shapes) > 1 or any(partial for _, partial in shapes):
+            raise BrokenReply("candidates that took turns have as many costs each")
+        return found
+
+    def _turns(self, data: Any) -> Result:
+        if isinstance(data, dict) and "failed" in data:
+            return _failed(data, {FailureKind.WRONG_RESULT}, self.seconds)
+        return self._ok(data, self.policy.rounds)
+
+    def _ok(self, data: Any, most: int) -> Ok:
+        costs, partial, phases, waited = _fields(data, "costs", "partial", "phases", "waited")
+        if not isinstance(costs, list) or not 1 <= len(costs) <= most or not isinstance(partial, bool):
+            raise BrokenReply(f"not 1 to {most} costs")
+        if not all(cost > 0 for cost in _times(costs, self.seconds)):
+            raise BrokenReply("a cost that is not above 0 seconds")
+        if type(waited) is not float or not 0 <= waited <= 1:
+            raise BrokenReply("a share of waiting that is not between 0 and 1")
+        return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial, waited=waited)
+
+
+def _failed(data: Any, kinds: Iterable[FailureKind], seconds: float) -> Failed:
+    number, message, phases = _fields(data, "failed", "message", "phases")
+    kind = next((kind for kind in kinds if type(number) is int and kind == number), None)
+    if kind is None or not isinstance(message, str) or len(message) > _MOST_TEXT:
+        raise BrokenReply("a failure of no kind that there is, or without a message")
+    return Failed(kind, message.encode(errors="replace").decode(), phases=_phases(phases, seconds))
+
+
+def _fields(data: Any, *names: str) -> list[Any]:
+    """The values of an object that has these fields and no others."""
+    if not isinstance(data, dict) or set(data) != set(names):
+        raise BrokenReply(f"no object with the fields {', '.join(names)}")
+    return [data[name] for name in names]
+
+
+def _phases(data: Any, seconds: float) -> dict[str, float]:
+    if not isinstance(data, dict) or not set(data) <= _PHASES:
+        raise BrokenReply("phases of a trial that there are not")
+    return dict(zip(data, _times(data.values(), seconds), strict=True))
+
+
+def _times(values: Iterable[Any], most: float) -> list[float]:
+    """Seconds that passed inside of `most` seconds, which another clock has counted."""
+    found = list(values)
+    if not all(type(value) is float and 0 <= value <= most * 1.01 + 0.001 for value in found):
+        raise BrokenReply(f"times that are no seconds between 0 and {most:.3g}")
+    return found

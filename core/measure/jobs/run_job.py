@@ -1,0 +1,110 @@
+"""Jobs of runner processes (the child side): take the bench once, then load, check and time candidates."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import signal
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import MeasureError
+from pegbox.measure.baselines.baseline import time_program
+from pegbox.measure.baselines.roofline import measure_roofline
+from pegbox.measure.jobs.build_job import warm_up
+from pegbox.measure.jobs.reply import of_result
+from pegbox.measure.machine.blas import blas_threads
+from pegbox.measure.machine.heap import kept_heap
+from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.trial.bench import Bench
+from pegbox.measure.trial.timing import TimingPolicy
+from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
+from pegbox.workers.affinity import pin
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Kernel, Target
+    from pegbox.compute.numpy_program import NumpyProgram
+
+_stage: CandidateArrays | None = None
+
+
+def prepare(folder: str) -> None:
+    """Load the bench that all later candidates run on."""
+    global _stage
+    warm_up()
+    _stage = CandidateArrays(Bench.load(Path(folder)))
+    # Nothing loaded so far becomes garbage: keep the collector from walking it during trials.
+    gc.collect()
+    gc.freeze()
+
+
+def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequence[int]) -> dict[str, Any]:
+    """Load, check and time one candidate on `cores`; see `pegbox.measure.jobs.reply`."""
+    pin(cores)
+    began = time.perf_counter()
+    try:
+        kernel = _load(program)
+        loaded = time.perf_counter() - began
+        result = run_trial(kernel, _prepared(), policy, best=best, guard=alarm)
+    except MemoryError as error:
+        return of_result(Failed(FailureKind.RUN_ERROR, f"out of memory: {error}".rstrip(": ")))
+    return of_result(replace(result, phases={"load": loaded, **result.phases}))
+
+
+def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequence[int]) -> list[dict[str, Any]]:
+    """Time candidates in turns on `cores`."""
+    pin(cores)
+    kernels = [_load(program) for program in programs]
+    return [of_result(result) for result in run_interleaved(kernels, _prepared(), policy, guard=alarm)]
+
+
+def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> tuple[float, ...] | None:
+    """Seconds that NumPy takes on `cores` for what the bench expects, several times over; None where its answer is
+    another.
+
+    The faster of one thread and of one for each core: where the work is little or a core is busy, threads of BLAS wait
+    for each other many times as long as they compute.
+    """
+    pin(cores)
+    found: list[tuple[float, ...]] = []
+    for threads in sorted({1, len(cores)}):
+        with kept_heap(), blas_threads(threads):
+            costs = time_program(program, _prepared().bench)
+        found += [] if costs is None else [costs]
+    return min(found, key=statistics.median, default=None)
+
+
+def roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> dict[str, Any]:
+    """The fields of a `pegbox.measure.baselines.roofline.Roofline`."""
+    pin(cores)
+    return asdict(measure_roofline(dtype, nbytes, target, cores))
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """End this process with SIGALRM when the body takes longer: machine code cannot be stopped any other way."""
+    if not math.isfinite(seconds):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _load(program: CompiledProgram) -> Kernel:
+    from pegbox.codegen import load  # LLVM is slow to import, and the parent imports this module's neighbours
+
+    return load(program)
+
+
+def _prepared() -> CandidateArrays:
+    if _stage is None:
+        raise MeasureError("a candidate came before the bench: call prepare first")
+    return _stage

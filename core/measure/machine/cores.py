@@ -1,0 +1,82 @@
+"""The division of CPU cores into timing and compiling cores."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from pegbox.codegen.targets.cores import apart_first, siblings, usable_cores
+from pegbox.origin import users_level
+
+_MANY = 4
+
+
+@dataclass(frozen=True)
+class CorePlan:
+    """A division of the cores this process may use (its affinity mask is respected, never widened).
+
+    `timing` are the cores a one-thread candidate runs on, `building` those of the builders and of the tuning process
+    while it lowers, `every` the whole mask. `overlap` says whether building may go on while a one-thread candidate is
+    timed; without it everything waits for silence. `timing` is empty where other machines time: nothing waits then.
+    """
+
+    timing: tuple[int, ...]
+    building: tuple[int, ...]
+    every: tuple[int, ...]
+    overlap: bool
+
+    @classmethod
+    def detect(cls, *, threads: int = 1) -> CorePlan:
+        """The plan for candidates that use `threads` threads, on the cores of the calling thread's affinity mask."""
+        every = usable_cores()
+        if threads > 1 or len(every) < 2:
+            return cls(every[-1:], every, every, overlap=False)
+        timing = every[-1]
+        others = every[:-1]
+        # A sibling hyperthread shares the timing core's execution units: leave it idle where others remain.
+        quiet = tuple(core for core in others if core not in siblings(timing))
+        return cls((timing,), quiet or others, every, overlap=True)
+
+    @classmethod
+    def for_timing(cls, threads: int) -> CorePlan:
+        """Choose cores as `detect` does; warns where these are fewer cores than threads."""
+        cores = len(usable_cores())
+        warn_of_threads(threads, cores, f"this process may use {_counted(cores)}", "this machine")
+        return cls.detect(threads=threads)
+
+    @classmethod
+    def for_building(cls) -> CorePlan:
+        """The plan where other machines time candidates."""
+        every = usable_cores()
+        return cls((), every, every, overlap=True)
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The timing cores where something may be built while none is timed: where few others do, and none beside it.
+
+        With more builders it is the lowering, in one process, that they wait for.
+        """
+        return self.timing if self.overlap and len(self.building) < _MANY else ()
+
+    def running(self, threads: int) -> tuple[int, ...]:
+        """The cores for a candidate of `threads` threads: as many, so that each of its threads gets one of its own."""
+        return self.timing if threads <= 1 else apart_first(self.every)[:threads]
+
+    def silent(self, threads: int) -> bool:
+        """Decide whether a candidate of `threads` threads must be timed while no other process of ours runs."""
+        return bool(self.timing) and (threads > 1 or not self.overlap)
+
+
+def warn_of_threads(threads: int, cores: int, there: str, machine: str) -> None:
+    """Warn where candidates of `threads` threads are timed on fewer cores; `there` and `machine` name these."""
+    if threads > cores:
+        warnings.warn(
+            f"the target has -num-cores {threads}, but {there}: threads take turns there, and timings say nothing of "
+            f"{threads} cores; give -num-cores {cores} to tune for {machine}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+
+
+def _counted(cores: int) -> str:
+    return f"{cores} cores" if cores > 1 else "1 core"

@@ -1,0 +1,144 @@
+"""Run delay: the time that threads of this process could have run and waited for a core, which others had.
+
+Linux counts it for each thread, in nanoseconds, as the second number of /proc/PID/task/TID/schedstat. Elsewhere it is
+not known, and nothing is said of it or subtracted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pegbox.measure.machine.busiest import LEAST_LOAD
+from pegbox.workers.affinity import affinity_mask
+
+OWN = "/proc/thread-self/schedstat"
+ALL = "/proc/self/task"
+STAT = "/proc/stat"
+
+_QUIET = 0.02
+"""Of a timing: other threads of the process that compute for no more than that have not taken part."""
+
+_MOMENT, _PATIENCE = 0.25, 5.0
+"""Seconds: the moment that has to be quiet, and the longest wait for one."""
+
+
+class Reading(NamedTuple):
+    """Nanoseconds: of the clock, that this thread has waited for a core, and that other threads have computed."""
+
+    clock: int
+    waited: int
+    others: int
+
+
+def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = None) -> int:
+    """Nanoseconds of `run`, which gives them by a clock of its own, less those that this thread waited for its core.
+
+    Waits before `run` started its clock and after it stopped it do not count: as much as passed there by ours is not
+    subtracted. Nor is anything where other threads computed too, for which nobody knows what the wait has cost.
+    """
+    read = read or reading
+    before = read()
+    spent = run()
+    after = read() if before is not None else None
+    return spent if before is None or after is None else spent - _waited(spent, before, after)
+
+
+def _waited(spent: int, before: Reading, after: Reading) -> int:
+    passed = after.clock - before.clock
+    if after.others - before.others > _QUIET * passed or spent > passed:  # `spent` is by a clock that is not of here
+        return 0
+    waited = after.waited - before.waited - (passed - spent)
+    return min(max(waited, 0), spent)
+
+
+def reading() -> Reading | None:
+    """Read the counters of the calling thread; None where the system does not count."""
+    waited = _delay(OWN)
+    if waited is None:
+        return None
+    return Reading(time.perf_counter_ns(), waited, time.process_time_ns() - time.thread_time_ns())
+
+
+class WaitMeter:
+    """How long, from its making on, threads of this process wait for cores that other programs have."""
+
+    def __init__(self) -> None:
+        self._cores = affinity_mask()
+        self._began, self._delays = time.perf_counter_ns(), _all_delays()
+        self._load = self._read_load()
+
+    def share(self) -> float:
+        """The part of the time since in which threads waited, 1 at most; 0 where it is not known.
+
+        Threads of a kernel also wait for each other, where the scheduler puts two of them on one core and another is
+        idle. So it is no more than what other programs computed on these cores.
+        """
+        passed = max(1, time.perf_counter_ns() - self._began)
+        waited = sum(delay - self._delays.get(thread, 0) for thread, delay in _all_delays().items())
+        if len(self._cores) > 1:
+            waited = min(waited, self._others(passed))
+        return min(1.0, max(0.0, waited / passed))
+
+    def others(self) -> float:
+        """Return the cores that other programs have used since, on average; 0 for a single core, or if not known."""
+        passed = max(1, time.perf_counter_ns() - self._began)
+        return max(0.0, self._others(passed) / passed)
+
+    def _others(self, passed: int) -> int:
+        """Nanoseconds that other programs computed on the cores; 0 where it is not known."""
+        before, after = self._load, self._read_load()
+        if before is None or after is None:
+            return 0
+        (idle, own), (idle_now, own_now) = before, after
+        return passed * len(self._cores) - (idle_now - idle) - (own_now - own)
+
+    def _read_load(self) -> tuple[int, int] | None:
+        """Nanoseconds that the cores were idle, and that this process computed; None for one core, or if not known."""
+        idle = _idle(self._cores) if len(self._cores) > 1 else None
+        return None if idle is None else (idle, time.process_time_ns())
+
+
+def wait_until_quiet(sleep: Callable[[float], None] = time.sleep) -> None:
+    """Wait for a quarter of a second in which other programs leave the cores alone, for five seconds at most."""
+    for _ in range(round(_PATIENCE / _MOMENT)):
+        meter = WaitMeter()
+        sleep(_MOMENT)
+        if meter.others() < LEAST_LOAD:
+            return
+
+
+def _idle(cores: Sequence[int]) -> int | None:
+    """Nanoseconds that these cores were idle together, in steps of a hundredth of a second."""
+    try:
+        with open(STAT, "rb") as file:
+            lines = {fields[0]: fields for line in file if line.startswith(b"cpu") and (fields := line.split())}
+        ticks = sum(int(lines[b"cpu%d" % core][4]) + int(lines[b"cpu%d" % core][5]) for core in cores)
+    except (OSError, ValueError, LookupError):
+        return None
+    return ticks * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
+
+
+def _all_delays() -> dict[str, int]:
+    """Read the delays of all threads by their number."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(ALL):
+            if (delay := _delay(f"{ALL}/{thread}/schedstat")) is not None:
+                found[thread] = delay
+    return found
+
+
+def _delay(path: str) -> int | None:
+    # Opened each time: a candidate may close any descriptor, and a forked process would read its parent's.
+    try:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            return int(os.read(file, 128).split()[1])
+        finally:
+            os.close(file)
+    except (OSError, ValueError, IndexError):
+        return None

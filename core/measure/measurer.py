@@ -1,0 +1,65 @@
+"""The base class of measurers, which give results of configurations to a search."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from pegbox.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pegbox.measure.baselines.yardstick import Yardstick
+    from pegbox.measure.result import Result
+    from pegbox.space import Config
+
+
+class Measurer(ABC):
+    """Runs configurations and says what they cost. Derive from it; everything but the two methods has a default."""
+
+    clock: Callable[[], float] = time.monotonic
+    """The clock of the search: a simulation's is virtual."""
+
+    compiles: bool = False
+    """Whether a candidate is compiled first."""
+
+    machines: int = 1
+    """How many configurations are measured at the same time."""
+
+    host: str = ""
+    """The kind of the machines that measure; empty for this one."""
+
+    where: str = ""
+    """The machines that measure, for people ("on 8 machines"); empty for this one."""
+
+    compares: bool = False
+    """Whether `yardstick` may give something."""
+
+    @abstractmethod
+    def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
+        """Give one result for each configuration, each as soon as it is there, in any order."""
+
+    @abstractmethod
+    def remeasure(self, configs: Sequence[Config], /) -> Sequence[Result]:
+        """Measure a few again with care, interleaved; results in the order of `configs`."""
+
+    def yardstick(self, cost: float) -> Yardstick | None:
+        """Return what costs are compared with; `cost` is the best."""
+        return None
+
+    def beside(self) -> AbstractContextManager[None] | None:
+        """Return a context for work that must not disturb what is measured; None if all work does."""
+        return nullcontext()
+
+    def wait_until_quiet(self) -> bool:
+        """Wait, for a few seconds at most, until other programs leave the cores alone; False if that means nothing."""
+        return False
+
+
+def check_measurer(measurer: object) -> Measurer:
+    """Return the measurer. Raises `ArgumentError` for something else."""
+    if isinstance(measurer, Measurer):
+        return measurer
+    raise ArgumentError(f"measurer={measurer!r} is not a measurer: derive its class from pegbox.search.Measurer")

@@ -1,0 +1,1 @@
+"""From configurations to results: lowering, builds, runs, and what they share."""

@@ -1,0 +1,117 @@
+"""Builder processes: compile several programs at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from pegbox.measure.jobs.reply import MOST_BUILD, read_build
+from pegbox.measure.result import Failed, FailureKind
+from pegbox.workers.channel import BrokenReply
+from pegbox.workers.pool import Pool
+from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+
+_JOBS = "pegbox.measure.jobs.build_job"
+
+WARM = "pegbox.measure.jobs.run_job"
+"""The module that the fork server of all workers here loads: what one of them needs, the others have for nothing."""
+
+GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")
+"""The result of a build that was interrupted."""
+
+
+class Builder:
+    """A pool of builder processes. `build` blocks and may be called from `size` threads at a time.
+
+    A builder that dies or overruns `timeout` seconds is replaced at once. A program whose builder was killed is
+    compiled once more.
+
+    Args:
+        workers: how many run on `cores`.
+        shared: cores that also time candidates. Where there are any, one more builder runs there, but never during the
+            body of a `with builder.silence():`.
+        idle: seconds without a program after which the builders end; they start with the next one then.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int,
+        cores: Sequence[int] = (),
+        shared: Sequence[int] = (),
+        timeout: float = 30.0,
+        max_memory: int | None = None,
+        idle: float = math.inf,
+    ) -> None:
+        self._timeout, self._memory = timeout, max_memory
+        self._places = [tuple(cores)] * workers + ([tuple(shared)] if shared else [])
+        self._pool = Pool(self._start, len(self._places), guest=workers if shared else None, idle=idle)
+        if not math.isfinite(idle):
+            self._pool.start_all()
+
+    @property
+    def size(self) -> int:
+        """The number of builders."""
+        return self._pool.size
+
+    def build(self, program: Program, *, timeout: float | None = None) -> CompiledProgram | Failed:
+        """Compile one program; whatever goes wrong with it is a `Failed` of the kind COMPILE_ERROR or TIMEOUT.
+
+        `timeout` is in seconds, by default that of the builder.
+
+        Where LLVM ends its process, scalar loops stay scalar at the second attempt, as in `compile_program`. After a
+        kill from outside the second attempt is like the first. Raises `MeasureError` when builder processes cannot be
+        started at all.
+        """
+        turn, seconds = self._pool.turn, self._timeout if timeout is None else timeout
+        try:
+            try:
+                return self._build(program, turn, seconds)
+            except WorkerDied as error:
+                if error.by_itself and not program.scalar_loops:
+                    return _dead(error)
+                again = dataclasses.replace(program, scalar_loops=program.scalar_loops and not error.by_itself)
+            return self._build(again, turn, seconds)
+        except WorkerDied as error:
+            return _dead(error)
+        except GivenUp:
+            return GIVEN_UP
+
+    def silence(self) -> AbstractContextManager[None]:
+        """Keep the shared cores free in the body: wait for a build that goes on there, and let none begin."""
+        return self._pool.silence()
+
+    def interrupt(self) -> None:
+        """Kill the builders at work; all builds come back as `Failed`, later ones get fresh processes."""
+        self._pool.interrupt()
+
+    def close(self) -> None:
+        """Kill all builders for good; waits for builds in progress to come back."""
+        self._pool.close()
+
+    def _build(self, program: Program, turn: int, timeout: float) -> CompiledProgram | Failed:
+        """Compile in the next free builder. Raises `WorkerDied` if it ends, `GivenUp` after an interruption."""
+        try:
+            with self._pool.worker(turn) as worker:
+                return read_build(worker.call("build", program, timeout=timeout), program)
+        except WorkerTimeout:
+            return Failed(FailureKind.TIMEOUT, f"compiling took longer than {timeout:g} s")
+        except BrokenReply as error:
+            return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
+        except JobError as error:
+            return Failed(FailureKind.COMPILE_ERROR, str(error))
+
+    def _start(self, place: int) -> Worker:
+        worker = Worker(_JOBS, warm=WARM, cores=self._places[place], memory=self._memory, most_reply=MOST_BUILD)
+        worker.post("warm_up")
+        return worker
+
+
+def _dead(error: WorkerDied) -> Failed:
+    return Failed(FailureKind.COMPILE_ERROR, f"the compiler process {error}")

@@ -1,0 +1,177 @@
+"""Calls of a plugin's runner: what it does wrong is told with its name, its line, and what was expected."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import check_mapping
+from pegbox.errors import ArgumentError, MeasureError, PegboxError
+from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.runners.runner import (
+    GIVEN,
+    Runner,
+    RunnerFactory,
+    RunnerLike,
+    RunnerWrapper,
+    class_of,
+    runner_factory,
+    runner_name,
+)
+from pegbox.measure.trial.bench import Bench
+from pegbox.origin import definition_of, explained, located, users_level
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Target
+
+_RAISES = (
+    "; what a candidate does wrong is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot "
+    "work at all raises, pegbox.errors.MeasureError"
+)
+_RESULT = (
+    "return pegbox.measure.Ok((seconds, ...)) with the seconds of a call for each repeat, or "
+    "pegbox.measure.Failed(kind, message)"
+)
+
+
+def check_runner_factory(name: str, factory: RunnerFactory) -> None:
+    """Raise `ArgumentError` unless the factory can be called as runners' factories are."""
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # of what is written in C there is none
+        return
+    try:
+        signature.bind(None, **dict.fromkeys(sorted(GIVEN)))
+    except TypeError as error:
+        other = "; this is a tuner: give it as tuner= (--tuner)" if _is_tuner(factory) else ""
+        fault = ArgumentError(
+            f"runner {name!r} cannot be made as factory(bench, *, timing, cores, max_memory): {error}; its "
+            f"signature is {signature}{other}"
+        )
+        fault.source = _defined(getattr(factory, "__init__", factory) if isinstance(factory, type) else factory)
+        raise fault from None
+
+
+class CheckedFactory:
+    """A runner as a user gives it, with its options, until it is made.
+
+    Raises:
+        UnknownName: there is no such runner.
+        ArgumentError: an option that it does not have, or what is given is no runner.
+    """
+
+    def __init__(self, runner: RunnerLike, options: Mapping[str, Any] | None) -> None:
+        given = check_mapping("runner_options", {} if options is None else options, "the runner's options by name")
+        self._factory = runner_factory(runner, given)
+        self._name = runner_name(runner)
+        check_runner_factory(self._name, self._factory)
+        self.is_cluster = class_of(self._factory).cluster
+        """Whether it measures on other machines."""
+
+    def make(self, bench: Bench, **given: Any) -> CheckedRunner:
+        """The runner. Raises `MeasureError` where its factory raised, or made something else."""
+        return CheckedRunner(self._name, self._factory, bench, **given)
+
+
+class CheckedRunner(RunnerWrapper):
+    """A plugin's runner, whose faults come out as `MeasureError` with its name.
+
+    Args:
+        name: of the runner, for messages.
+        factory, bench: what makes the runner; `given` are the keywords that every runner is given.
+    """
+
+    def __init__(self, name: str, factory: RunnerFactory, bench: Bench, **given: Any) -> None:
+        self.name = name
+        made = self._called("its factory", lambda: factory(bench, **given))
+        if not isinstance(made, Runner):
+            raise MeasureError(
+                f"runner {name!r} made a {type(made).__name__}, which is not a pegbox.measure.Runner; derive it from "
+                "that class, and define run(program, *, best=inf) and rerun(programs)"
+            )
+        super().__init__(made)
+        self._check_takes_best(made)
+
+    def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
+        """See `Runner`. Raises `MeasureError` where the runner raised, or gave no result."""
+        result = self._called("run()", lambda: self.inner.run(program, best=best))
+        return self._checked("run", result)
+
+    def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
+        """See `Runner`. Raises as `run` does."""
+        results = self._called("rerun()", lambda: self.inner.rerun(programs))
+        if not isinstance(results, list | tuple) or len(results) != len(programs):
+            what = f"gave {_shown(results)} for {len(programs)} programs; return a list of as many results"
+            raise self._fault("rerun", what)
+        return [self._checked("rerun", result) for result in results]
+
+    def check_target(self, target: Target) -> None:
+        """See `Runner`. Raises `MeasureError` where no candidate for the target can run."""
+        self._called("check_target()", lambda: super(CheckedRunner, self).check_target(target), remedy="")
+
+    def interrupt(self) -> None:
+        """See `Runner`. Raises `MeasureError` where the runner raised."""
+        self._called("interrupt()", self.inner.interrupt, remedy="")
+
+    def close(self) -> None:
+        """See `Runner`. Raises `MeasureError` where the runner raised."""
+        self._called("close()", self.inner.close, remedy="")
+
+    def _checked(self, method: str, result: object) -> Result:
+        if isinstance(result, Failed) or (isinstance(result, Ok) and _has_costs(result)):
+            return result
+        raise self._fault(method, f"gave {_shown(result)}; {_RESULT}")
+
+    def _check_takes_best(self, runner: Runner) -> None:
+        try:
+            inspect.signature(runner.run).bind(None, best=math.inf)
+        except TypeError as error:
+            what = (
+                f"cannot be called as run(program, best=seconds): {error}; define run(self, program, *, best=math.inf)"
+            )
+            raise self._fault("run", what) from None
+        except ValueError:  # of what is written in C there is no signature
+            return
+
+    def _fault(self, method: str, what: str) -> MeasureError:
+        fault = MeasureError(f"runner {self.name!r}: {method}() {what}")
+        fault.source = _defined(getattr(self.inner, method))
+        return fault
+
+    def _called(self, what: str, call: Callable[[], Any], remedy: str = _RAISES) -> Any:
+        try:
+            return call()
+        except PegboxError:
+            raise
+        except Exception as error:
+            told = f"runner {self.name!r}: {what} raised {explained(error)}{remedy}"
+            raise located(MeasureError(told), error) from error
+
+
+def end(call: Callable[[], None]) -> None:
+    """Interrupt or close a checked runner that is done with: that it cannot is a warning."""
+    try:
+        call()
+    except PegboxError as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=users_level())
+
+
+def _has_costs(result: Ok) -> bool:
+    costs: object = result.costs
+    return isinstance(costs, tuple | list) and bool(costs) and all(hasattr(cost, "__float__") for cost in costs)
+
+
+def _is_tuner(factory: object) -> bool:
+    return all(hasattr(factory, method) for method in ("ask", "tell"))
+
+
+def _defined(function: Any) -> str:
+    return definition_of(function) if callable(function) else ""
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

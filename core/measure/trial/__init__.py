@@ -1,0 +1,17 @@
+"""One trial: the arrays that candidates run on, how often they are timed, and the checks of their results.
+
+Names are imported when they are first used: what only reads a `TimingPolicy` need not load NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
+
+__all__ = ["CandidateArrays", "run_interleaved", "run_trial"]
+
+__getattr__ = on_demand(__name__, dict.fromkeys(__all__, "pegbox.measure.trial.trial"))

@@ -1,0 +1,188 @@
+"""The bench of a task: seeded inputs, expected outputs, and the tolerance."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pegbox.checks import check_array, check_mapping
+from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
+from pegbox.expr import dtypes
+from pegbox.measure.trial.check import Array, Tolerance
+
+if TYPE_CHECKING:
+    from pegbox.codegen import ArgSpec
+    from pegbox.task.task import Task
+
+
+class Values(NamedTuple):
+    """Inputs and the outputs that are right for them, in the order of the arguments."""
+
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The data of one task: `inputs` and `expected` follow the order of the input and output arguments in `args`.
+
+    `flop` is the arithmetic work of one call. `fresh` are other values, on which those that may win are checked again;
+    None if there are none. Runners that live elsewhere ship a bench once, not once per candidate.
+    """
+
+    args: tuple[ArgSpec, ...]
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    tolerance: Tolerance
+    flop: float = 0.0
+    fresh: Values | None = None
+
+    @property
+    def values(self) -> Values:
+        """The values that every candidate is checked on."""
+        return Values(self.inputs, self.expected)
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        *,
+        seed: int,
+        given: Mapping[str, Array],
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Bench:
+        """The bench with random inputs where none are `given`; tolerances are worked out where there are none.
+
+        Raises:
+            MeasureError: the reference leaves a tensor at these inputs, or the arrays take too much memory.
+        """
+        args = task.arguments()
+        try:
+            inputs = make_inputs(args, seed=seed, given=given)
+            expected = check_reference(args, task.reference(inputs))
+        except IndexOutOfBounds as error:
+            raise MeasureError(f"{error}{about_random(error.inputs, given=given)}") from error
+        except MemoryError as error:
+            size = sum(spec.nbytes for spec in args) / 1e9
+            raise MeasureError(
+                f"the arguments of {task!r} take {size:,.1f} GB, and their check in NumPy a multiple, more than this "
+                f"machine has ({error}); tune smaller shapes"
+            ) from error
+        tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol)
+        return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop, _fresh(task, seed=seed, given=given))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in (*self.inputs, *self.expected))
+
+    def save(self, folder: Path) -> None:
+        """Write the bench into an existing folder, arrays as .npy files."""
+        listed = [self.values] if self.fresh is None else [self.values, self.fresh]
+        arrays = [array for values in listed for part in values for array in part]
+        for number, array in enumerate(arrays):
+            np.save(folder / f"{number}.npy", array)
+        about = self.args, self.tolerance, self.flop, len(self.inputs), len(arrays)
+        (folder / "bench.pickle").write_bytes(pickle.dumps(about))
+
+    @classmethod
+    def load(cls, folder: Path) -> Bench:
+        """Read what `save` wrote; arrays are fresh NumPy arrays, aligned as NumPy aligns them."""
+        args, tolerance, flop, inputs, count = pickle.loads((folder / "bench.pickle").read_bytes())
+        in_order = [*(spec for spec in args if not spec.is_output), *(spec for spec in args if spec.is_output)]
+        found: list[Values] = []
+        for start in range(0, count, max(1, len(args))):
+            # A file does not know the name of an extension type such as bfloat16.
+            arrays = tuple(
+                np.load(folder / f"{start + place}.npy").view(dtypes.numpy_dtype(spec.dtype))
+                for place, spec in enumerate(in_order)
+            )
+            found.append(Values(arrays[:inputs], arrays[inputs:]))
+        known, *fresh = found or [Values((), ())]
+        return cls(args, *known, tolerance, flop, *fresh)
+
+
+def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | None:
+    """Values of another seed; None where every input is given, or the reference has no outputs for the others."""
+    args = task.arguments()
+    if all(spec.is_output or spec.name in given for spec in args):
+        return None
+    inputs = make_inputs(args, seed=seed + 1, given=given)
+    try:
+        return Values(tuple(inputs), check_reference(args, task.reference(inputs)))
+    except (IndexOutOfBounds, MemoryError):
+        return None
+
+
+def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
+    """Random arrays for the input arguments: floats uniform in [-1, 1], integers small and never zero, even bools.
+
+    Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide. Those that
+    are `given` by name stand for random ones, and change no other.
+    """
+    rng = np.random.default_rng(seed)
+    made = [(spec.name, _random(rng, spec)) for spec in args if not spec.is_output]
+    return [(given or {}).get(name, array) for name, array in made]
+
+
+def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
+    """Describe those inputs, by name, whose values are drawn by `make_inputs`; empty where there are none."""
+    drawn = [name for name in names if name not in given]
+    if not drawn:
+        return ""
+    arrays = ", ".join(f'"{name}": array' for name in drawn)
+    keywords = ", ".join(f"{name}=array" for name in drawn)
+    return (
+        f"; the values of {' and '.join(drawn)} are random, drawn by pegbox; give valid ones: "
+        f'pegbox.tune(..., measure_options={{"inputs": {{{arrays}}}}}), or --inputs FILE.npz on the command line, '
+        f"a file of numpy.savez('FILE.npz', {keywords})"
+    )
+
+
+def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
+    """Arrays for inputs by name, contiguous. Raises `ArgumentError` for no such input, another shape or data type."""
+    inputs = {spec.name: spec for spec in args if not spec.is_output}
+    listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
+    for name, array in listed.items():
+        if name not in inputs:
+            raise ArgumentError(f"inputs: {name!r} is no input of the kernel; give some of {', '.join(inputs)}")
+        check_array(f"inputs: {name} is", array, inputs[name].shape, str(dtypes.numpy_dtype(inputs[name].dtype)))
+    return {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in listed.items()}
+
+
+def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple[Array, ...]:
+    """The reference outputs as contiguous arrays; raises `MeasureError` when they don't have the declared shapes."""
+    specs = [spec for spec in args if spec.is_output]
+    if len(specs) != len(expected):
+        raise MeasureError(f"the NumPy reference gave {len(expected)} arrays for {len(specs)} outputs")
+    arrays = tuple(np.ascontiguousarray(array) for array in expected)
+    for spec, array in zip(specs, arrays, strict=True):
+        # ascontiguousarray makes a scalar one-dimensional, so compare sizes there.
+        if array.dtype != dtypes.numpy_dtype(spec.dtype) or (spec.shape and array.shape != spec.shape):
+            raise MeasureError(
+                f"the NumPy reference of output {spec.name!r} is {array.dtype}{list(array.shape)}, "
+                f"but the kernel declares {spec.dtype}{list(spec.shape)}"
+            )
+    return tuple(array.reshape(spec.shape) for spec, array in zip(specs, arrays, strict=True))
+
+
+def _random(rng: np.random.Generator, spec: ArgSpec) -> Array:
+    dtype = dtypes.numpy_dtype(spec.dtype)
+    match "f" if dtypes.is_float(spec.dtype) else dtype.kind:
+        case "f":
+            return np.asarray(rng.uniform(-1.0, 1.0, size=spec.shape)).astype(dtype)
+        case "b":
+            return np.asarray(rng.integers(0, 2, size=spec.shape)).astype(dtype)
+        case "u":
+            return np.asarray(rng.integers(1, 9, size=spec.shape)).astype(dtype)
+        case "i":
+            values = np.asarray(rng.integers(1, 5, size=spec.shape))
+            return np.asarray(values * rng.choice([-1, 1], size=spec.shape)).astype(dtype)
+        case _:
+            raise MeasureError(f"argument {spec.name!r} has the data type {spec.dtype!r}: no random values for that")

@@ -1,0 +1,133 @@
+"""The timing policy: how long and how often a candidate is timed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.checks import check_float, check_int
+from pegbox.errors import ArgumentError
+
+# A candidate slower than this, in FLOP/s, is hopeless even before anything is known to be faster.
+_SLOWEST_SPEED = 2e8
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingPolicy:
+    """The treatment a candidate gets, which depends on how it stands to the best cost so far.
+
+    Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
+    its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
+    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones. Near ones
+    get no more than that: those that may be the best are measured again at the end of a search, in turns.
+
+    Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
+    need be. `flush_cache` empties the caches before each timing, which is then a single call. `max_seconds` is what
+    the ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one
+    near the best may take before no more is added, `timeout` what a whole trial may take.
+    """
+
+    timeout: float = 10.0
+    repeats: int = 3
+    min_repeat_ms: float = 5.0
+    flush_cache: bool = False
+    max_repeats: int = 10
+    max_seconds: float = 0.5
+    near_seconds: float = 0.06
+    tight: float = 0.02
+    near: float = 1.05
+    drop: float = 2.0
+    cold_slack: float = 0.005
+    hopeless: float = 20.0
+    least_limit: float = 0.3
+    rounds: int = 10
+
+    @classmethod
+    def of(cls, policy: TimingPolicy | None, *, repeats: int, **options: Any) -> TimingPolicy:
+        """The policy that is given, else one of these options, which has room for so many `repeats`.
+
+        Raises:
+            ArgumentError: what is given is no policy, or an option is out of its domain.
+        """
+        if policy is None:
+            most = max(10, repeats) if isinstance(repeats, int) else 10
+            return cls(repeats=repeats, max_repeats=most, **options)
+        if not isinstance(policy, TimingPolicy):
+            raise ArgumentError(f"timing={policy!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
+        return policy
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "max_seconds", "near_seconds", "tight", "least_limit"):
+            value = check_float(name, getattr(self, name))
+            _require(name, value, value > 0, "above 0")
+        for name in ("min_repeat_ms", "cold_slack"):
+            check_float(name, getattr(self, name))
+        for name in ("near", "drop", "hopeless"):
+            check_float(name, getattr(self, name), minimum=1)
+        for name in ("repeats", "max_repeats", "rounds"):
+            check_int(name, getattr(self, name))
+        _require("max_repeats", self.max_repeats, self.max_repeats >= self.repeats, f"at least repeats={self.repeats}")
+
+    def first_call_limit(self, best: float, *, flop: float) -> float:
+        """Seconds after which the first call is cut off: enough for anything that could still be of interest.
+
+        Without a best cost the bound follows from the work of the task; unknown work leaves the whole timeout.
+        """
+        bound = self.hopeless * best if math.isfinite(best) else (flop / _SLOWEST_SPEED if flop > 0 else math.inf)
+        floor = self.least_limit if math.isfinite(best) else max(1.0, self.least_limit)
+        return min(self.timeout, max(floor, bound))
+
+    def far_behind(self, seconds: float, best: float, *, cold: bool = False) -> bool:
+        """Decide whether a call of this length rules the candidate out. A cold call is forgiven its page faults."""
+        return seconds - (self.cold_slack if cold else 0.0) > self.drop * best
+
+    def calls(self, seconds: float) -> int:
+        """Count the calls of `seconds` each that make one timing."""
+        if self.flush_cache:
+            return 1
+        return max(1, min(1_000_000, math.ceil(self.min_repeat_ms * 1e-3 / max(seconds, 1e-9))))
+
+    def wants_more(self, costs: Sequence[float], best: float, *, spent: float) -> bool:
+        """Decide whether another timing is worth its time, after `costs` that took `spent` seconds together."""
+        if not costs:
+            return True
+        if spent >= self.max_seconds or len(costs) >= self.max_repeats:
+            return False
+        if len(costs) < self.repeats:
+            return True
+        # The fastest timing decides: interruptions only ever make a candidate look slower than it is.
+        near = min(costs) <= self.near * best and math.isfinite(best)
+        return near and spent < self.near_seconds and half_width(costs) > self.tight
+
+
+def half_width(costs: Sequence[float]) -> float:
+    """Half the width of the 95% interval of the median, relative to the median; infinite for a single cost.
+
+    The interval is read off the ordered costs (the sign test's), so a rare interruption does not widen it. Below
+    six costs it is the whole range.
+    """
+    count = len(costs)
+    if count < 2:
+        return math.inf
+    ordered = sorted(costs)
+    rank = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))
+    middle = statistics.median(ordered)
+    return (ordered[count - 1 - rank] - ordered[rank]) / 2 / middle if middle > 0 else 0.0
+
+
+def spread(costs: Sequence[float]) -> float:
+    """Divide the slow ones of these costs by the fast ones; 1 for one cost, or none.
+
+    Of four or more, a quarter at each end is left out, so that a rare interruption does not count.
+    """
+    ordered = sorted(costs)
+    left_out = len(ordered) // 4
+    return ordered[-1 - left_out] / ordered[left_out] if ordered and ordered[left_out] > 0 else 1.0
+
+
+def _require(name: str, value: object, holds: bool, domain: str) -> None:
+    if not holds:
+        raise ArgumentError(f"{name}={value!r}: must be {domain}")

@@ -1,0 +1,30 @@
+"""Processes that run jobs: started, spoken to over checked channels, watched, killed, and pooled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import by_name, on_demand
+
+if TYPE_CHECKING:
+    from pegbox.workers.channel import BrokenReply
+    from pegbox.workers.idle_timer import IdleTimer
+    from pegbox.workers.pool import Pool
+    from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
+
+__all__ = [
+    "BrokenReply", "GivenUp", "IdleTimer", "JobError", "Pool", "Worker", "WorkerDied", "WorkerTimeout",
+]  # fmt: skip
+
+_NAMES = {
+    "pegbox.workers.channel": "BrokenReply",
+    "pegbox.workers.idle_timer": "IdleTimer",
+    "pegbox.workers.pool": "Pool",
+    "pegbox.workers.process": "GivenUp JobError Worker WorkerDied WorkerTimeout",
+}
+
+__getattr__ = on_demand(__name__, by_name(_NAMES))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,167 @@
+"""Messages over pipes to worker processes: requests are pickles, replies are checked data.
+
+A reply is a header (the token of its request, its kind, the length of its body) and a body: JSON text or bytes. The
+pipe of the replies ends in a process that runs candidates, so that all of it is checked and nothing in it is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import select
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from pegbox.errors import MeasureError
+
+TOKEN_BYTES = 16
+READY = bytes(TOKEN_BYTES)
+"""The token of the message that says that a process has started; no candidate has run by then."""
+
+_LENGTH = struct.Struct("<Q")
+_HEADER = struct.Struct(f"<{TOKEN_BYTES}scQ")
+_DATA, _BYTES, _RAISED = b"d", b"b", b"r"
+_CHUNK = 1 << 20
+
+
+class ChannelTimeout(Exception):
+    """No whole message went through before the deadline."""
+
+
+class BrokenReply(MeasureError):
+    """What came is not an answer to what was asked: something else than the worker's loop wrote it."""
+
+
+class Reply(NamedTuple):
+    """What a job gave: data (what JSON has, or bytes), or two texts where it raised: the error and its place."""
+
+    value: Any
+    raised: bool
+
+
+def write_request(fd: int, request: object, *, deadline: float | None = None) -> None:
+    """Write one request; raises `BrokenPipeError` when the other side is gone, `ChannelTimeout` at the deadline.
+
+    With a deadline, a value of `time.monotonic()`, the descriptor has to be a non-blocking one.
+    """
+    write_all(fd, encode_request(request), deadline)
+
+
+def encode_request(request: object) -> bytes:
+    """Return a request as it is written."""
+    body = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(body)) + body
+
+
+def read_request(fd: int) -> Any:
+    """Read one request; raises `EOFError` when the other side closed the pipe."""
+    (length,) = _LENGTH.unpack(_read_exactly(fd, _LENGTH.size, None))
+    return pickle.loads(_read_exactly(fd, length, None))
+
+
+def encode_reply(token: bytes, reply: Reply) -> bytes:
+    """A reply as it is written; raises `TypeError` or `ValueError` for a value that is not data."""
+    if isinstance(reply.value, bytes):
+        return _HEADER.pack(token, _BYTES, len(reply.value)) + reply.value
+    body = json.dumps(reply.value, allow_nan=False).encode()
+    return _HEADER.pack(token, _RAISED if reply.raised else _DATA, len(body)) + body
+
+
+def write_reply(fd: int, encoded: bytes) -> None:
+    """Write what `encode_reply` made; raises `BrokenPipeError` when the other side is gone."""
+    write_all(fd, encoded, None)
+
+
+def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = None, ended: int | None = None) -> Reply:
+    """Read the reply to the request with this token, of `most` bytes at most.
+
+    `deadline` is a value of `time.monotonic()`; None waits for ever. `ended` is a descriptor that becomes readable when
+    the other side is gone, be the pipe open or not. Raises `EOFError` when it is gone, also in the middle of a reply,
+    `ChannelTimeout` at the deadline, and `BrokenReply` for anything else than that reply.
+    """
+    found, kind, length = _HEADER.unpack(_read_exactly(fd, _HEADER.size, deadline, ended))
+    if found != token:
+        raise BrokenReply("it does not answer what was asked")
+    if length > most:
+        raise BrokenReply(f"it is to have {length:,} bytes, {most:,} are allowed")
+    body = _read_exactly(fd, length, deadline, ended)
+    if kind == _BYTES:
+        return Reply(body, raised=False)
+    if kind not in (_DATA, _RAISED):
+        raise BrokenReply(f"it is of the kind {kind!r}, which there is not")
+    return _checked(Reply(_decoded(body), raised=kind == _RAISED))
+
+
+def _checked(reply: Reply) -> Reply:
+    """An error is told in two texts."""
+    match reply:
+        case Reply(_, False) | Reply([str(), str()], True):
+            return reply
+    raise BrokenReply("it tells of an error in another form than two texts")
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise BrokenReply(f"it is no JSON: {error}") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
+def write_all(fd: int, data: bytes, deadline: float | None) -> None:
+    """Write what `encode_request` made. See `write_request`."""
+    view = memoryview(data)
+    while view:
+        if deadline is not None:
+            _wait(deadline, _poller(fd, select.POLLOUT))
+        view = view[os.write(fd, view) :]
+
+
+def _read_exactly(fd: int, count: int, deadline: float | None, ended: int | None = None) -> bytes:
+    parts = bytearray()
+    wait = _waiting(fd, deadline, ended)
+    while len(parts) < count:
+        wait()
+        part = os.read(fd, min(_CHUNK, count - len(parts)))
+        if not part:
+            raise EOFError("the other side closed the pipe")
+        parts += part
+    return bytes(parts)
+
+
+def _waiting(fd: int, deadline: float | None, ended: int | None) -> Callable[[], None]:
+    """Make the function that waits before each read, so that the read does not block."""
+    if deadline is None and ended is None:
+        return lambda: None
+    poller = _poller(fd, select.POLLIN)
+    if ended is not None:
+        poller.register(ended, select.POLLIN)
+
+    def wait() -> None:
+        if fd not in _wait(deadline, poller):
+            raise EOFError("the other side is gone")
+
+    return wait
+
+
+def _poller(fd: int, events: int) -> select.poll:
+    # poll, not select: select refuses file numbers past 1023, which a large program may well have.
+    poller = select.poll()
+    poller.register(fd, events)
+    return poller
+
+
+def _wait(deadline: float | None, poller: select.poll) -> set[int]:
+    """The descriptors that are ready, one at least. Raises `ChannelTimeout`."""
+    while True:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise ChannelTimeout
+        if ready := poller.poll(None if left is None else left * 1000):
+            return {fd for fd, _ in ready}

@@ -1,0 +1,107 @@
+"""Processes that carry a mark in their environment: they are found and killed, whatever group and session they are in.
+
+As a program it is the watchdog of `pegbox.workers.watchdog`. So it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+
+MARK = "PEGBOX_WORKER"
+"""The variable that holds a process's mark."""
+
+ADD, REMOVE = b"+", b"-"
+"""The first byte of a message to the watchdog; a folder's path and a zero byte follow."""
+
+_PASSES = 5
+_PAUSE = 0.002  # seconds
+_ATTEMPTS = 100
+_SET_PARENT_DEATH_SIGNAL = 1
+
+
+def kill_marked(mark: str) -> bool:
+    """Kill the processes of this user whose marks begin with `mark`. Return whether none was left.
+
+    Without /proc none is found. One that has cleared its environment is not found either.
+    """
+    for _ in range(_PASSES):  # one may start another between the look and the kill
+        found, unread = _look(f"{MARK}={mark}".encode())
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found and not unread:
+            return True
+        if not found:
+            time.sleep(_PAUSE)
+    return False
+
+
+def resume_when_orphaned() -> None:
+    """Ask the system to let this process go on when its parent ends, if it is stopped then. Only Linux can."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGCONT)
+
+
+def _look(entry: bytes) -> tuple[list[int], bool]:
+    """Return the processes with an entry of the environment that begins so, and whether one has none to read yet.
+
+    While a process executes another program, its environment is empty for a moment.
+    """
+    found, unread, user = [], False, os.getuid()
+    with contextlib.suppress(OSError), os.scandir("/proc") as processes:
+        for process in processes:
+            with contextlib.suppress(OSError):
+                if process.name.isdecimal() and process.stat().st_uid == user:
+                    environment = _read(f"{process.path}/environ")
+                    if b"\0" + entry in b"\0" + environment:
+                        found.append(int(process.name))
+                    unread = unread or (not environment and not _has_ended(process.path))
+    return found, unread
+
+
+def _has_ended(path: str) -> bool:
+    """Return whether a process has no program, because it has ended or because it is a thread of the kernel."""
+    return state_of(path) in b"ZX" or not os.path.lexists(f"{path}/exe")
+
+
+def state_of(path: str) -> bytes:
+    """Return the letter for the state of the process with that folder in /proc: T if it is stopped. See proc(5)."""
+    return _read(f"{path}/stat").rpartition(b") ")[2][:1]
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def main() -> None:
+    """Wait until the other end of standard input is closed; then kill and remove what its process left behind.
+
+    `sys.argv[1]` is the beginning of the marks of its workers.
+    """
+    resume_when_orphaned()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    folders: set[bytes] = set()
+    pending = b""
+    while received := os.read(0, 1 << 16):
+        *messages, pending = (pending + received).split(b"\0")
+        for message in messages:
+            (folders.add if message[:1] == ADD else folders.discard)(message[1:])
+    for _ in range(_ATTEMPTS):
+        if kill_marked(sys.argv[1]):
+            break
+        time.sleep(_PAUSE * 10)
+    if folders:
+        import shutil  # a third of the time that this program takes to start
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

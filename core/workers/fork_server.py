@@ -1,0 +1,87 @@
+"""A process that forks the supervisors of workers: it has loaded what they need, and runs one thread.
+
+It never answers. Its clients learn of their workers from the supervisors, which do without it once they are forked. It
+is never the user's process that forks: locks that its threads hold, those of OpenMP among them, would never be released
+in the fork.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+from types import FrameType
+from typing import NoReturn
+
+from pegbox.workers.descendants import resume_when_orphaned
+from pegbox.workers.supervisor import supervise
+
+DESCRIPTORS = 5
+"""The descriptors of a message: the link to the client, and those that `supervise` takes."""
+
+IDLE = 60.0
+"""Seconds without work and workers after which the server ends."""
+
+
+def main(warm: str = "") -> NoReturn:
+    """Serve until the socket closes, which is descriptor 0, and until the last worker has ended.
+
+    `warm` is a module whose `warm_up` comes first; "" for none.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resume_when_orphaned()
+    # Who held the socket besides would keep messages alive that a dead server will not read.
+    asked = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if warm:
+        importlib.import_module(warm).warm_up()
+    # What is there now stays: a collection in a worker would only copy the pages that all of them share.
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, _collect)
+    while True:
+        if not select.select([asked], [], [], IDLE)[0]:
+            if not _has_children():
+                break
+            continue
+        message, descriptors, _, _ = socket.recv_fds(asked, 1, DESCRIPTORS)
+        if not message:
+            break
+        _fork(asked, descriptors)
+    asked.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    while _has_children(wait=True):
+        pass
+    os._exit(0)
+
+
+def _collect(number: int, frame: FrameType | None) -> None:
+    _has_children()
+
+
+def _has_children(*, wait: bool = False) -> bool:
+    """Collect the supervisors that have ended; return whether there are others. With `wait`, wait for one first."""
+    try:
+        while os.waitpid(-1, 0 if wait else os.WNOHANG)[0]:
+            wait = False
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _fork(asked: socket.socket, descriptors: list[int]) -> None:
+    """Fork a supervisor. If that fails, its client sees that the link is closed."""
+    link, *others = descriptors
+    try:
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            asked.close()
+            supervise(link, others)
+    except OSError as error:
+        os.write(others[2], f"it could not be forked: {error}".encode())
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)

@@ -1,0 +1,149 @@
+"""`Pool`: processes that take jobs in turn; one that dies is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from pegbox.errors import MeasureError
+from pegbox.workers.idle_timer import IdleTimer
+from pegbox.workers.process import GivenUp, JobError, Worker
+
+
+class Pool:
+    """Processes for jobs, each of which has a process for itself.
+
+    Args:
+        start: starts the process of a place, from 0 to `size` - 1.
+        size: how many processes there are at most; each starts when a job needs it.
+        guest: a place that takes jobs before all others, but none during the body of a `with pool.silence():`.
+        idle: seconds without a job after which the processes end; the next job starts others.
+    """
+
+    def __init__(
+        self, start: Callable[[int], Worker], size: int, *, guest: int | None = None, idle: float = math.inf
+    ) -> None:
+        self.size = size
+        self._start, self._guest = start, guest
+        self._changed = threading.Condition()
+        self._free: dict[int, Worker | None] = dict.fromkeys(range(size))
+        self._working: set[Worker] = set()
+        self._silences = self._turn = 0
+        self._closed = self._eager = False
+        self._timer = IdleTimer(idle, self.end_idle) if idle < math.inf else None
+
+    @property
+    def turn(self) -> int:
+        """The number of interruptions. A job of an earlier turn is given up."""
+        return self._turn
+
+    def start_all(self) -> None:
+        """Start all processes now, and from now on another as soon as one has died.
+
+        Raises `OSError` if the system has none to give.
+        """
+        self._eager = True
+        with self._changed:
+            for place, worker in self._free.items():
+                self._free[place] = worker or self._start(place)
+
+    @contextlib.contextmanager
+    def worker(self, turn: int | None = None) -> Iterator[Worker]:
+        """Take a process for the body; wait for one. A body that ends by anything but a `JobError` ends the process.
+
+        Raises `GivenUp` if an interruption comes before there is one, or has come since `turn`, and `MeasureError` if
+        none can be started.
+        """
+        place, worker = self._take(self._turn if turn is None else turn)
+        try:
+            yield worker
+        except JobError:
+            raise
+        except BaseException:  # Ctrl-C, too: a reply that is still to come would answer the next job
+            worker.kill()
+            raise
+        finally:
+            self._put_back(place, worker)
+
+    @contextlib.contextmanager
+    def silence(self) -> Iterator[None]:
+        """Keep the guest idle for the body: wait for its job, and let it begin no other."""
+        with self._changed:
+            self._silences += 1
+            self._changed.wait_for(lambda: self._guest is None or self._guest in self._free)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._silences -= 1
+                self._changed.notify_all()
+
+    def interrupt(self) -> None:
+        """Kill the processes at work; give up the jobs that wait. Later jobs get other processes."""
+        with self._changed:
+            self._turn += 1
+            self._changed.notify_all()
+            for worker in self._working:
+                worker.kill()
+
+    def end_idle(self) -> None:
+        """End the processes that have no job."""
+        with self._changed:
+            for place, worker in self._free.items():
+                if worker is not None:
+                    worker.close()
+                    self._free[place] = None
+
+    def close(self) -> None:
+        """End all processes for good; wait for the jobs in progress to come back. Harmless when done twice."""
+        self._closed = True
+        self.interrupt()
+        if self._timer is not None:
+            self._timer.stop()
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._free) == self.size)
+            self.size = 0
+            self.end_idle()
+            self._free.clear()
+
+    def _take(self, turn: int) -> tuple[int, Worker]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._next() is not None or turn != self._turn or self._closed)
+            place = self._next()
+            if place is None or turn != self._turn or self._closed:
+                raise GivenUp
+            worker = self._free[place]
+            try:
+                worker = worker if worker is not None and worker.alive else self._renewed(place, worker)
+            except OSError as error:
+                raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
+            del self._free[place]
+            self._working.add(worker)
+        return place, worker
+
+    def _next(self) -> int | None:
+        """Return the place whose process takes the next job, if there is one: rather one that has started."""
+        free = (place for place in self._free if place != self._guest or not self._silences)
+        return max(free, key=lambda place: (place == self._guest, self._free[place] is not None, place), default=None)
+
+    def _put_back(self, place: int, worker: Worker) -> None:
+        with self._changed:
+            self._working.discard(worker)
+        fresh = worker
+        if self._eager and not worker.alive and not self._closed:
+            with contextlib.suppress(OSError):  # no process to be had: the next job tries again
+                fresh = self._renewed(place, worker)
+        with self._changed:
+            self._free[place] = fresh
+            self._changed.notify_all()
+        if self._timer is not None:
+            self._timer.restart()
+
+    def _renewed(self, place: int, old: Worker | None) -> Worker:
+        fresh = self._start(place)
+        if old is not None:
+            old.close()
+        return fresh

@@ -1,0 +1,298 @@
+"""The parent side of a worker process: start it, send jobs, receive replies, kill it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from pegbox.errors import MeasureError
+from pegbox.workers.channel import (
+    READY,
+    TOKEN_BYTES,
+    BrokenReply,
+    ChannelTimeout,
+    encode_request,
+    read_reply,
+    write_all,
+)
+from pegbox.workers.child import how_it_ended, start
+from pegbox.workers.descendants import kill_marked
+from pegbox.workers.readiness import NotStarted, await_readable
+from pegbox.workers.watchdog import new_mark
+
+_START_SECONDS = 60.0
+_ATTEMPTS = 3
+_TAIL_BYTES = 2000
+_MOST_REPLY = 1 << 24
+
+
+# The signals of faults. Others come from outside.
+_FAULTS = frozenset(
+    (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
+)
+
+
+class GivenUp(Exception):
+    """The end of a wait for something that the search has given up."""
+
+
+class WorkerDied(MeasureError):
+    """The worker ended during a job. `signal` is the signal's number or None, `tail` the end of its stderr.
+
+    `by_itself` says that the job ended it: by a fault or an exit.
+    """
+
+    def __init__(self, returncode: int | None, tail: str) -> None:
+        self.by_itself = returncode is not None and (returncode >= 0 or -returncode in _FAULTS)
+        self.signal = -returncode if returncode is not None and returncode < 0 else None
+        self.tail = tail
+        super().__init__(how_it_ended(returncode) + (f"; its last words: {tail}" if tail else ""))
+
+
+class WorkerTimeout(MeasureError):
+    """The worker did not answer in time and was killed."""
+
+
+class JobError(MeasureError):
+    """The job raised an exception inside the worker; the worker goes on."""
+
+
+class Worker:
+    """One process that runs the functions of the module `jobs`, one at a time.
+
+    The process starts at once and in the background; the first call waits for it. It is in a session of its own, so
+    Ctrl-C on the terminal does not reach it, and it ends with this process, however that ends. `memory` limits what it
+    may allocate, in bytes. Jobs give data, which is what JSON has, or bytes: replies are never unpickled, and those
+    above `most_reply` bytes are refused. `warm` is a module whose `warm_up` has run before the process begins, in the
+    fork server of all workers that name it. Calls come from one thread at a time; `kill` may come from any.
+    """
+
+    def __init__(
+        self,
+        jobs: str,
+        *,
+        warm: str = "",
+        cores: Sequence[int] = (),
+        memory: int | None = None,
+        most_reply: int = _MOST_REPLY,
+    ) -> None:
+        self._setting = {"jobs": jobs, "cores": list(cores), "memory": memory}
+        self._warm, self._most_reply = warm, most_reply
+        # It lives as long as the process.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        self._posted: list[bytes] = []
+        self._tokens: list[bytes] = []
+        self._called = self._killed = self._collected = False
+        self._returncode: int | None = None
+        self._said = 0
+        self._ending = threading.Lock()
+        try:
+            self._open()
+        except BaseException:
+            self._stderr.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        self._child.born(time.monotonic() + _START_SECONDS)
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        """True while the process runs, or is about to."""
+        return not self._killed and not self._collected and not self._child.has_ended
+
+    def wait_ready(self) -> None:
+        """Wait until the process has started and has done every posted job; raises `MeasureError` when it cannot.
+
+        One that is killed, stopped or silent meanwhile is replaced, and so is a fork server, a few times.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._wait_ready()
+                return
+            except NotStarted as error:
+                if self._killed:
+                    raise WorkerDied(-signal.SIGKILL, "") from None
+                if error.explained or self._called or attempt == _ATTEMPTS:
+                    self.kill()
+                    raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
+            try:
+                self._reopen()
+            except OSError as error:
+                self.kill()
+                raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
+
+    def post(self, job: str, *arguments: object) -> None:
+        """Give the worker a job without waiting for it; the next `call` or `wait_ready` waits for it first."""
+        token, request = self._request(job, arguments)
+        self._tokens.append(token)
+        self._expected.append(token)
+        self._posted.append(request)
+        self._unsent.append(request)
+        if sum(map(len, self._posted)) <= select.PIPE_BUF:  # the pipe takes them at once
+            self._send_posted(time.monotonic() + _START_SECONDS)
+
+    def call(self, job: str, *arguments: object, timeout: float) -> Any:
+        """Run a job and return its value. `timeout` is in seconds and starts when the worker has started.
+
+        Raises `WorkerDied`, `WorkerTimeout`, `BrokenReply` (all three leave the worker dead) or `JobError`.
+        """
+        self.wait_ready()
+        self._said = os.fstat(self._stderr.fileno()).st_size
+        self._called = True
+        self._posted, self._tokens = [], []
+        deadline = time.monotonic() + timeout
+        token, request = self._request(job, arguments)
+        self._expected.append(token)
+        try:
+            self._send(request, deadline)
+            return self._read_answer(deadline)
+        except ChannelTimeout:
+            self.kill()
+            raise WorkerTimeout(f"no answer within {timeout:g} s") from None
+        except BrokenReply:
+            self.kill()
+            raise
+        except EOFError:
+            raise WorkerDied(self._end(), self.said().strip()) from None
+
+    def said(self) -> str:
+        """Return what the process has written to stderr since the last call began, at most its last 2000 bytes."""
+        size = os.fstat(self._stderr.fileno()).st_size
+        start = max(self._said, size - _TAIL_BYTES)
+        # The file may be shorter than it was: it is the worker's, too.
+        return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace")
+
+    def kill(self) -> None:
+        """End the process at once, and what it has started; harmless when it is dead already."""
+        self._killed = True
+        with self._ending:
+            self._collect()
+
+    def close(self) -> None:
+        """Kill the process and release the pipes."""
+        self.kill()
+        self._release()
+        self._stderr.close()
+
+    def _open(self) -> None:
+        """Begin a process, with pipes of its own: another one may still hold the older ones."""
+        self._mark = new_mark()
+        theirs, requests = os.pipe()
+        replies, answers = os.pipe()
+        self._pipes = [os.fdopen(requests, "wb", 0), os.fdopen(replies, "rb", 0)]
+        os.set_blocking(requests, False)
+        self._expected = deque([READY, *self._tokens])
+        self._unsent = deque(self._posted)
+        try:
+            self._child = start(
+                self._setting,
+                mark=self._mark,
+                standard=(theirs, answers, self._stderr.fileno()),
+                deadline=time.monotonic() + _START_SECONDS,
+                warm=self._warm,
+            )
+        except BaseException:
+            for pipe in self._pipes:
+                pipe.close()
+            raise
+        finally:
+            os.close(theirs)
+            os.close(answers)
+
+    def _reopen(self) -> None:
+        """Begin another process in place of one that did not start."""
+        with self._ending:
+            if self._killed:
+                return
+            self._collect()
+            self._release()
+            self._collected = False
+            self._open()
+
+    def _wait_ready(self) -> None:
+        """Raises `NotStarted` if the process does not begin, or ends before it is ready."""
+        deadline = time.monotonic() + _START_SECONDS
+        try:
+            if self._expected:
+                self._child.born(deadline)
+                self._send_posted(deadline)
+            while self._expected:
+                replies = self._pipes[1].fileno()
+                await_readable([replies, self._child.fileno()], pid=self._child.pid, deadline=deadline)
+                self._read_answer(deadline)
+        except NotStarted as error:
+            raise NotStarted(self._with_tail(str(error)), explained=error.explained) from None
+        except (JobError, BrokenReply) as error:
+            raise MeasureError(f"a worker process could not be set up: {error}") from None
+        except ChannelTimeout:
+            raise NotStarted(self._with_tail(f"it did not answer within {_START_SECONDS:g} s")) from None
+        except EOFError:
+            status = self._end()
+            exited = status is not None and status >= 0
+            raise NotStarted(self._with_tail(f"it {how_it_ended(status)}"), explained=exited) from None
+
+    def _end(self) -> int | None:
+        """Return the exit status of a worker that has ended, or has closed its pipe and is ended."""
+        if not self._collected:
+            self._child.await_end()
+        with self._ending:
+            self._collect()
+        return self._returncode
+
+    def _collect(self) -> None:
+        """Kill the process and take note of how it ended."""
+        if self._collected:
+            return
+        self._child.end()
+        self._returncode = self._child.status()
+        if self._called or self._returncode is None:
+            kill_marked(self._mark)
+        self._collected = True
+
+    def _release(self) -> None:
+        self._child.close()
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _request(self, job: str, arguments: tuple[object, ...]) -> tuple[bytes, bytes]:
+        """Return a token and the request with it, as it is written."""
+        token = secrets.token_bytes(TOKEN_BYTES)
+        return token, encode_request((token, job, arguments))
+
+    def _send_posted(self, deadline: float) -> None:
+        while self._unsent:
+            self._send(self._unsent.popleft(), deadline)
+
+    def _send(self, request: bytes, deadline: float) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the next read tells why it died
+            write_all(self._pipes[0].fileno(), request, deadline)
+
+    def _read_answer(self, deadline: float) -> Any:
+        reply = read_reply(
+            self._pipes[1].fileno(),
+            self._expected.popleft(),
+            most=self._most_reply,
+            deadline=deadline,
+            ended=self._child.fileno(),
+        )
+        if reply.raised:
+            text, place = reply.value
+            raise JobError(f"{text} ({place})" if place else text)
+        return reply.value
+
+    def _with_tail(self, reason: str) -> str:
+        """Add to a reason what the worker wrote to stderr."""
+        tail = self.said().strip()
+        return f"{reason}: {tail}" if tail else reason
