@@ -93,8 +93,9 @@ class Whole:
 class Expr:
     """Base of all expressions. `==` builds a comparison whose truth value is structural equality."""
 
-    __slots__ = ("dtype",)
+    __slots__ = ("_hash", "dtype")
     dtype: str
+    _hash: int  # once it was asked for: parts are shared, and each would be hashed again for all that hold it
 
     def __add__(self, other: object) -> Expr:
         return NotImplemented if isinstance(other, Whole) else OPERATORS["add"](self, other)
@@ -186,7 +187,16 @@ class Expr:
             ) from error
 
     def __hash__(self) -> int:
-        return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash((type(self), *(getattr(self, name) for name in self.__match_args__)))
+            return self._hash
+
+    def __getstate__(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """Leave the hash out of pickles and copies: it is that of this process and of these variables."""
+        slots = [name for kind in type(self).__mro__ for name in kind.__dict__.get("__slots__", ()) if name != "_hash"]
+        return getattr(self, "__dict__", None), {name: getattr(self, name) for name in slots if hasattr(self, name)}
 
     __match_args__: tuple[str, ...] = ()
 
@@ -282,9 +292,6 @@ class Binary(Expr):
         self.a = a
         self.b = b
         self.dtype = a.dtype
-
-    def __hash__(self) -> int:
-        return hash((self.op, self.a, self.b))
 
 
 class Compare(Expr):
@@ -386,9 +393,6 @@ class Load(Expr):
         self.buffer = buffer
         self.indices = indices
         self.dtype = buffer.dtype
-
-    def __hash__(self) -> int:
-        return hash((self.buffer, self.indices))
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
         """The same kind of access to another place."""

@@ -12,7 +12,7 @@ import plain_code
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lowered_programs import ONE_CORE, SERIAL, UNROLLED, function, get, loop, put
+from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, function, get, loop, put
 
 import pegbox as pb
 from pegbox import te
@@ -170,6 +170,31 @@ def copies(unrolled: int) -> str:
 def test_llvm_does_not_unroll_many_copies_of_a_loop() -> None:
     assert "llvm.loop.unroll.disable" not in copies(2)
     assert copies(32).count("llvm.loop") == 32
+
+
+def remainders(dtype: str, copies: int, divisor: int | None = 9) -> Program:
+    """Vectors of remainders in a row: by a constant, or by other elements."""
+    a, b, c = (Buffer(name, (copies, 32), dtype) for name in "abc")
+
+    def row(i: Expr) -> Stmt:
+        def element(j: Expr) -> Stmt:
+            return put(c, i, j, get(a, i, j) % (get(b, i, j) if divisor is None else const(divisor, dtype)))
+
+        return loop("j", 32, element, VECTORIZED)
+
+    return emit(function([a, b, c], [c], loop("i", copies, row, UNROLLED)), WIDE)
+
+
+@pytest.mark.parametrize(("dtype", "divisor"), [("int64", 9), ("uint64", 9), ("int64", None), ("int32", None)])
+def test_too_many_divisions_of_vectors_in_a_row_are_refused(dtype: str, divisor: int | None) -> None:
+    with pytest.raises(CompileError, match=r"instructions in a row .*i \(512\).*unroll fewer"):
+        remainders(dtype, 512, divisor)
+    assert translated(remainders(dtype, 16, divisor))
+
+
+@pytest.mark.parametrize(("dtype", "divisor"), [("int64", 8), ("uint64", 8), ("int32", 9), ("int8", 9)])
+def test_divisions_that_processors_do_on_vectors_are_not_refused(dtype: str, divisor: int) -> None:
+    assert remainders(dtype, 512, divisor).longest_block > 512
 
 
 def scaled() -> tuple[Any, list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import pytest
 from pegbox.errors import ExprError, UnknownValue
 from pegbox.expr import build, intrinsics
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
+from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
 
 F = Load(Buffer("A", (4,), "float32"), (build.index(0),))
 N = Load(Buffer("B", (4,), "int32"), (build.index(0),))
@@ -155,3 +156,30 @@ def test_comparisons_with_numbers_are_conditions_like_others() -> None:
     assert same(build.select(x == 1, x, 0), build.select(build.equal(x, build.const(1)), x, 0))
     assert str(build.logical_or(x == 1, x == 2)) == "x == 1 or x == 2"
     assert x in (Var("y"), x)
+
+
+class _Counted(int):
+    """A number that counts how often it is hashed."""
+
+    hashed = 0
+
+    def __hash__(self) -> int:
+        type(self).hashed += 1
+        return super().__hash__()
+
+
+def test_a_shared_part_is_hashed_once() -> None:
+    part = Binary("mul", Var("x"), Const(_Counted(3), "int64"))
+    whole: Expr = part
+    for _ in range(10):
+        whole = Binary("max", whole, Load(Buffer("A", (8,), "int64"), (whole,)))
+        hash(whole)
+    assert _Counted.hashed == 1
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda expr: pickle.loads(pickle.dumps(expr))])
+def test_a_copy_has_the_hash_of_its_own_variables(again: Callable[[Expr], Binary]) -> None:
+    expr = Var("x") + 1
+    hash(expr)
+    copied = again(expr)
+    assert copied in {Binary("add", copied.a, build.const(1))}

@@ -4,6 +4,7 @@
 - What is allocated starts as poison (NaN, or a conspicuous integer), and so do outputs: whatever is read without
   having been written shows in the result.
 - The lanes of a vectorized loop take each statement together, one statement after the other.
+- Every float operation rounds to its own type, also where its value is not stored.
 - The iterations of a parallel loop run backwards, and two of them may not touch one element that either writes.
 """
 
@@ -289,9 +290,9 @@ class _Machine:
             case Cast(dtype, a):
                 inner, convert = self.expr(a), _converter(dtype)
                 return lambda env: convert(inner(env))
-            case Call(name, args):
+            case Call(name, args, dtype):
                 function, parts = _CALLS[name], [self.expr(a) for a in args]
-                return lambda env: function(*(p(env) for p in parts))
+                return _rounded(lambda env: function(*(p(env) for p in parts)), dtype)
             case Load(buffer, indices):
                 place = self.place(buffer, indices)
 
@@ -309,7 +310,7 @@ class _Machine:
     def binary(op: str, a: Eval, b: Eval, dtype: str) -> Eval:
         function = _OPERATORS[op]
         if not dtypes.is_int(dtype):
-            return lambda env: function(a(env), b(env))
+            return _rounded(lambda env: function(a(env), b(env)), dtype)
         low, high = dtypes.value_range(dtype)
 
         def compute(env: Env) -> int:
@@ -317,6 +318,14 @@ class _Machine:
             return value if low <= value <= high else dtypes.wrap(value, dtype)
 
         return compute
+
+
+def _rounded(compute: Eval, dtype: str) -> Eval:
+    """Round what is computed in float64 to its own type, as kernels do after each operation."""
+    if not dtypes.is_float(dtype) or dtype == "float64":
+        return compute
+    convert = _converter(dtype)
+    return lambda env: convert(compute(env))
 
 
 def _converter(dtype: str) -> Callable[[Any], Number]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pegbox.expr.build import ZERO
 from pegbox.expr.nodes import Buffer, Load, Var
+from pegbox.loops.access import block_region
 from pegbox.loops.access.block_region import uncovered
 from pegbox.loops.nodes import BlockIter, For, IterKind, Region, Store
 
@@ -35,3 +38,16 @@ def test_a_divided_sum_is_the_same_in_another_order() -> None:
     reads = (Region(a, ((ZERO, 1),)),)
     assert uncovered(iters, body, None, reads, (stated,)) is None
     assert uncovered(iters, body, None, reads, (other,)) is not None
+
+
+def test_nothing_is_simplified_for_accesses_that_are_stated_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long indices, each a part of the next one, take seconds to simplify for every pair of them."""
+    monkeypatch.setattr(block_region, "simplified_linear", None)
+    vi = Var("vi")
+    a, b = Buffer("A", (9,), "int64"), Buffer("B", (1,), "int64")
+    loads = [Load(a, (vi,))]
+    for _ in range(5):
+        loads.append(Load(a, (loads[-1] % 9,)))
+    body = Store(b, (ZERO,), loads[-1])
+    reads, writes = [Region(a, ((load.indices[0], 1),)) for load in loads], [Region(b, ((ZERO, 1),))]
+    assert uncovered((BlockIter(vi, 9, IterKind.SPATIAL),), body, None, reads, writes) is None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import lowered_interpreter
 import numpy as np
 import pytest
 from interpreter import interpret
 
 from pegbox.errors import LoweringError
-from pegbox.expr.build import TRUE, const, index
+from pegbox.expr import dtypes
+from pegbox.expr.build import TRUE, cast, const, index
 from pegbox.expr.intrinsics import call
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import (
@@ -39,12 +41,30 @@ def _copy(at: Expr, value: Expr | None = None) -> Stmt:
     return For(K, 4, Store(Y, (K,), Load(X, (at,)) if value is None else value))
 
 
+def _run_lowered(func: Function, inputs: list[Any]) -> list[Any]:
+    out = np.zeros(4, "float32")
+    lowered_interpreter.run(func, [*inputs, out])
+    return [out]
+
+
 XS = np.arange(4, dtype="float32")
 
 
 def test_plain_statements_run() -> None:
     (y,) = interpret(_func(_copy(index(3) - K)), [XS])
     np.testing.assert_array_equal(y, XS[::-1])
+
+
+@pytest.mark.parametrize("run", [interpret, _run_lowered])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_operations_round_to_their_own_type(run: Any, dtype: str) -> None:
+    x, y = Buffer("X", (4,), dtype), Buffer("Y", (4,))
+    value = call("tanh", Load(x, (K,))) / const(3, dtype)
+    func = Function("f", (x, y), (y,), For(K, 4, Store(y, (K,), cast("float32", value))))
+    xs = np.array([0.5, 1, 3, -2], dtypes.numpy_dtype(dtype))
+    (got,) = run(func, [xs])
+    rounded = np.tanh(xs.astype("float64")).astype(xs.dtype) / xs.dtype.type(3)
+    np.testing.assert_array_equal(got, rounded.astype("float32"))
 
 
 def test_reads_outside_of_a_buffer_are_noticed() -> None:

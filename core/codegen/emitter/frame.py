@@ -137,8 +137,7 @@ class Frame:
         registers = self.registers
         name = registers.hoisted.get(text)
         if name is None:
-            name = registers.hoisted[text] = self.text.fresh()
-            level.hoisted.append(f"  {name} = {text}")
+            name = registers.hoisted[text] = self.text.define_in(level.hoisted, text)
             registers.home[name] = level
         return name
 

@@ -196,7 +196,6 @@ class Writer:
     # Stores.
 
     def _store(self, stmt: Store) -> None:
-        self.frame.module.check_length(self.frame.text, self.frame.unrolling)
         if dtypes.lanes(stmt.value.dtype):
             value = evaluate(self.frame, stmt.value, self.chunks[0])
             memory.store_vector(self.frame, stmt.buffer, address(self.frame, stmt, self.chunks[0]), value)
@@ -206,10 +205,11 @@ class Writer:
         elif not reductions.write(self.frame, stmt, self.chunks):
             for chunk in self.chunks:
                 self._store_lanes(stmt, chunk)
+        self.frame.module.check_length(self.frame.text, self.frame.unrolling)
 
     def _evaluate(self, stmt: Evaluate) -> None:
-        self.frame.module.check_length(self.frame.text, self.frame.unrolling)
         evaluate(self.frame, stmt.expr, self.chunks[0])
+        self.frame.module.check_length(self.frame.text, self.frame.unrolling)
 
     def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:
         """One vector of a store. Lanes that meet at one element are stored one after the other, as a loop would."""

@@ -11,6 +11,12 @@ from typing import TypeAlias
 
 Lines: TypeAlias = "list[str | Lines]"
 
+_DIVISION = re.compile(r"[su](?:div|rem) <(\d+) x i(\d+)> .*, (?:%|splat \(i\d+ (-?\d+)\))")
+_PER_LANE = 12
+_PER_NARROW_LANE = 4
+"""Instructions for a lane of a division of vectors: no processor divides vectors of integers, so LLVM takes the lanes
+apart, and multiplies each number of 64 bits by the inverse of a constant."""
+
 
 class Level:
     """A loop body (or the function's entry): where instructions that depend on nothing deeper are written."""
@@ -26,17 +32,17 @@ class FunctionText:
     """The text of a function that is being written.
 
     `level` is the current loop body, `block` the label of the current basic block, `inlined` the number of instructions
-    that calls stand for, `loops` the number of loops so far.
+    that calls stand for, `divided` of those that divisions of vectors stand for, `loops` the number of loops so far.
     """
 
-    __slots__ = ("_before", "_count", "allocas", "block", "entry", "inlined", "level", "lines", "loops")
+    __slots__ = ("_before", "_count", "allocas", "block", "divided", "entry", "inlined", "level", "lines", "loops")
 
     def __init__(self) -> None:
         self.lines: Lines = []
         self.allocas: list[str] = []
         self.entry = self.level = Level(0)
         self.block = "entry"
-        self.inlined = self.loops = 0
+        self.inlined = self.divided = self.loops = 0
         self._count = self._before = 0
 
     @property
@@ -46,8 +52,8 @@ class FunctionText:
 
     @property
     def in_a_row(self) -> int:
-        """The instructions of the current basic block."""
-        return self.instructions - self._before
+        """The instructions of the current basic block, with those of the lanes of divisions."""
+        return self.instructions + self.divided - self._before
 
     def fresh(self, hint: str = "t") -> str:
         self._count += 1
@@ -55,9 +61,14 @@ class FunctionText:
 
     def define(self, instruction: str) -> str:
         """Write an instruction; returns its register."""
+        return self.define_in(self.lines, instruction)
+
+    def define_in(self, lines: Lines, instruction: str) -> str:
+        """Write an instruction at the end of some lines; returns its register."""
         self._count += 1
+        self.divided += _of_lanes(instruction)
         name = f"%t.{self._count}"
-        self.lines.append(f"  {name} = {instruction}")
+        lines.append(f"  {name} = {instruction}")
         return name
 
     def label(self, hint: str) -> str:
@@ -70,7 +81,7 @@ class FunctionText:
     def start_block(self, label: str) -> None:
         self.lines.append(f"{label}:")
         self.block = label
-        self._before = self.instructions
+        self._before = self.instructions + self.divided
 
     def function(self, head: str) -> str:
         """The finished function; `head` is everything before the brace."""
@@ -78,6 +89,18 @@ class FunctionText:
         _flatten(self.entry.hoisted, lines)
         _flatten(self.lines, lines)
         return "\n".join([*lines, "  ret void", "}"])
+
+
+def _of_lanes(instruction: str) -> int:
+    """Count the instructions that LLVM makes of the lanes of a division."""
+    match = _DIVISION.match(instruction)
+    if match is None:
+        return 0
+    lanes, bits, literal = int(match[1]), int(match[2]), match[3]
+    if literal is None:
+        return lanes * (_PER_LANE if bits == 64 else _PER_NARROW_LANE)
+    is_shift = int(literal) & (int(literal) - 1) == 0
+    return 0 if is_shift or bits < 64 else lanes * _PER_LANE
 
 
 def _flatten(lines: Lines, into: list[str]) -> None:

@@ -74,7 +74,14 @@ def uncovered(
 
 def contained(region: Region, stated: Iterable[Region], ranges: Ranges, running: Set[Var] = frozenset()) -> bool:
     """Does one of the stated regions contain this one?"""
-    return any(r.buffer is region.buffer and contains(r, region, ranges, running) for r in stated)
+    candidates = [r for r in stated if r.buffer is region.buffer]
+    # Most accesses are stated as they are: nothing has to be simplified to find those among the others.
+    return any(_repeats(r, region) for r in candidates) or any(contains(r, region, ranges, running) for r in candidates)
+
+
+def _repeats(outer: Region, inner: Region) -> bool:
+    """Are these the same indices, of a box as large?"""
+    return all(width <= count and same(lo, at) for (lo, count), (at, width) in zip(outer.box, inner.box, strict=True))
 
 
 def contains(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = frozenset()) -> bool:
