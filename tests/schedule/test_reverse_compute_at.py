@@ -91,6 +91,28 @@ def test_refuses_padding_around_what_is_ready(programs: Any) -> None:
         sch.reverse_compute_at("B", sch.get_loop("A", 0))
 
 
+PARTS_OF_AN_ARGUMENT = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((65,), "float32"), C: T.Buffer((65,), "float32")) -> None:
+    for i in range(64):
+        with T.block("made"):
+            vi = T.axis.spatial(64, i)
+            B[vi + 1] = A[vi] * T.float32(2)
+    for i in range(65):
+        with T.block("reads"):
+            vi = T.axis.spatial(65, i)
+            C[vi] = B[vi] + T.float32(1)
+"""
+
+
+def test_refuses_iterations_that_read_what_the_loop_does_not_make() -> None:
+    sch = Schedule(script.from_source(PARTS_OF_AN_ARGUMENT))
+    message = "reads B from 0 to 64 in dimension 0, but made makes only 1 to 64: some of its iterations belong to no"
+    with pytest.raises(ScheduleError, match=message):
+        sch.reverse_compute_at("reads", sch.get_loops("made")[0])
+    assert sch.trace.steps == ()
+
+
 def test_refuses_a_part_of_a_reduction() -> None:
     x = placeholder((4, 6), name="X")
     a = compute((4, 6), lambda i, j: x[i, j] + x[i, j], name="A")

@@ -133,6 +133,9 @@ class Move:
                     if count != 1:
                         raise self._other_iterations(region.buffer)
                     self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
+            for producer in producers:
+                for dim, (lo, _) in enumerate(region.box):
+                    self._check_all_made(linear(lo), producer, region.buffer, dim, iters)
                 indices = variables(lo for lo, _ in region.box)
                 moving.append({var for var in indices if var in found and not found[var].covers(iters[var].extent)})
         self._check_together(moving)
@@ -188,6 +191,25 @@ class Move:
         known = found.setdefault(term, shifted)
         if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
             raise self._other_iterations(buffer)
+
+    def _check_all_made(
+        self, wanted: Linear, producer: BlockRealize, buffer: Buffer, dim: int, iters: dict[Var, BlockIter]
+    ) -> None:
+        """Check that the whole loop makes all elements that the block reads: its other iterations would be lost."""
+        around = {x.var for x in self.tree.ancestors(self.realize)}
+        made = written_box(self.tree, producer, buffer, self.standing & around)
+        if made is None or wanted.is_const or not (interval := made.intervals[dim]).lo.is_const:
+            return
+        first = wanted.const
+        last = iters[next(iter(wanted.terms))].extent - 1 + first  # type: ignore[index]
+        if not (interval.lo.const <= first and last <= interval.lo.const + interval.width):
+            raise self._refuse(
+                f"{self.name} reads {buffer.name} from {first} to {last} in dimension {dim}, but {producer.block.name} "
+                f"makes only {interval.lo.const} to {interval.lo.const + interval.width}: some of its iterations "
+                f"belong to no iteration of {self.loop.var.name}",
+                "leave it where it is, or move the producer with compute_at instead",
+                producer.block.name,
+            )
 
     def _other_iterations(self, buffer: Buffer) -> ScheduleError:
         return self._refuse(
