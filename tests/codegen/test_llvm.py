@@ -137,7 +137,8 @@ def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkey
     with pytest.warns(RuntimeWarning):
         text = optimized_ir(program)
     assert "x float>" not in text
-    assert "x float>" in llvm.translate(*_arguments(program), "ir", "all").decode()
+    if program.target.architecture != "riscv64":  # vectors are an option there
+        assert "x float>" in llvm.translate(*_arguments(program), "ir", "all").decode()
 
 
 @pytest.mark.optimizer
