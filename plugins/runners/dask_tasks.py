@@ -79,6 +79,7 @@ class Tasks:
         self._seen: tuple[float, _Sight] = (-math.inf, _Sight())
         self._looking = threading.Lock()
         self._unfit: set[str] = set()
+        self._last_unfit: UnfitWorker | None = None
 
     @property
     def workers(self) -> Mapping[str, Mapping[str, float]]:
@@ -204,6 +205,8 @@ class Tasks:
             raise self._gone(None)
         if self._client.status == "running" and self._sight().workers:
             return None
+        if self._last_unfit is not None:  # other tasks wait for the worker that was the last one
+            raise self._last_unfit
         now = time.monotonic()
         if lonely is not None and now - lonely > self._patience:
             raise MeasureError(
@@ -229,6 +232,7 @@ class Tasks:
             self._unfit.add(error.address)
             self._seen = (-math.inf, _Sight())
         if not self.workers.keys() - self._unfit:
+            self._last_unfit = error
             raise error
         if not known:
             warnings.warn(f"{error}; the search goes on with other workers", RuntimeWarning, stacklevel=users_level())
