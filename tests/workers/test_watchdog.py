@@ -46,6 +46,8 @@ HEAD = """
     from pegbox.workers import watchdog
     from pegbox.workers.descendants import MARK
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup leaves it ignored
+
     def kept():
         folder = os.path.join(sys.argv[1], "kept")
         os.mkdir(folder)
