@@ -9,7 +9,7 @@ import importlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any
 
 ROOMS = (
@@ -80,6 +80,8 @@ def _exports(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def _is_type_only(value: Any) -> bool:
     """Decide whether a value only describes others: a protocol, or an alias of types."""
+    if isinstance(value, GenericAlias):  # a type, too, to Python 3.10
+        return True
     return bool(getattr(value, "_is_protocol", False)) or not (isinstance(value, type) or inspect.isroutine(value))
 
 
