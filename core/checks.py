@@ -64,7 +64,7 @@ def check_float(
         raise error(f"{name}={value_text(value)} is not a number; give {wanted}")
     try:
         number = float(value.__float__())
-    except (TypeError, OverflowError):  # an array that is not one number; an integer of hundreds of digits
+    except (TypeError, ValueError, OverflowError):  # arrays of several, or of text; integers of hundreds of digits
         raise error(f"{name}={value_text(value)} is not a number; give {wanted}") from None
     if not math.isfinite(number) or not minimum <= number <= maximum:
         raise error(f"{name}={value_text(value)} is out of range; give {wanted}")
