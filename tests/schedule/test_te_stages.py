@@ -709,3 +709,17 @@ def test_te_look_ups() -> None:
     assert s[d].all_iter_vars == [i, j, jo, ji]
     assert s[d].iter_var_attrs == {i: {"auto_unroll_max_step": 8}, ji: {"kind": "vectorized"}}
     del a, b, c
+
+
+def test_te_a_stage_that_only_a_product_by_zero_reads_stays_where_it_is() -> None:
+    X = te.placeholder((8,), "int32", "X")
+    zero = te.compute((8,), lambda i: te.const(0, "int32"), "Z")
+    Y = te.compute((8,), lambda i: X[i] * zero[i] + 1, "Y")
+    s = te.create_schedule(Y.op)
+    copy = s.cache_read(X, "global", [Y])
+    s[zero].compute_inline()
+    outer, _ = s[Y].split(s[Y].op.axis[0], 2)
+    s[copy].compute_at(s[Y], outer)
+    y = np.zeros(8, "int32")
+    pb.build(s, [X, Y])(np.arange(8, dtype="int32"), y)
+    assert y.tolist() == [1] * 8

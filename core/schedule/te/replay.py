@@ -196,6 +196,8 @@ def _place(
         around = placed.get(id(other), {})
         if loop not in around:
             raise attach_error(stage, place, stages)
+        if not sch.get_consumers(block) and any(t in other.op.inputs for other in stages for t in stage.op.outputs):
+            return  # simplification left out what reads it, such as a product by zero: it has no place
         # What is computed there depends on which threads share it.
         infer_scope(sch, stage, block, around[loop])
         sch.compute_at(block, around[loop])
