@@ -150,7 +150,7 @@ def timed(call: Callable[[], Any], number: int) -> float:
 def other_kernel(
     name: str, args: tuple[int, ...], options: argparse.Namespace
 ) -> Iterator[Callable[[int], float] | None]:
-    """What times the kernel of another interpreter's pegbox, tuned when this is entered; None where none is wanted."""
+    """Tune the kernel of another interpreter's pegbox, and give the function that times it; None without one."""
     if not options.beside:
         yield None
         return

@@ -24,10 +24,10 @@ class Measurer(ABC):
     """The clock of the search: a simulation's is virtual."""
 
     compiles: bool = False
-    """Whether a candidate is compiled first."""
+    """True if a candidate is compiled first."""
 
     machines: int = 1
-    """How many configurations are measured at the same time."""
+    """The number of configurations that are measured at the same time."""
 
     host: str = ""
     """The kind of the machines that measure; empty for this one."""
@@ -36,7 +36,7 @@ class Measurer(ABC):
     """The machines that measure, for people ("on 8 machines"); empty for this one."""
 
     compares: bool = False
-    """Whether `yardstick` may give something."""
+    """True if `yardstick` may return something."""
 
     @abstractmethod
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:

@@ -1,4 +1,4 @@
-"""What commands show and write: pages of HTML, pictures drawn by matplotlib, text for terminals, files.
+"""The output of commands: pages of HTML, pictures drawn by matplotlib, text for terminals, files.
 
 Names are imported when they are first used: most commands write no report.
 """

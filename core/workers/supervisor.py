@@ -34,7 +34,7 @@ _LIMITS = sorted({number for name, number in vars(resource).items() if name.star
 
 
 class Standing(NamedTuple):
-    """What the system grants a process: limits by number, each soft and hard; the mask of permissions; priority."""
+    """The limits that the system sets a process: by number, each soft and hard; the mask of permissions; priority."""
 
     limits: dict[int, tuple[int, int]]
     umask: int

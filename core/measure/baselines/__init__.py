@@ -1,1 +1,1 @@
-"""What costs are compared with: the time of NumPy, and the limits of the machine."""
+"""The yardsticks of costs: the time of NumPy, and the limits of the machine."""

@@ -1,1 +1,1 @@
-"""From configurations to results: lowering, builds, runs, and what they share."""
+"""The pipeline from configurations to results: lowering, builds, runs, and their common parts."""

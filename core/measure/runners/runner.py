@@ -28,7 +28,7 @@ RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
 """The result of a run that was interrupted."""
 
 GIVEN = frozenset({"timing", "cores", "max_memory"})
-"""What a runner is given without being told so by the user."""
+"""The arguments that a runner is given although the user did not name them."""
 
 
 class Runner(ABC):
@@ -45,7 +45,7 @@ class Runner(ABC):
     """
 
     cluster: ClassVar[bool] = False
-    """Whether candidates run on other machines."""
+    """True if candidates run on other machines."""
 
     run_pool: ClassVar[Callable[..., RunPool] | None] = None
     """Opens a pool that makes runs of a comparison, `run_pool(parcel, **options)`; None if there is none."""
@@ -189,7 +189,7 @@ def class_of(factory: RunnerFactory) -> type[Runner]:
 
 
 class RunnerFactory(Protocol):
-    """What a plugin registers under the name of a runner. Called once per measurer, from any thread."""
+    """A factory that a plugin registers under the name of a runner. Called once per measurer, from any thread."""
 
     def __call__(
         self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None, **options: Any
@@ -200,7 +200,7 @@ class RunnerFactory(Protocol):
 
 
 RunnerLike: TypeAlias = "str | RunnerFactory | Any"
-"""What users may give as `runner=`: a name with options, "file.py:Class", "module:attribute", a factory, or an object
+"""A value for `runner=`: a name with options, "file.py:Class", "module:attribute", a factory, or an object
 that a plugin has a runner for, such as the client of a Dask cluster."""
 
 

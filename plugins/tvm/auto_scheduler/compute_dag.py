@@ -20,7 +20,7 @@ __getattr__ = names(__name__)
 
 @dataclass(frozen=True)
 class State:
-    """What a search tries and a record holds: a configuration of a task of pegbox. `str(state)` is its te code."""
+    """A configuration of a task of pegbox, which a search tries and a record holds. `str(state)` is its te code."""
 
     task: Task = field(compare=False)
     config: Config

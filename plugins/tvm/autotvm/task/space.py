@@ -19,7 +19,7 @@ __getattr__ = names(__name__)
 
 
 class Knobs:
-    """What `get_config()` gives: pegbox's `cfg`, with what AutoTVM has beside it.
+    """The result of `get_config()`: pegbox's `cfg`, with AutoTVM's further methods.
 
     Args:
         view: pegbox's, which declares the knobs or applies a configuration.
