@@ -48,7 +48,7 @@ class Runner(ABC):
     """True if candidates run on other machines."""
 
     run_pool: ClassVar[Callable[..., RunPool] | None] = None
-    """Opens a pool that makes runs of a comparison, `run_pool(parcel, **options)`; None if there is none."""
+    """Opens a pool that makes runs of a comparison, `run_pool(payload, **options)`; None if there is none."""
 
     @property
     def compares(self) -> bool:
