@@ -39,19 +39,18 @@ _Check = Callable[[str, Any], Any]
 
 def report_to_json(report: Comparison) -> dict[str, Any]:
     """Write plain values. Parts that follow from the runs (summaries, verdicts) are for scripts, and not read back."""
-    return _finite(
-        {  # type: ignore[no-any-return]
-            "kind": KIND,
-            "version": VERSION,
-            "setup": asdict(report.setup),
-            "best_known": {task.name: report.best_known(task.name) for task in report.tasks},
-            "summaries": [asdict(summary) for summary in report.summaries()],
-            "verdicts": [{**asdict(verdict), "decided": verdict.decided} for verdict in report.verdicts()],
-            "words": {task.name: report.words(task.name) for task in report.tasks},
-            "spaces": report.space_words(),
-            "runs": [asdict(run) for run in report.runs],
-        }
-    )
+    plain = {
+        "kind": KIND,
+        "version": VERSION,
+        "setup": asdict(report.setup),
+        "best_known": {task.name: report.best_known(task.name) for task in report.tasks},
+        "summaries": [asdict(summary) for summary in report.summaries()],
+        "verdicts": [{**asdict(verdict), "decided": verdict.decided} for verdict in report.verdicts()],
+        "words": {task.name: report.words(task.name) for task in report.tasks},
+        "spaces": report.space_words(),
+        "runs": [asdict(run) for run in report.runs],
+    }
+    return dict(_finite(plain))
 
 
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
