@@ -32,6 +32,11 @@ FAILED_COST = 1e9
 """Seconds stored as the cost of a failed trial, as AutoTVM stores them: scripts that sort by `result[0][0]` live on."""
 
 
+_OF_RESULT = ("partial", "waited", "threads")
+_OPTIONAL = ("remeasured", "code", "unit", "run", "ref")
+"""The fields, of a result and of a record, that lines leave out where they are empty."""
+
+
 def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
     """Return the name of a task's workload, and its arguments.
 
@@ -76,19 +81,11 @@ class Record:
     tool: str = ""
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        config: Config,
-        result: Result,
-        *,
-        tuner: str = "",
-        seed: int | None = None,
-        remeasured: bool = False,
-        yardstick: Yardstick | None = None,
-        run: str = "",
-    ) -> Record:
-        """The record of a trial of `task` on this machine.
+    def of(cls, task: Task, config: Config, result: Result, **more: Any) -> Record:
+        """Make the record of a trial of `task` on this machine.
+
+        Args:
+            more: other fields: `tuner`, `seed`, `remeasured`, `yardstick`, `run`.
 
         Raises `RecordError` for what is not a task, a config of it, and a result.
         """
@@ -105,15 +102,11 @@ class Record:
             config=config.to_json(),
             result=result,
             space=task.fingerprint,
-            tuner=tuner,
-            seed=seed,
             host=result.host or describe_host(),
-            remeasured=remeasured,
             code=task.code,
-            yardstick=yardstick,
             unit=getattr(task, "unit", ""),
-            run=run,
             ref=getattr(task, "ref", ""),
+            **more,
         )
 
     @property
@@ -153,28 +146,13 @@ class Record:
         result = self.result
         if isinstance(result, Failed) and result.kind is FailureKind.NOT_RECORDED:
             raise RecordError(f"config {self.config.get('index')} of {self.name} was not measured: nothing to record")
-        extra: dict[str, Any] = {}
         if isinstance(result, Failed):
             listed, number = [FAILED_COST], int(result.kind)
-            extra["message"] = result.message
+            extra: dict[str, Any] = {"message": result.message}
         else:
             listed, number = list(result.costs), 0
-            if result.partial:
-                extra["partial"] = True
-            if result.waited:
-                extra["waited"] = result.waited
-            if result.threads:
-                extra["threads"] = result.threads
-        if self.remeasured:
-            extra["remeasured"] = True
-        if self.code:
-            extra["code"] = self.code
-        if self.unit:
-            extra["unit"] = self.unit
-        if self.run:
-            extra["run"] = self.run
-        if self.ref:
-            extra["ref"] = self.ref
+            extra = {name: value for name in _OF_RESULT if (value := getattr(result, name))}
+        extra |= {name: value for name in _OPTIONAL if (value := getattr(self, name))}
         if self.yardstick is not None:
             extra["yardstick"] = self.yardstick.to_json()
         form = {

@@ -129,15 +129,11 @@ def search_problem(
         if isinstance(measured, Task):
             for recorder in recording.callbacks:
                 recorder.check_host(host)
+        callbacks = [*recording.callbacks, *shown, *watches, *options.callbacks]
         return run(
             made,
             opened,
-            replace(
-                options,
-                trials=recording.trials_left(options.trials),
-                callbacks=[*recording.callbacks, *shown, *watches, *options.callbacks],
-                name=name,
-            ),
+            replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name),
             subject=problem.subject,
             space=problem.whole,
             searched=problem.space,

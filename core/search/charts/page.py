@@ -34,7 +34,9 @@ def _best(result: TuneResult) -> str:
         return f"<section><h2>Nothing valid was found</h2><pre>{escape(str(result))}</pre></section>"
     remarks = "".join(f"<li>{escape(line)}</li>" for line in best.quality)
     remarks += "".join(f'<li class="warning">{escape(line)}</li>' for line in result.notes)
-    return f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(_facts(result, best).items())}</section>"
+    return (
+        f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(_facts(result, best).items())}</section>"
+    )
 
 
 def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:

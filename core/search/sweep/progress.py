@@ -22,14 +22,14 @@ from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.interrupt import absorb_interrupt
 from pegbox.search.loop.options import PriorTrials, SearchOptions
-from pegbox.search.loop.outcome import failure_counts, format_counts, format_seconds
+from pegbox.search.loop.outcome import failure_counts, format_counts
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
 from pegbox.search.problem import measuring_host
 from pegbox.search.subject import Subject
 from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
 from pegbox.space.uniform_sample import LISTED, uniform_order
-from pegbox.task.work import format_speed
+from pegbox.task.work import format_seconds, format_speed
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
