@@ -269,8 +269,8 @@ class TuneResult:
     def best_costs(self) -> list[float]:
         """Compute the best cost so far after each of `trials`, in seconds; infinity until the first success.
 
-        Costs are those of the trials, of `history` too, of which the luckiest counts; `best.cost` was measured with more
-        care. Each run begins anew.
+        Costs are those of the trials, of `history` too, of which the luckiest counts; `best.cost` was measured with
+        more care. Each run begins anew.
         """
         return self.all_best_costs()[len(self.history) :]
 

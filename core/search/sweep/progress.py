@@ -8,7 +8,7 @@ was stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from pegbox.space.uniform_sample import LISTED, uniform_order
 from pegbox.task.work import format_seconds, format_speed
 
 if TYPE_CHECKING:
-    from pegbox.space import Config, ConfigSpace
+    from pegbox.space import Config
     from pegbox.task.task import Task
 
 _BATCH = 64
@@ -40,10 +40,11 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep leaves behind.
+    """The result of a sweep.
 
-    `recorded` is the space as far as it is measured, None where nothing ran; `trials` what this sweep measured, and
-    `again` how many have been measured again. `stopped_because` is "done", "budget", or "interrupted".
+    `recorded` is the space as far as it is measured, None where nothing ran; `trials` counts the measurements of this
+    sweep, and `again` the configurations that were measured again. `stopped_because` is "done", "budget", or
+    "interrupted".
     """
 
     results: Mapping[Config, Result]
@@ -53,8 +54,6 @@ class SweepResult:
     again: int
     elapsed: float
     stopped_because: str
-    flop: float = 0.0
-    source: str = ""
 
     @property
     def best(self) -> Config | None:
@@ -79,8 +78,8 @@ class SweepResult:
             return "\n".join([*lines, "  nothing valid was found"])
         shares = ", ".join(f"{self.recorded.share_within(s):.2%} reach {s:.0%} of it" for s in (0.95, 0.90, 0.75))
         best = self.results[self.best]
-        told = format_speed(best.cost, flop=self.flop, bytes_moved=self.recorded.bytes_moved)
-        speed = f", {told}" if told else ""
+        speed = format_speed(best.cost, flop=self.recorded.flop, bytes_moved=self.recorded.bytes_moved)
+        speed = f", {speed}" if speed else ""
         return "\n".join([*lines, f"  best: {format_seconds(best.cost)}{speed}; {shares}", f"  config: {self.best}"])
 
 
@@ -88,8 +87,8 @@ class SweepResult:
 class Sweep:
     """A sweep of `task`.
 
-    `passes` go over everything before those over the fastest. `known` are earlier results, `before` how often each
-    configuration was measured again before. `recorder` writes all that is measured; `say` shows a line to a person.
+    `passes` go over everything before those over the fastest. `known` are earlier results, `before` the number of
+    earlier remeasurements of each configuration. `recorder` writes all results; `say` shows a line to a person.
     """
 
     task: Task
@@ -108,13 +107,12 @@ class Sweep:
             check_int("configs", self.configs)
         check_int("passes", self.passes, minimum=0)
         self._repeated: set[Config] = {config for config, count in self.before.items() if count}
-        self._wanted = 0
-        self._source = str(self.recorder.journal.path) if self.recorder else ""
 
     def run(self, measurer: Measurer) -> SweepResult:
         """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
-        began = time.monotonic()
+        began, task = time.monotonic(), self.task
         missing = self._missing()
+        recorders = [self.recorder] if self.recorder else []
         first = run(
             _ListTuner(missing),
             measurer,
@@ -123,19 +121,31 @@ class Sweep:
                 self.budget_seconds,
                 batch_size=_BATCH,
                 finalists=0,
-                callbacks=[*([self.recorder] if self.recorder else []), *self.callbacks],
+                callbacks=[*recorders, *self.callbacks],
                 name="sweep",
             ),
-            subject=Subject(self.task.name, self.task, self.task.flop, self.task.bytes_moved),
-            space=self.task.space,
+            subject=Subject(task.name, task, task.flop, task.bytes_moved),
+            space=task.space,
             prior=PriorTrials(list(self.known.items())),
         )
         results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
         reason = str(first.stopped_because)
         if reason == "trials":
             reason = self._remeasure(measurer, results, began)
-        host = measuring_host(measurer) or describe_host()
-        return self._result(results, len(first.trials), time.monotonic() - began, reason, host)
+        recorded = None
+        host, target = measuring_host(measurer) or describe_host(), str(task.target)
+        if any(result.ok for result in results.values()):
+            where = {"source": str(self.recorder.journal.path), "host": host} if self.recorder else {}
+            recorded = RecordedSpace(task.name, task.space, results, flop=task.flop, task=task, target=target, **where)
+        return SweepResult(
+            results=results,
+            recorded=recorded,
+            wanted=len(self.known) + len(missing),
+            trials=len(first.trials),
+            again=len(self._repeated),
+            elapsed=time.monotonic() - began,
+            stopped_because=reason,
+        )
 
     def _remeasure(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
         def time_left() -> bool:
@@ -165,51 +175,16 @@ class Sweep:
             raise ArgumentError(f"configs=None: the space of {self.task.name} has {many}; say how many: configs=5000")
         wanted = count if self.configs is None else self.configs
         assert wanted is not None
-        left = max(0, wanted - len(self.known))
-        missing = list(islice(self._unknown(space), left))
+        configs = (space.config(row) for block in uniform_order(space, self.seed) for row in block.tolist())
+        unknown = (config for config in configs if config not in self.known)
+        missing = list(islice(unknown, max(0, wanted - len(self.known))))
         if not missing and not self.known:
             raise SpaceError(f"the space of {self.task.name} has no valid configuration: there is nothing to sweep")
-        self._wanted = len(self.known) + len(missing)
         return missing
-
-    def _unknown(self, space: ConfigSpace) -> Iterable[Config]:
-        for block in uniform_order(space, self.seed):
-            for row in block.tolist():
-                config = space.config(row)
-                if config not in self.known:
-                    yield config
-
-    def _result(
-        self, results: Mapping[Config, Result], trials: int, elapsed: float, reason: str, host: str
-    ) -> SweepResult:
-        task = self.task
-        recorded = None
-        if any(result.ok for result in results.values()):
-            recorded = RecordedSpace(
-                task.name,
-                task.space,
-                results,
-                flop=task.flop,
-                task=task,
-                source=self._source,
-                host=host if self.recorder else "",
-                target=str(task.target),
-            )
-        return SweepResult(
-            results=results,
-            recorded=recorded,
-            wanted=self._wanted,
-            trials=trials,
-            again=len(self._repeated),
-            elapsed=elapsed,
-            stopped_because=reason,
-            flop=task.flop,
-            source=self._source,
-        )
 
 
 class _ListTuner:
-    """A tuner that proposes what it was given."""
+    """A tuner that proposes the given configurations."""
 
     def __init__(self, configs: Sequence[Config]) -> None:
         self._left = iter(configs)
@@ -218,4 +193,4 @@ class _ListTuner:
         return list(islice(self._left, n))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        """Nothing is learned."""
+        """Learn nothing."""

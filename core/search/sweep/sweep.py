@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
 
 _KEPT = 1 << 14
-"""Builds kept from pass to pass; at some 20 kB each. What is beyond is built again."""
+"""The number of builds kept from pass to pass, at some 20 kB each; others are built again."""
 
 _ROUNDS = 3
-"""Timings of one in a pass where there are several: noise lasts longer than ten timings, so many short visits say more
-than few long ones."""
+"""The timings of a configuration in one of several passes: noise lasts longer than ten timings, so many short visits
+say more than few long ones."""
 
 _UNIFORM = ("sweep", "random")
-"""Whose configurations count as part of a uniform sample."""
+"""The tuners whose configurations count as part of a uniform sample."""
 
 
 def sweep(
@@ -95,7 +96,7 @@ def sweep(
         before=before,
         recorder=Recorder(journal, task, "sweep", seed, "sweep"),
         callbacks=[*([progress_callback()] if progress else []), *listeners],
-        say=_print if progress else lambda line: None,
+        say=partial(print, file=sys.stderr, flush=True) if progress else lambda line: None,
     )
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
@@ -109,20 +110,11 @@ def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[list[Record], 
     configs, results = load_history(journal, task)
     source = str(journal.path)
     own = of_code(matching(journal.read(), task, source=source), task, source=source) if configs else []
-    if not whole:
-        _check_uniform(own, source)
-    again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
-    return own, dict(zip(configs, results, strict=True)), again
-
-
-def _check_uniform(own: Iterable[Record], source: str) -> None:
     tuners = {record.tuner.partition(":")[0].partition("(")[0] for record in own}
-    if chosen := sorted(tuners - set(_UNIFORM)):
+    if not whole and (chosen := sorted(tuners - set(_UNIFORM))):
         raise RecordError(
             f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are not a "
             "uniform sample of the space; sweep into another file"
         )
-
-
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
+    return own, dict(zip(configs, results, strict=True)), again
