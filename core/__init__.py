@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.search.asktell import create_tuner
-    from pegbox.search.factory.base import BaseTuner
+    from pegbox.search.factory import BaseTuner
     from pegbox.search.loop.archive import load_result
     from pegbox.search.minimize import minimize
     from pegbox.search.objective import Objective

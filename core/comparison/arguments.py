@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError
-from pegbox.hooks.spec import Spec
+from pegbox.hooks.refs import Spec
 from pegbox.records.record import call
-from pegbox.search.factory.create import check_factory, tuner_label
+from pegbox.search.factory import check_factory, tuner_label
 from pegbox.search.problem import check_task
 from pegbox.search.protocols import SearchTask, TunerFactory
 

@@ -15,8 +15,7 @@ from pegbox.errors import TuningError
 from pegbox.measure.machine.blas import blas_threads
 from pegbox.measure.machine.run_delay import Reading, reading
 from pegbox.origin import explained
-from pegbox.search.factory.base import TunerInputs
-from pegbox.search.factory.create import declared_inputs, make_tuner
+from pegbox.search.factory import TunerInputs, declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult

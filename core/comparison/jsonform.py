@@ -15,8 +15,7 @@ from pegbox.checks import check_path
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.errors import RecordError
 from pegbox.output import Content
-from pegbox.records.document import read_document
-from pegbox.records.fields import checked, config, costs, field, seconds
+from pegbox.records.document import checked, config, costs, field, read_document, seconds
 from pegbox.search.models.report import ModelReport
 
 if TYPE_CHECKING:

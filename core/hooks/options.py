@@ -1,4 +1,4 @@
-"""Conversion of option texts to the keyword arguments of a plugin's factory.
+"""Factories of plugins: their options, of text, and calls whose errors name the plugin and the line.
 
 A factory's keyword-only parameters are its options: their annotations give the types, their defaults the defaults.
 Nothing has to be declared a second time.
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegbox.checks import did_you_mean
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, PegboxError, PluginError
+from pegbox.origin import explained, located
 from pegbox.shown import value_text
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -173,3 +174,17 @@ def _guess(text: str) -> object:
         except ValueError:
             continue
     return text
+
+
+def construct(owner: str, factory: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """Call the factory and return the object. `owner` begins the message of an error, e.g. "tuner 'xgb'".
+
+    Raises `PluginError`, with the line of a user's code, for whatever the factory raises but pegbox's own errors.
+    """
+    try:
+        return factory(*args, **options)
+    except PegboxError as error:
+        located(error)
+        raise
+    except (Exception, SystemExit) as error:
+        raise located(PluginError(f"{owner} raised {explained(error, 'when it was made')}"), error) from error

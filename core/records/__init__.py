@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         trials_of,
     )
     from pegbox.records.journal import Journal, RecordWarning
+    from pegbox.records.library import ResultsReader
     from pegbox.records.pack import check_packed
-    from pegbox.records.reader import ResultsReader
     from pegbox.records.record import FAILED_COST, VERSION, Record, call
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.runs import by_run

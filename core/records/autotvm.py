@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.records.fields import checked, config, costs, field, seconds
+from pegbox.records.document import checked, config, costs, field, seconds
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record

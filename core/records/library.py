@@ -10,21 +10,56 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pegbox.checks import check_instance, check_list, check_path, check_text
-from pegbox.errors import PegboxError, RecordError, SpaceError
+from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError
+from pegbox.hooks import registry
 from pegbox.records.history import check_target, is_of_other_code
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.reader import reader_of
 from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.workload import template_of
+
+if TYPE_CHECKING:
+    from pegbox.records.recorded_space import RecordedSpace
+
+
+class ResultsReader(Protocol):
+    """Reads the files of another tool. A factory `factory()` makes one."""
+
+    def accepts(self, path: Path, /) -> bool:
+        """Decide whether the file is one of that tool's."""
+
+    def read(self, path: Path, /, *, objective: str | None = None) -> RecordedSpace:
+        """The file as a recorded space; `objective` is what tuners minimise, the time by default.
+
+        Raises `RecordError` for a file that cannot be read, or has no such objective.
+        """
+
+
+def reader_of(path: Path) -> ResultsReader | None:
+    """The reader that accepts the file; None for records of pegbox, as any .jsonl file is.
+
+    The built-in reader is asked last: it accepts every JSON document, to say what is wrong with it.
+    """
+    if ".jsonl" in path.suffixes:
+        return None
+    for claim in sorted(registry.claims("results_reader"), key=lambda claim: claim.owner.endswith("(built in)")):
+        try:
+            reader: ResultsReader = registry.get("results_reader", claim.name)()
+        except PluginError as error:
+            warnings.warn(f"{error}; read without it", RecordWarning, stacklevel=3)
+            continue
+        if reader.accepts(path):
+            return reader
+    return None
+
 
 SHIPPED = Path(__file__).parent / "shipped"
 _SUFFIX = ".jsonl.xz"

@@ -14,8 +14,7 @@ from pegbox.errors import RecordError
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
-from pegbox.records.document import NotJson, read_document
-from pegbox.records.fields import checked, config, costs, field, seconds, workload
+from pegbox.records.document import NotJson, checked, config, costs, field, read_document, seconds, workload
 from pegbox.shown import escaped, value_text
 from pegbox.space import Config
 

@@ -11,11 +11,10 @@ from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
-    from pegbox.hooks.spec import Spec, parse_spec
+    from pegbox.hooks.refs import Spec, parse_spec
     from pegbox.measure.measurer import Measurer
     from pegbox.search.allocation import GradientAllocation, Progress, RoundRobin
-    from pegbox.search.factory.base import BaseTuner, BoundTuner
-    from pegbox.search.factory.create import make_cost_model, make_tuner
+    from pegbox.search.factory import BaseTuner, BoundTuner, make_cost_model, make_tuner
     from pegbox.search.loop.archive import gain_of
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress

@@ -14,7 +14,7 @@ import numpy as np
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.factory import make_tuner, tuner_label
 from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.models.inputs import tuner_inputs

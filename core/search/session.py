@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_keywords
 from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
-from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.factory import make_tuner, tuner_label
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run

@@ -13,7 +13,7 @@ from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
-from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.factory import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.noise import NoiseWatch

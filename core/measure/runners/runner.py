@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pegbox.errors import ArgumentError
 from pegbox.hooks.options import bind_options
-from pegbox.hooks.spec import parse_spec
+from pegbox.hooks.refs import parse_spec
 from pegbox.measure.machine.cores import CorePlan
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.trial.bench import Bench

@@ -30,7 +30,7 @@ from pegbox.output import write_file
 from pegbox.records.library import SHIPPED
 from pegbox.records.record import plain
 from pegbox.records.recorded_space import RecordedSpace
-from pegbox.search.factory.create import make_cost_model
+from pegbox.search.factory import make_cost_model
 from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
 from pegbox.task.task import Task
 

@@ -17,8 +17,7 @@ from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.library import find_source
 from pegbox.records.record import Record, call, plain
 from pegbox.records.recorded_space import latest_results
-from pegbox.search.factory.base import TunerInputs
-from pegbox.search.factory.create import declared_inputs, tuner_label
+from pegbox.search.factory import TunerInputs, declared_inputs, tuner_label
 from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
 from pegbox.shown import value_text
