@@ -25,9 +25,9 @@ _MODULE_REF = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
 _FILE_MODULE = "pegbox_file_"
 _NAMES: dict[str, str] = {}
-"""The module that each path of a file means, by the path as it was written."""
+"""The module of each file, by its path as it was written."""
 _ADOPTED: dict[str, str] = {}
-"""The same of another process, whose files may not be here."""
+"""The modules of another process, whose files may not be here."""
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
@@ -37,7 +37,7 @@ def is_module_ref(text: str) -> bool:
 
 
 def split_file_ref(text: str) -> tuple[Path, str] | None:
-    """The file and the attribute of "path/to/file.py:attribute", or None when `text` has another form."""
+    """Split "path/to/file.py:attribute" into the file and the attribute; None when `text` has another form."""
     match = _FILE_REF.fullmatch(text)
     return (Path(match["path"]), match["attribute"]) if match else None
 
@@ -54,7 +54,7 @@ def is_file_module(name: str) -> bool:
 
 
 def known_files() -> dict[str, str]:
-    """The modules that `import_file` has made, by their paths: as they were written, and whole."""
+    """Return the modules that `import_file` has made, by their paths: as they were written, and whole."""
     return dict(_NAMES)
 
 
