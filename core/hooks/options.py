@@ -84,12 +84,9 @@ def bind_options(
     bound: dict[str, object] = {}
     for name, value in given.items():
         if name not in known and (not open_ended or name in but):
-            given_text = f"(given {name}={value_text(value)})"
             listed = "; ".join(map(str, known.values())) or "none"
-            hint_text = did_you_mean(name, known)
-            raise ArgumentError(
-                f"{owner} has no option {value_text(name)} {given_text}{hint_text} Its options: {listed}"
-            )
+            unknown = f"{value_text(name)} (given {name}={value_text(value)}){did_you_mean(name, known)}"
+            raise ArgumentError(f"{owner} has no option {unknown} Its options: {listed}")
         hint = known[name].hint if name in known else Any
         bound[name] = _convert(owner, name, value, hint) if isinstance(value, str) else value
     return bound

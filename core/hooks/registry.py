@@ -68,7 +68,7 @@ class Registry:
             self._table.discard(kind, name, owner=owner)
 
     def resolve(self, kind: str, ref: object) -> Any:
-        """Find the object that `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
+        """Find what `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
 
         In a file, the attribute may also be a name the file registers. Raises UnknownName or PluginError.
         """

@@ -12,7 +12,7 @@ from pegbox.errors import RecordError
 from pegbox.shown import escaped
 
 DEEPEST = 100
-"""Levels of lists and objects in each other. What walks over them calls itself, and Python allows a thousand calls."""
+"""The most levels of lists and objects in each other. Walks over them are recursive, and Python allows 1,000 calls."""
 
 
 class NotJson(RecordError):
@@ -20,7 +20,7 @@ class NotJson(RecordError):
 
 
 def read_document(text: str) -> Any:
-    """The value of a JSON text.
+    """Read the value of a JSON text.
 
     Raises:
         NotJson: it is none.
@@ -58,22 +58,22 @@ def _depth(value: Any) -> int:
 
 
 MOST_SECONDS = 1e12
-"""Longer than anything took, and small enough that sums of times stay finite."""
+"""The longest time, small enough that sums of times stay finite."""
 
 LEAST_COST = 1e-200
-"""Lower than anything cost, and large enough that ratios of costs stay finite."""
+"""The lowest cost, large enough that ratios of costs stay finite."""
 
 _T = TypeVar("_T")
 _REQUIRED: Any = object()
 
 
 def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQUIRED, *, kept: str = "") -> _T:
-    """The value of a field, as `checked` gives it. Raises `KeyError` where it is missing, `ValueError` for others."""
+    """Read the value of a field, as `checked` does. Raises `KeyError` where it is missing, `ValueError` for others."""
     return checked(name, form[name] if default is _REQUIRED else form.get(name, default), kind, kept=kept)
 
 
 def checked(name: str, value: Any, kind: type[_T], *, kept: str = "") -> _T:
-    """The value, which has to be of a kind; control characters of text, all but those `kept`, are escaped.
+    """Return the value, which has to be of a kind; control characters of text, all but those `kept`, are escaped.
 
     Raises `ValueError`.
     """
@@ -85,14 +85,14 @@ def checked(name: str, value: Any, kind: type[_T], *, kept: str = "") -> _T:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A time, finite and 0 or more. Raises `ValueError`."""
+    """Read a time, finite and 0 or more. Raises `ValueError`."""
     if type(value) not in (int, float) or not 0 <= value <= MOST_SECONDS:
         raise ValueError(f"{name} {reprlib.repr(value)}: a time is a number of seconds, finite and 0 or more")
     return float(value)
 
 
 def costs(values: list[Any]) -> tuple[float, ...]:
-    """Seconds per call, one at least, finite and above 0. Raises `ValueError`."""
+    """Read seconds per call, one at least, finite and above 0. Raises `ValueError`."""
     if not values or not all(type(value) in (int, float) and LEAST_COST <= value <= MOST_SECONDS for value in values):
         shown = reprlib.repr(values)
         raise ValueError(f"costs {shown}: a trial without an error has one or more costs, finite and above 0")
@@ -100,7 +100,7 @@ def costs(values: list[Any]) -> tuple[float, ...]:
 
 
 def workload(value: Any) -> list[Any]:
-    """A name with arguments by name. Raises `ValueError`."""
+    """Read a name with arguments by name. Raises `ValueError`."""
     match value:
         case [str(), dict()]:
             return list(value)
@@ -108,7 +108,7 @@ def workload(value: Any) -> list[Any]:
 
 
 def config(value: Any) -> dict[str, Any]:
-    """A configuration: its index, and the choice of each knob as name, kind and value. Raises `ValueError`."""
+    """Read a configuration: its index, and the choice of each knob as name, kind and value. Raises `ValueError`."""
     form = checked("config", value, dict)
     checked("the config's index", form.get("index", 0), int)
     for entity in checked("the config's entity", form.get("entity", []), list):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class TunerInputs(TypedDict, total=False):
-    """What a tuner is given where its factory declares it, and what it is given where there is none."""
+    """The inputs of a tuner, where its factory declares them; `NO_INPUTS` for a space alone."""
 
     program: FeatureSource | None
     transfer: Sequence[Transfer]
@@ -42,7 +42,7 @@ class TunerInputs(TypedDict, total=False):
 NO_INPUTS: TunerInputs = {"program": None, "transfer": (), "experience": None}
 
 RESERVED = frozenset({*NO_INPUTS, "seed"})
-"""What a tuner is given without being told so by the user."""
+"""The arguments of a tuner that are not options of the user."""
 
 
 @dataclass(frozen=True, eq=True, repr=False)
@@ -95,7 +95,7 @@ class _InitSignature:
 
 
 class BaseTuner:
-    """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
+    """An optional base class: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
 
     It adds `with_options`, and `Options`: a frozen dataclass of the options that `__init__` takes as `**options` and
     makes by `self.Options(**options)`.
@@ -106,7 +106,7 @@ class BaseTuner:
     __signature__ = _InitSignature()
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Checks the space. Without one, as in the deprecated `MyTuner(alpha=2)`, it gives a `BoundTuner`."""
+        """Check the space. Without one, as in the deprecated `MyTuner(alpha=2)`, return a `BoundTuner`."""
         space = next(iter(inspect.signature(cls).parameters), "")
         if not args and space not in options:
             bound = BoundTuner(cls, options)
@@ -127,7 +127,7 @@ class BaseTuner:
 
     @classmethod
     def with_options(cls, **options: Any) -> BoundTuner:
-        """A factory of tuners of this class with these options.
+        """Make a factory of tuners of this class with these options.
 
         Raises `ArgumentError` for the options that are not the user's to give (`RESERVED`).
         """
@@ -160,9 +160,16 @@ def make_tuner(
     factory, name, written = _resolve("tuner", spec)
     owner = f"tuner {name!r}"
     bound = bind_options(owner, factory, {**written, **_options(options)}, but=RESERVED)
-    declared, given = signature_of(factory).parameters, {**NO_INPUTS, **inputs}
-    _check_takes_seed(owner, factory)
-    wanted = {name: given[name] for name in given if name in declared}
+    given = {**NO_INPUTS, **inputs}
+    signature = signature_of(factory)
+    try:
+        signature.bind_partial(None, seed=0)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{owner} cannot be made as factory(space, seed=0): {error}; its signature is {signature}, let it take a "
+            "space and the keyword seed"
+        ) from None
+    wanted = {name: given[name] for name in given if name in signature.parameters}
     tuner = construct(owner, factory, space, seed=seed, **wanted, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
@@ -173,19 +180,8 @@ def _options(options: object) -> Mapping[str, object]:
     return {} if options is None else check_mapping("options", options, "options by name")
 
 
-def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
-    signature = signature_of(factory)
-    try:
-        signature.bind_partial(None, seed=0)
-    except TypeError as error:
-        raise ArgumentError(
-            f"{owner} cannot be made as factory(space, seed=0): {error}; its signature is {signature}, let it take a "
-            "space and the keyword seed"
-        ) from None
-
-
 def declared_inputs(spec: str | Spec | TunerFactory) -> frozenset[str]:
-    """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
+    """Find which of `program`, `transfer` and `experience` the tuner's factory takes: no other is made."""
     factory, _, _ = _resolve("tuner", spec)
     return frozenset(NO_INPUTS) & set(signature_of(factory).parameters)
 
@@ -202,7 +198,13 @@ def make_cost_model(
     """
     check_int("seed", seed, minimum=0)
     if not isinstance(spec, str):
-        return _given_model(spec, options)
+        if not isinstance(spec, CostModel):
+            raise ArgumentError(
+                f"cost_model={value_text(spec)} is neither the name of a cost model nor has it fit and predict"
+            )
+        if given := _options(options):
+            raise ArgumentError(f"{spec!r} is made already and takes no options; given {given!r}")
+        return spec
     factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
     bound = bind_options(owner, factory, {**written, **_options(options)}, but=RESERVED)
@@ -212,18 +214,8 @@ def make_cost_model(
     return model
 
 
-def _given_model(model: object, options: Mapping[str, object] | None) -> CostModel:
-    if not isinstance(model, CostModel):
-        raise ArgumentError(
-            f"cost_model={value_text(model)} is neither the name of a cost model nor has it fit and predict"
-        )
-    if given := _options(options):
-        raise ArgumentError(f"{model!r} is made already and takes no options; given {given!r}")
-    return model
-
-
 def _resolve(kind: str, spec: str | Spec | Callable[..., Any]) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
-    """The factory, the name for messages, and the options given with it, as text where they were written as text."""
+    """Find the factory, the name for messages, and the options given with it, which may be text."""
     if isinstance(spec, str):
         spec = parse_spec(spec)
     if isinstance(spec, Spec):
@@ -234,7 +226,7 @@ def _resolve(kind: str, spec: str | Spec | Callable[..., Any]) -> tuple[Callable
 
 
 def check_factory(tuner: Any) -> TunerFactory:
-    """The tuner's factory. Raises `ArgumentError` for what is none, a tuner for instance."""
+    """Return the tuner's factory. Raises `ArgumentError` for something else, a tuner for instance."""
     if isinstance(tuner, Tuner) and not isinstance(tuner, type):
         raise ArgumentError(
             f"{tuner!r} is a tuner made already, for one space and one seed; every run needs a fresh one: give its "

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Session:
     """A search in rounds with one tuner, which goes on with what it has learned; no configuration comes twice.
 
-    Where the trials of several tasks are shared out (`pegbox.search.allocation`), each task has a session.
+    Where several tasks share trials (`pegbox.search.allocation`), each task has a session.
 
     Args:
         task, tuner, seed, transfer: as for `pegbox.tune`.

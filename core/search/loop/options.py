@@ -25,8 +25,8 @@ class SearchOptions:
         trials: new measurements at most; None where only the budget limits.
         budget_seconds: seconds of the search at most.
         early_stopping: a number of trials without improvement after which the search ends.
-        batch_size: the number of configurations that the tuner is asked for at a time; None for the tuner's own `batch_size`,
-            else 16, or as many as the measurer measures at the same time (`machines`) where these are more.
+        batch_size: the number of configurations that the tuner is asked for at a time; None for the tuner's own
+            `batch_size`, else 16, or as many as the measurer measures at once (`machines`) where these are more.
         finalists: the number of the fastest within noise that are measured again at the end, for the winner to be
             picked from them; 0 leaves that out.
         callbacks: functions of a trial, or `Callback` objects.

@@ -20,7 +20,7 @@ from pegbox.search.subject import Subject
 
 @dataclass(frozen=True)
 class Limits:
-    """The conditions to stop: after `trials` new measurements, after `budget_seconds`, or after `early_stopping` trials in a row
+    """The conditions to stop: after `trials` new measurements, `budget_seconds`, or `early_stopping` trials in a row
     without a better one. None leaves a limit out; with all left out only an exhausted space or Ctrl-C ends the run.
     """
 
