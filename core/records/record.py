@@ -56,8 +56,8 @@ class Record:
     marks one of the best, measured again at the end of a run, and `yardstick` are the baselines of that time. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
     the `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
-    "my_ops.py:conv"; nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space and
-    gives arguments by place: its `space` is empty, and `workload` the name and `args`.
+    "my_ops.py:conv"; nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
+    and gives arguments by place: its `space` is empty, and `workload` the name and `args`.
     """
 
     target: str
