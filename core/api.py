@@ -85,10 +85,10 @@ def lower(
     simple_mode: bool = False,
     sizes: GivenSizes | None = None,
 ) -> Function | IRModule:
-    """The plain loop program of a schedule; `print` shows it, `.allocations` and `.loops("C")` answer questions.
+    """Lower a schedule to its plain loop program; `print` shows it, `.allocations` and `.loops("C")` answer questions.
 
     Args:
-        what: a schedule, a program with blocks, or a module of such programs. What is lowered already stays.
+        what: a schedule, a program with blocks, or a module of such programs. A lowered program stays as it is.
         simple_mode: for people to read: loops whose splits do not divide stay whole, with tests inside, instead of
             being cut, and of a TE schedule also what is not legal is shown, with the place marked and a warning.
         args: the function's arguments in call order (all but TE schedules know them already).
@@ -128,13 +128,12 @@ def lower(
 
 
 def _check_program(caller: str, what: object, args: object, name: object) -> list[Tensor]:
-    """The arguments as a list. Raises `ArgumentError` for what is not a schedule or program, no tensors, or no name."""
+    """List the arguments. Raises `ArgumentError` for anything but a schedule or program, tensors, and a name."""
     if not isinstance(what, TESchedule | Schedule | Function):
         hint = f"; did you mean pegbox.create_task({what!r}, args=...)?" if isinstance(what, str) else ""
         raise ArgumentError(
             f"{caller}({value_text(what)}): a {type(what).__name__} is not a program; give a schedule "
-            "(te.create_schedule, "
-            f"tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}{hint}"
+            f"(te.create_schedule, tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}{hint}"
         )
     if name is not None:
         check_text(f"{caller}: name", name)
@@ -149,7 +148,7 @@ def _build_sized(
     name: str | None,
     timeout: float,
 ) -> SizedKernel:
-    """A kernel that is compiled when it is called; the schedule is as it is now, whatever is done to it later."""
+    """Make a kernel that is compiled when it is called, of a copy of the schedule as it is now."""
     from pegbox.codegen import SizedKernel, emit
 
     check_arguments(schedule, args)
@@ -307,9 +306,9 @@ def compare(
         trials: of each run.
         seeds: how many (0, 1, ...), or which.
         start: the random configurations that each run begins with, the same for all tuners with one seed; they are
-            told to the tuner and count as trials.
-        experience: let tuners that can begin with what was measured of other workloads. With it they may all find the
-            best soon; False compares what each learns by itself.
+            reported to the tuner and count as trials.
+        experience: let tuners that can begin with measurements of other workloads. With it they may all find the best
+            soon; False compares what each learns by itself.
         runner: as for `tune`; a `SimulatedRunner` simulates every task.
         callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
         progress: print a line for each finished run (on standard error).

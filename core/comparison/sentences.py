@@ -20,8 +20,17 @@ def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
 
     `tuners` gives the order in which those of a group are named.
     """
-    questions = dict.fromkeys(verdict.question for verdict in verdicts)
-    return [_sentence(question, [v for v in verdicts if v.question == question], tuners) for question in questions]
+    written = []
+    for question in dict.fromkeys(verdict.question for verdict in verdicts):
+        asked = [verdict for verdict in verdicts if verdict.question == question]
+        decided = [f"{_decided(verdict)} ({p_text(verdict.corrected)})" for verdict in asked if verdict.decided]
+        groups = _undecided([verdict for verdict in asked if not verdict.decided], tuners)
+        if not decided:
+            budget = question.kind == "budget"
+            place = f"at {question.at:g} trials" if budget else f"by their trials to {question.at:.0%}"
+            groups = [groups[0].replace(" (", f" {place} (", 1), *groups[1:]]
+        written.append("; ".join([*decided, *groups]) + ".")
+    return written
 
 
 def space_sentence(verdict: Verdict, best: Mapping[str, float]) -> str:
@@ -36,16 +45,13 @@ def space_sentence(verdict: Verdict, best: Mapping[str, float]) -> str:
     p = p_text(verdict.corrected)
     if not verdict.decided:
         one, other = sorted((one, other), key=best.__getitem__)
-    shown = f"the best {_best(best[one])}, against {_best(best[other])}"
+    first, second = (format_seconds(best[task]) if best[task] < math.inf else "nothing valid" for task in (one, other))
+    shown = f"the best {first}, against {second}"
     if max(best[one], best[other]) < math.inf:
         shown += f" ({best[other] / best[one]:.2f}x)"
     if verdict.decided:
         return f"{one} has a better space than {other}, which computes the same ({p}): {shown}."
     return f"The spaces of {one} and {other}, which compute the same, cannot be told apart ({p}): {shown}."
-
-
-def _best(cost: float) -> str:
-    return format_seconds(cost) if cost < math.inf else "nothing valid"
 
 
 def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
@@ -115,23 +121,11 @@ def joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _sentence(question: Question, verdicts: Sequence[Verdict], tuners: Sequence[str]) -> str:
-    decided = [f"{_decided(verdict)} ({p_text(verdict.corrected)})" for verdict in verdicts if verdict.decided]
-    groups = _undecided([verdict for verdict in verdicts if not verdict.decided], tuners)
-    if not decided:
-        groups = [groups[0].replace(" (", f" {_place(question)} (", 1), *groups[1:]]
-    return "; ".join([*decided, *groups]) + "."
-
-
 def _decided(verdict: Verdict) -> str:
     question = verdict.question
     if question.kind == "budget":
         return f"{verdict.better} beats {verdict.worse} at {question.at:g} trials"
     return f"{verdict.better} reaches {question.at:.0%} of the best known sooner than {verdict.worse}"
-
-
-def _place(question: Question) -> str:
-    return f"at {question.at:g} trials" if question.kind == "budget" else f"by their trials to {question.at:.0%}"
 
 
 def _undecided(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:

@@ -191,7 +191,9 @@ class Record:
     @classmethod
     def _from_form(cls, form: Mapping[str, Any]) -> Record:
         if is_autotvm(form):
-            return cls._from_autotvm(fields_of(form))
+            fields = fields_of(form)
+            args, kwargs = _frozen(fields.pop("args")), _frozen(fields.pop("kwargs"))
+            return cls(args=args, kwargs=kwargs, workload=(fields["name"], args), space="", **fields)
         version = field(form, "version", int)
         if version > VERSION:
             raise RecordError(f"version {version} is newer than this pegbox reads ({VERSION}): update pegbox")
@@ -217,11 +219,6 @@ class Record:
             run=field(form, "run", str, ""),
             ref=field(form, "ref", str, ""),
         )
-
-    @classmethod
-    def _from_autotvm(cls, fields: dict[str, Any]) -> Record:
-        args, kwargs = _frozen(fields.pop("args")), _frozen(fields.pop("kwargs"))
-        return cls(args=args, kwargs=kwargs, workload=(fields["name"], args), space="", **fields)
 
 
 def _result(form: Mapping[str, Any]) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from pegbox.checks import check_float, check_int
 
@@ -47,13 +47,6 @@ class Progress:
     def speed(self) -> float:
         """Operations a second of the best so far."""
         return self.flop / self.cost
-
-
-class Allocation(Protocol):
-    """An allocation chooses the next task."""
-
-    def next(self, tasks: Sequence[Progress], /) -> int | None:
-        """Choose the number of a task; None where all are exhausted."""
 
 
 class RoundRobin:

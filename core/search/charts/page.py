@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -17,16 +17,16 @@ from pegbox.search.charts.picture import search_svg, subject_of
 from pegbox.task.work import format_cost, format_phases
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
+    from pegbox.search.loop.outcome import Trial, TuneResult
     from pegbox.space import Config
 
 FEWEST = 2
-"""Trials for each value, on average; with fewer, a value is as good as the name of its trial."""
+"""The least average number of trials for each value; with fewer, a value is as good as the name of its trial."""
 
 
 @dataclass(frozen=True)
 class Influence:
-    """`knob` with its `values` among the trials that ran, and what they explain.
+    """The influence of a `knob` with its `values` among the trials that ran.
 
     `share` is epsilon squared, the share of the variance of the logarithm of the cost that lies between the values,
     corrected for what chance would give as many of them (Kelley, "An unbiased correlation ratio measure", 1935); None
@@ -56,21 +56,17 @@ def influences(trials: Sequence[Trial]) -> list[Influence]:
 
 
 def _values(config: Config) -> dict[str, Hashable]:
-    """The text of each knob's value; the factors of a split one by one, but for the outermost, which follows."""
+    """Write each knob's value, "absent" where it does not exist; for a split each factor but the outermost."""
     found: dict[str, Hashable] = {}
-    for name, entity in _entities(config).items():
+    chosen = dict(config.items())
+    for name in config.space.knobs:
+        entity = chosen.get(name)
         sizes = getattr(entity, "size", None)
         if isinstance(sizes, list):
             found.update({f"{name}[{place}]": size for place, size in enumerate(sizes) if place})
         else:
             found[name] = str(entity) if entity is not None else "absent"
     return found
-
-
-def _entities(config: Config) -> Mapping[str, object]:
-    """Every knob's entity, None where the knob does not exist in this configuration."""
-    chosen = dict(config.items())
-    return {name: chosen.get(name) for name in config.space.knobs}
 
 
 def _influence(knob: str, values: Sequence[Hashable], costs: Sequence[float]) -> Influence:
@@ -96,16 +92,13 @@ def _epsilon_squared(values: Sequence[Hashable], costs: Sequence[float]) -> floa
 
 
 SHOWN = 6
-"""Values of a knob that are listed, the fastest first."""
+"""The number of values of a knob that are listed, the fastest first."""
 
 
 def page(result: TuneResult) -> str:
-    """The whole document."""
-    return document(
-        subject_of(result),
-        result.spent(),
-        [_best(result), _curve(result), _knobs(result), _program(result)],
-    )
+    """Write the whole document."""
+    parts = [_best(result), _curve(result), _knobs(result), _program(result)]
+    return document(subject_of(result), result.spent(), parts)
 
 
 def _best(result: TuneResult) -> str:
@@ -114,13 +107,6 @@ def _best(result: TuneResult) -> str:
         return f"<section><h2>Nothing valid was found</h2><pre>{escape(str(result))}</pre></section>"
     remarks = "".join(f"<li>{escape(line)}</li>" for line in best.quality)
     remarks += "".join(f'<li class="warning">{escape(line)}</li>' for line in result.notes)
-    return (
-        f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(_facts(result, best).items())}</section>"
-    )
-
-
-def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
-    """Collect the facts that the page states in words, by name."""
     facts = {"found": best.origin, "config": str(best.config)}
     if result.task is not None:
         facts["task"] = repr(result.task)
@@ -129,7 +115,7 @@ def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
         facts["failed"] = f"{counts}{result.first_failure()}"
     if result.trials and result.phases:
         facts["time"] = format_phases(result.phases)
-    return facts
+    return f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(facts.items())}</section>"
 
 
 def _curve(result: TuneResult) -> str:
@@ -173,7 +159,7 @@ def _knobs(result: TuneResult) -> str:
 
 
 def _program(result: TuneResult) -> str:
-    """The computation, and the program that the best configuration makes of it."""
+    """Show the computation, and the program that the best configuration makes of it."""
     if result.task is None or result.best is None:
         return ""
     try:

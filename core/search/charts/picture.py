@@ -26,24 +26,25 @@ _CAPTIONS = {
     "NumPy": "NumPy's time for the same",
     "NumPy, too noisy to compare": "NumPy's time for the same (dotted: timings are too noisy to compare)",
 }
-"""What the lines of the legend mean, for the caption."""
+"""The meanings of the lines of the legend, for the caption."""
 
 _COLUMNS = 3
-"""Entries of the legend beside each other."""
+"""The number of entries of the legend side by side."""
 
 _SIZE = 11
-"""Points of the title's letters."""
+"""The points of the title's letters."""
 
 _LINE = 0.22
-"""Inches of a line of text."""
+"""The inches of a line of text."""
 
 _MOST = 3
-"""Lines above the picture that one line of the title may take."""
+"""The most lines above the picture that one line of the title may take."""
 
 
 def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
-    """One panel with the curve; at least one trial has to have run."""
-    lines = [title_of(result)] + ([str(result.task.target)] if result.task is not None else [])
+    """Draw one panel with the curve; at least one trial has to have run."""
+    title = f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
+    lines = [title] + ([str(result.task.target)] if result.task is not None else [])
     if result.emulated:
         lines += result.notes
     with saved(path, 1) as (axes,):
@@ -60,7 +61,7 @@ def draw_title(axes: Any, lines: Sequence[str]) -> list[str]:
 
 
 def _broken(axes: Any, line: str) -> list[str]:
-    """The line in parts that are no wider than the axes; what `_MOST` of them don't hold is left out."""
+    """Break the line into at most `_MOST` parts that are no wider than the axes; the rest is left out."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
@@ -72,7 +73,7 @@ def _broken(axes: Any, line: str) -> list[str]:
 
 
 def search_svg(result: TuneResult) -> tuple[str, str]:
-    """The `svg` element of the curve, and a caption. Raises `ImportError` without matplotlib."""
+    """Draw the `svg` element of the curve, and write a caption. Raises `ImportError` without matplotlib."""
     shown: list[str] = []
 
     def draw(axes: Any) -> None:
@@ -92,13 +93,8 @@ def subject_of(result: TuneResult) -> str:
     return f"{task.name}({', '.join(arguments)})"
 
 
-def title_of(result: TuneResult) -> str:
-    """Name the subject of the search, and the tuner."""
-    return f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
-
-
 def draw_search(axes: Any, result: TuneResult) -> None:
-    """Costs on a logarithmic axis, trials counted from 1, recorded ones first; failed ones are marks at the bottom."""
+    """Draw costs on a logarithmic axis, trials counted from 1, recorded ones first; failed ones at the bottom."""
     trials, recorded = result.all_trials, len(result.history)
     _dots(axes, result.history, 1, "recorded trial", COLOURS[6])
     _dots(axes, result.trials, recorded + 1, "new trial" if recorded else "trial", COLOURS[0])
@@ -127,7 +123,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
 
 
 def _curves(axes: Any, result: TuneResult) -> None:
-    """The best so far, anew for each run; a line where another run begins."""
+    """Draw the best so far, anew for each run; a line where another run begins."""
     costs, first, label = result.all_best_costs(), 0, "best so far, as first timed"
     for run, count in enumerate(result.runs):
         if run:
@@ -145,7 +141,7 @@ def _curves(axes: Any, result: TuneResult) -> None:
 
 
 def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: str) -> None:
-    """The trials that ran, the first of all of them at `first`."""
+    """Draw the trials that ran, the first of all of them at `first`."""
     if ran := [(at, trial.cost) for at, trial in enumerate(trials, first) if trial.ok]:
         axes.plot(*zip(*ran, strict=True), "o", color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label)
 
@@ -166,11 +162,7 @@ def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:
     axes.set_ylabel(time if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    _legend(axes)
-
-
-def _legend(axes: Any) -> None:
-    """Below the axes, where it hides no trial."""
+    # The legend is below the axes, where it hides no trial.
     labels = axes.get_legend_handles_labels()[1]
     _shrink(axes, below=_LINE * -(-len(labels) // _COLUMNS))
     axes.legend(
@@ -180,7 +172,7 @@ def _legend(axes: Any) -> None:
 
 
 def _shrink(axes: Any, *, above: float = 0.0, below: float = 0.0) -> None:
-    """Make room of so many inches in the figure."""
+    """Make room of that many inches in the figure."""
     own, height = axes.get_position(), axes.figure.get_figheight()
     axes.set_position((own.x0, own.y0 + below / height, own.width, own.height - (above + below) / height))
 

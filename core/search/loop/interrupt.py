@@ -21,10 +21,11 @@ _absorbed = -math.inf
 def defer_interrupt() -> Iterator[None]:
     """Hold Ctrl-C back until the block is done; then `KeyboardInterrupt` is raised as usual.
 
-    Only the main thread receives signals, and a handler that is not Python's own belongs to somebody else:
-    in both cases nothing is changed.
+    Only the main thread receives signals, and a handler other than Python's own belongs to another program: in both
+    cases nothing is changed.
     """
-    if not _may_defer():
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     pending: list[int] = []
@@ -44,7 +45,7 @@ def defer_interrupt() -> Iterator[None]:
 def absorb_interrupt() -> bool:
     """Take note of a `KeyboardInterrupt` that was caught; return whether it is a second one, soon after the first.
 
-    The user then wants to leave a loop of searches: whoever caught it has to raise another. After the first one CPython
+    The user then wants to leave a loop of searches: the caller has to raise another. After the first one CPython
     is made to forget it. One that left an `exec` of text, as dataclasses and named tuples use when a module is
     imported, is kept in mind until the next such `exec`; at its end the process would kill itself by SIGINT, whatever
     its exit status.
@@ -54,9 +55,3 @@ def absorb_interrupt() -> bool:
     now = time.monotonic()
     again, _absorbed = now - _absorbed < TWICE_SECONDS, now
     return again
-
-
-def _may_defer() -> bool:
-    if threading.current_thread() is not threading.main_thread():
-        return False
-    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
