@@ -128,7 +128,7 @@ def lower(
 
 
 def _check_program(caller: str, what: object, args: object, name: object) -> list[Tensor]:
-    """List the arguments. Raises `ArgumentError` for anything but a schedule or program, tensors, and a name."""
+    """List the arguments. Raises `ArgumentError` unless given a schedule or program, tensors, and a name."""
     if not isinstance(what, TESchedule | Schedule | Function):
         hint = f"; did you mean pegbox.create_task({what!r}, args=...)?" if isinstance(what, str) else ""
         raise ArgumentError(

@@ -44,8 +44,3 @@ def _imported_for_checkers(package: str) -> dict[str, str]:
         for each in imports
         for alias in each.names
     }
-
-
-def by_name(names: Mapping[str, str]) -> dict[str, str]:
-    """Find the module of each name, from the names of each module, which are separated by spaces."""
-    return {name: home for home, listed in names.items() for name in listed.split()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.codegen.emitter.emit import emit
@@ -49,31 +49,7 @@ __all__ = [
     "usable_cores", "warm_up", "write_object", "write_shared_library",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.codegen.emitter.emit": "emit",
-    "pegbox.codegen.emitter.strip_mining": "MAX_VECTORS",
-    "pegbox.codegen.emitter.unroll": "STEP_LANES",
-    "pegbox.codegen.program": "MOST_STRAIGHT ArgSpec CompiledProgram Program",
-    "pegbox.codegen.runtime.export": "c_header check_export write_object write_shared_library",
-    "pegbox.codegen.runtime.kernel": "Kernel build load",
-    "pegbox.codegen.runtime.library": "load_library",
-    "pegbox.codegen.runtime.machine": "assembly compile_program optimized_ir warm_up",
-    "pegbox.codegen.runtime.openmp": "has_openmp",
-    "pegbox.codegen.runtime.peak": "LEAST_BYTES",
-    "pegbox.codegen.runtime.runtime_module": "RuntimeModule build_module",
-    "pegbox.codegen.runtime.sized_kernel": "SizedKernel",
-    "pegbox.codegen.runtime.time_evaluator": "TimeEvaluator TimeResult",
-    "pegbox.codegen.targets.cores": "usable_cores",
-    "pegbox.codegen.targets.features": "missing_features",
-    "pegbox.codegen.targets.host": (
-        "EMULATED architecture cpu_features cpu_flags cpu_model cpu_name has_llvm llvm_version"
-    ),
-    "pegbox.codegen.targets.register_tile": "fits_registers",
-    "pegbox.codegen.targets.target": "TARGET_OPTIONS Target target_of",
-    "pegbox.codegen.targets.vectors": "LATENCY lanes_of",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 # Loading `build` is what gives expressions their operators.
 from pegbox.expr import build as build
@@ -28,17 +28,7 @@ __all__ = [
     "unused_name", "walk",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.expr.affine": "Linear linear",
-    "pegbox.expr.build": "all_of any_of cast const floordiv floormod select",
-    "pegbox.expr.dtypes": "BITS INDEX is_float nbytes",
-    "pegbox.expr.intrinsics": "SLOW",
-    "pegbox.expr.nodes": "Binary Buffer Call Cast Compare Const Expr Load Logic Not Select Var",
-    "pegbox.expr.printer": "quoted unused_name",
-    "pegbox.expr.visit": "children free_vars loads rewrite substitute walk",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

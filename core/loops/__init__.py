@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.loops.module import IRModule
@@ -35,16 +35,7 @@ __all__ = [
     "IterKind", "Region", "Seq", "Stmt", "Store", "literal", "walk",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.loops.module": "IRModule",
-    "pegbox.loops.nodes": (
-        "Alloc Block BlockIter BlockRealize Evaluate For ForKind Function If IterKind Region Seq Stmt Store"
-    ),
-    "pegbox.loops.script.style": "literal",
-    "pegbox.loops.visit": "walk",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

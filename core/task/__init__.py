@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.task.config_view import KnobValues, TemplateConfig
@@ -21,15 +21,7 @@ __all__ = [
     "create_task", "find_workload", "format_cost", "format_speed",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.task.config_view": "KnobValues TemplateConfig",
-    "pegbox.task.task": "Task create_task",
-    "pegbox.task.template": "Template",
-    "pegbox.task.work": "format_cost format_speed",
-    "pegbox.task.workload": "GeneratedTemplate Space SpaceGenerator Workload find_workload",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

@@ -12,8 +12,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Match", "Rule", "SketchGenerator", "ansor_rules", "default_rules", "generate_sketches"]
 
-_RULES = dict.fromkeys(("Match", "Rule", "ansor_rules"), "pegbox.plugins.sketch.rules")
-_GENERATOR = dict.fromkeys(("SketchGenerator", "default_rules", "generate_sketches"), "pegbox.plugins.sketch.generator")
-
 # The plugin's names are wanted of every command; the generator, with all of schedules, of few.
-__getattr__ = on_demand(__name__, {**_RULES, **_GENERATOR})
+__getattr__ = on_demand(__name__)
