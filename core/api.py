@@ -94,7 +94,7 @@ def lower(
         args: the function's arguments in call order (all but TE schedules know them already).
         name: of the function; by default "main", or what the program is called.
         sizes: of a TE schedule with size variables, the number of each, {"n": 128}. Without them `simple_mode` shows
-            the program of numbers that stand in for them, and a warning says which.
+            the program of other numbers, and a warning says which.
 
     Raises:
         ArgumentError: other arguments than those of the program, or in another order; or not the sizes that it has.
@@ -133,7 +133,8 @@ def _check_program(caller: str, what: object, args: object, name: object) -> lis
         hint = f"; did you mean pegbox.create_task({what!r}, args=...)?" if isinstance(what, str) else ""
         raise ArgumentError(
             f"{caller}({value_text(what)}): a {type(what).__name__} is not a program; give a schedule "
-            f"(te.create_schedule, tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}{hint}"
+            f"(te.create_schedule, tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}"
+            f"{hint}"
         )
     if name is not None:
         check_text(f"{caller}: name", name)

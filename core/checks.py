@@ -127,7 +127,7 @@ def check_list(
         raise error(f"{name}={value_text(value)} is not a list; give {wanted}") from None
     for place, member in enumerate(members):
         if not isinstance(member, of):
-            raise error(f"{name}: {value_text(member)} stands at place {place} of the list; give {wanted}")
+            raise error(f"{name}: {value_text(member)} is at place {place} of the list; give {wanted}")
     return members
 
 

@@ -104,7 +104,7 @@ def __dir__() -> list[str]:
 
 
 def var(name: str = "n", dtype: str = dtypes.INDEX) -> SizeVar:
-    """A size that is known only when arrays are given, for shapes, ends of reduce axes and expressions.
+    """Make a size that is known only when arrays are given, for shapes, ends of reduce axes and expressions.
 
     `te.placeholder((n, n + 2))`. `pegbox.build` compiles such a computation once for each set of sizes that it is
     called with; `pegbox.lower` takes `sizes={"n": 128}`.
@@ -125,7 +125,7 @@ size_var = var
 
 
 def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
-    """A call of a C function, for tensor intrinsics and `te.extern`. Pointers are `operand.access_ptr("r")` or `.data`.
+    """Call a C function, for tensor intrinsics and `te.extern`. Pointers are `operand.access_ptr("r")` or `.data`.
 
     Whole numbers are passed as 64 bits; functions that take `int` read them too.
     """
@@ -135,7 +135,7 @@ def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
 
 
 def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr:
-    """A call of a Python function, for `te.extern`: it takes the buffers as NumPy arrays, and writes its outputs.
+    """Call a Python function, for `te.extern`: it takes the buffers as NumPy arrays, and writes its outputs.
 
     `te.call_python(numpy.cumsum, ...)` does not write; `te.call_python(lambda a, b: numpy.cumsum(a, out=b), ins[0],
     outs[0])` does. What the function raises, the call of the kernel raises. Such a kernel runs in this process only:
@@ -150,7 +150,7 @@ def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
-    """A call of a C function without effects, on numbers: those of the mathematical library are the functions of `te`.
+    """Call a C function without effects, on numbers: those of the mathematical library are the functions of `te`.
 
     `call_pure_extern("float32", "expf", x)` is `te.exp(x)`.
     """
@@ -162,7 +162,7 @@ def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
 
 
 def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
-    """A call of an LLVM intrinsic, such as "llvm.x86.avx512.vpdpbusd.512", on vectors as `operand.vload` gives them.
+    """Call an LLVM intrinsic, such as "llvm.x86.avx512.vpdpbusd.512", on vectors as `operand.vload` gives them.
 
     The number of arguments, which TVM wants in front of them, is left out.
     """
@@ -173,17 +173,17 @@ call_llvm_intrin = call_llvm_pure_intrin
 
 
 def reinterpret(dtype: str, value: object) -> Expr:
-    """The same bits as another type of the same size."""
+    """Read the same bits as another type of the same size."""
     return low_level.reinterpret(dtype, as_expr(value))
 
 
 def all(*conditions: object) -> Expr:
-    """True where every condition holds."""
+    """Test whether every condition holds."""
     return all_of(conditions)
 
 
 def any(*conditions: object) -> Expr:
-    """True where some condition holds."""
+    """Test whether some condition holds."""
     return any_of(conditions)
 
 
@@ -191,12 +191,12 @@ power = pow
 
 
 def min_value(dtype: str) -> Expr:
-    """The lowest value of a type (-inf for floats)."""
+    """Return the lowest value of a type (-inf for floats)."""
     return const(dtypes.value_range(dtypes.check(dtype))[0], dtype)
 
 
 def max_value(dtype: str) -> Expr:
-    """The highest value of a type (inf for floats)."""
+    """Return the highest value of a type (inf for floats)."""
     return const(dtypes.value_range(dtypes.check(dtype))[1], dtype)
 
 
@@ -207,7 +207,7 @@ def relu(x: object) -> Expr:
 
 
 def create_prim_func(args: Tensor | Sequence[Tensor], name: str = "main") -> Function:
-    """The program that computes every tensor of `args` that is not a placeholder, one plain nest for each operation.
+    """Make the program that computes every tensor of `args` but placeholders, one plain nest for each operation.
 
     Args:
         args: the function's parameters in call order, inputs and outputs.

@@ -37,7 +37,7 @@ def read_tuners(tuners: Tuners) -> dict[str, TunerLike]:
             check_factory(tuner)
         if name in entries:
             raise ArgumentError(
-                f"tuner {name!r} stands twice in the list; leave one out, or give names to tell them apart, as in "
+                f"tuner {name!r} is in the list twice; leave one out, or give different names, as in "
                 f"{{'a': {name!r}, 'b': {name!r}}}"
             )
         entries[name] = tuner

@@ -1,7 +1,7 @@
 """The runs of a comparison: equal budget, several seeds, a common start, winners measured again together.
 
 Every tuner gets each task with each seed, the same random configurations to start from and the same number of trials.
-Runs of one seed stand next to each other and their order rotates from seed to seed, so that a machine that warms up or
+Runs of one seed follow each other, and their order rotates from seed to seed, so that a machine that warms up or
 slows down favours none. A run's own minimum is the luckiest of many; therefore all winners of a task are measured again
 at the end, side by side, and the final numbers are those. Recorded costs need no second measurement.
 Medians, intervals and tests follow the advice of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing

@@ -134,7 +134,7 @@ def parse_spec(text: str) -> Spec:
         if not equals or not option:
             raise ArgumentError(f"cannot read {part!r} in {text!r}; write options as 'option=value'")
         if option in options:
-            raise ArgumentError(f"option {option!r} stands twice in {text!r}")
+            raise ArgumentError(f"option {option!r} is twice in {text!r}")
         options[option] = value
     return Spec(name, options)
 

@@ -80,7 +80,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Called by `import`."""
+        """Serve `import`."""
         source = self._modules.get(fullname)
         if source is None:
             return None
@@ -96,11 +96,11 @@ class _Loader(importlib.abc.InspectLoader):
         self._source = source
 
     def get_source(self, fullname: str) -> str:
-        """The text, also for tracebacks."""
+        """Return the text, also for tracebacks."""
         return self._source.text
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compiled under the name of its file."""
+        """Compile the text under the name of its file."""
         return compile(self._source.text, self._source.file or fullname, "exec", dont_inherit=True)
 
     def is_package(self, fullname: str) -> bool:
@@ -108,7 +108,7 @@ class _Loader(importlib.abc.InspectLoader):
         return self._source.is_package
 
     def exec_module(self, module: ModuleType) -> None:
-        """Called by `import`."""
+        """Serve `import`."""
         if self._source.file:
             module.__file__ = self._source.file
         super().exec_module(module)

@@ -40,7 +40,7 @@ def pegbox_register_tuners() -> Mapping[str, Callable[..., Tuner] | str]:
 
     The object is a factory, called at the start of a tuning run as `factory(space, *, seed, **options)`, where
     `options` are what the user wrote after the name (`--tuner NAME:plan_size=32`). It gives a tuner that is then
-    asked for configs and told their results (`pegbox.search.Tuner`) until trials or time run out.
+    asked for configs and given their results (`pegbox.search.Tuner`) until trials or time run out.
     """
     raise NotImplementedError
 
@@ -49,7 +49,7 @@ def pegbox_register_tuners() -> Mapping[str, Callable[..., Tuner] | str]:
 def pegbox_register_cost_models() -> Mapping[str, Callable[..., CostModel] | str]:
     """Cost models by name. Called once per process, when any name is first looked up or listed.
 
-    The object is a factory, called by a tuner that was told to use this model as `factory(*, seed, **options)`.
+    The object is a factory, called by a tuner with this model as `factory(*, seed, **options)`.
     The model is fitted after each batch of results and asked to rank candidates before the next one
     (`pegbox.search.CostModel`).
     """
@@ -70,7 +70,7 @@ def pegbox_register_runners() -> Mapping[str, RunnerFactory | str]:
 def pegbox_register_runner_objects() -> Mapping[str, Callable[[Any], tuple[str, Mapping[str, Any]]] | str]:
     """Objects that users may give for a runner, by the full name of their class ("acme.client.Client").
 
-    The object is a function of such an object, which gives the name of a runner and the options that stand for it.
+    The object is a function of such an object, which gives the name of a runner and its options.
     Called when a runner is given that is not a name.
     """
     raise NotImplementedError

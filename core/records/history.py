@@ -228,7 +228,7 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
 def trials_of(records: Iterable[Record]) -> list[Record]:
     """Select the records of a search's trials, without those that were measured again at its end.
 
-    Packed records keep of what was measured again only that, which then stands for the trial.
+    Packed records keep only the last measurement of a configuration, in place of the trial.
     """
     listed = check_records(records)
     known = {_key(record) for record in listed if not record.remeasured}

@@ -37,14 +37,14 @@ class ResultsReader(Protocol):
         """Decide whether the file is one of that tool's."""
 
     def read(self, path: Path, /, *, objective: str | None = None) -> RecordedSpace:
-        """The file as a recorded space; `objective` is what tuners minimise, the time by default.
+        """Read the file as a recorded space; tuners minimise the `objective`, the time by default.
 
         Raises `RecordError` for a file that cannot be read, or has no such objective.
         """
 
 
 def reader_of(path: Path) -> ResultsReader | None:
-    """The reader that accepts the file; None for records of pegbox, as any .jsonl file is.
+    """Find the reader that accepts the file; None for records of pegbox, as any .jsonl file is.
 
     The built-in reader is asked last: it accepts every JSON document, to say what is wrong with it.
     """

@@ -21,7 +21,7 @@ from pegbox.output import Content, check_output, write_file
 PICTURE = Content(
     "a picture", re.compile(rb"\x89PNG|<\?xml|<svg|%PDF|%!PS|%%|\xff\xd8\xff|\x1f\x8b|GIF8|RIFF|II\*|MM\0\*")
 )
-"""What matplotlib writes: PNG, SVG, PDF, PostScript, PGF, JPEG, SVGZ, GIF, WebP, TIFF."""
+"""The formats of matplotlib: PNG, SVG, PDF, PostScript, PGF, JPEG, SVGZ, GIF, WebP, TIFF."""
 
 INSTALL = "install it with: pip install 'pegbox[plot]'"
 
@@ -39,7 +39,7 @@ _EDGE = 0.06
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
-    """Before hours of measuring: can a plot be written to `path`? Raises as `save_plot` does."""
+    """Raise as `save_plot` does, before hours of measuring, if a plot cannot be written to `path`."""
     check_path("path", path)
     try:
         from matplotlib.backend_bases import FigureCanvasBase
@@ -60,7 +60,7 @@ def missing_curves(error: ImportError) -> str:
 
 @contextmanager
 def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
-    """The axes of panels, one below the other, to draw on; then they are written to the file."""
+    """Give the axes of panels, one below the other, to draw on; then write them to the file."""
     from matplotlib import rc_context
 
     with rc_context({"text.parse_math": False}):  # a tuner's name may have dollars in it
@@ -73,7 +73,7 @@ def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
 
 
 def svg_of(draw: Callable[[Any], None], salt: str) -> str:
-    """The `svg` element of what is drawn on axes, without the XML declaration.
+    """Draw on axes, and write their `svg` element without the XML declaration.
 
     Text is text, and the same drawing with the same `salt` gives the same picture. Raises `ImportError` without
     matplotlib.
@@ -87,12 +87,12 @@ def svg_of(draw: Callable[[Any], None], salt: str) -> str:
         _make_room(figure, [axes])
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         text = file.getvalue()
-    # Several pictures stand in one page, where an id may occur once; no one refers to those of groups.
+    # Several pictures are in one page, where an id may occur once; there are no references to those of groups.
     return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :].rstrip())
 
 
 def make_figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
-    """A figure and the axes of its panels, one below the other.
+    """Make a figure and the axes of its panels, one below the other.
 
     Margins are given: matplotlib's layouts draw everything once more to find them.
     """

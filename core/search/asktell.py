@@ -155,7 +155,7 @@ class AskTell:
             winner = BestTrial.of(self._best(), subject=self._subject)
             elapsed = time.monotonic() - self._started
             result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self._subject)
-            message = f"{error}; the {len(self.trials)} trials told so far are kept in .trials"
+            message = f"{error}; the {len(self.trials)} trials reported so far are kept in .trials"
             raise TuningError(message, result) from (error.__cause__ or error)
 
 
@@ -174,7 +174,7 @@ def _result(place: int, cost: Any) -> Result:
         return cost
     seconds = cost.costs if isinstance(cost, Ok) else (_seconds(place, cost),)
     if not isinstance(cost, Ok) and seconds == (math.inf,):
-        return Failed(FailureKind.RUN_ERROR, "told as failed", timestamp=time.time())
+        return Failed(FailureKind.RUN_ERROR, "reported as failed", timestamp=time.time())
     if not seconds or not all(0.0 < value < math.inf for value in seconds):
         raise ArgumentError(
             f"tell: costs[{place}]={cost!r} cannot be a cost; give seconds above 0, and None or infinity for a failure"

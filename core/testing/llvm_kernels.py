@@ -114,7 +114,7 @@ def arguments() -> tuple[ArgSpec, ...]:
 
 
 def program(*, before: str = "", after: str = "", count: int = SIZE, workspace: int = 0, threads: int = 1) -> Program:
-    """A candidate with extra instructions before and after its loop, over the first `count` elements."""
+    """Make a candidate with extra instructions before and after its loop, over the first `count` elements."""
     name = f"kernel{next(_names)}"
     text = _TEXT.replace("NAME", name).replace("BEFORE", before).replace("AFTER", after).replace("COUNT", str(count))
     return Program(name, arguments(), text, workspace, threads, Target.host(num_cores=1))
@@ -125,17 +125,17 @@ def good(*, threads: int = 1) -> Program:
 
 
 def wrong() -> Program:
-    """One element is off."""
+    """Make a program with one wrong element."""
     return program(after="%bad = getelementptr float, ptr %c, i64 77\n  store float 5.0, ptr %bad")
 
 
 def long() -> Program:
-    """Two thousand instructions without a branch."""
+    """Make a program of two thousand instructions without a branch."""
     return program(after="\n".join(f"%x{number} = add i64 {number}, 1" for number in range(2000)))
 
 
 def unfinished() -> Program:
-    """The last element is never written."""
+    """Make a program that never writes the last element."""
     return program(count=SIZE - 1)
 
 
@@ -144,13 +144,13 @@ def spoils_input() -> Program:
 
 
 def writes_outside(argument: str, element: int) -> Program:
-    """One element beside the argument %a, %b or %c is written."""
+    """Make a program that writes an element outside of the argument %a, %b or %c."""
     place = f"%outside = getelementptr float, ptr {argument}, i64 {element}"
     return program(after=f"{place}\n  store float 0.0, ptr %outside")
 
 
 def right_at_first() -> Program:
-    """The second call of a process, and each later one, spoils an element."""
+    """Make a program that spoils an element in the second call of a process, and each later one."""
     counting = "%call = load i64, ptr @calls\n  %later = add i64 %call, 1\n  store i64 %later, ptr @calls"
     plain = program(before=counting, after=f"%bad = icmp ugt i64 %call, 1\n  {_SPOIL}")
     return dataclasses.replace(plain, ll=f"@calls = internal global i64 1\n{plain.ll}")
@@ -179,12 +179,12 @@ def prints() -> Program:
 
 
 def greedy() -> Program:
-    """Asks for 32 TiB of workspace."""
+    """Make a program that needs 32 TiB of workspace."""
     return program(workspace=1 << 45)
 
 
 def slow(turns: int) -> Program:
-    """Right, but with `turns` stores (about a third of a nanosecond each, or more) of idle work."""
+    """Make a right program with `turns` stores (about a third of a nanosecond each, or more) of idle work."""
     return program(after=_WAIT.replace("TURNS", str(turns)))
 
 
@@ -193,7 +193,7 @@ def unparsable() -> Program:
 
 
 def running(code: str) -> Program:
-    """Right, but runs C code before its loop: the body of a function."""
+    """Make a right program that runs C code before its loop: the body of a function."""
     text = f"{_HEADERS}\nint extra(void) {{ static int calls; if (calls++) return 0; {code} return 0; }}\n"
     plain = program(before="%ran = call i32 @extra()")
     ll = f"declare i32 @extra()\n{plain.ll}"

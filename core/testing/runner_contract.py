@@ -34,7 +34,7 @@ RUN_FAILURES = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
 
 class _Call:
-    """Runs a shell command where its pickle is loaded."""
+    """An object that runs a shell command where its pickle is loaded."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -44,9 +44,9 @@ class _Call:
 
 
 def _every_descriptor(statement: str) -> str:
-    """C code that does something with each `fd` that is open, but the three that everybody knows.
+    """Write C code that runs a statement for each open `fd` but the three standard ones.
 
-    It asks the system for them: to try out all numbers takes seconds where system calls are slow.
+    It asks the system for them: trying all numbers takes seconds where system calls are slow.
     """
     return (
         'int known[1024], count = 0; DIR *open_files = opendir("/proc/self/fd");'
@@ -58,7 +58,7 @@ def _every_descriptor(statement: str) -> str:
 
 
 def _writing(content: bytes) -> Program:
-    """Right, but writes these bytes to every descriptor."""
+    """Make a right program that writes these bytes to every descriptor."""
     listed = ",".join(map(str, content))
     write = f"static const unsigned char said[] = {{{listed}}}; if (write(fd, said, sizeof said) < 0) continue;"
     return kernels.running(_every_descriptor(write))
@@ -72,26 +72,26 @@ def _hung_up(reader: int) -> bool:
 
 
 class RunnerContract:
-    """What every runner must do. Subclass it, override `make`, and pytest runs it."""
+    """A test suite for runners. Subclass it, override `make`, and pytest runs it."""
 
     target: ClassVar[Target | None] = None
-    """What the candidates are compiled for; this machine, where it is None."""
+    """The target of the candidates; None for this machine."""
 
     _shared: ClassVar[Runner | None] = None
 
     def make(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int) -> Runner:
-        """The runner to be tested."""
+        """Make the runner to be tested."""
         raise NotImplementedError("override make() to return your runner")
 
     def opened(self, **timing: Any) -> Runner:
-        """A runner that is closed after the test; `timing` are fields of its `TimingPolicy`."""
+        """Open a runner that is closed after the test; `timing` are fields of its `TimingPolicy`."""
         policy = TimingPolicy(**{"timeout": SHORT, "min_repeat_ms": 1.0, **timing})
         runner = self.make(kernels.bench(), timing=policy, cores=CorePlan.detect(), max_memory=4 << 30)
         self._opened.append(runner)
         return runner
 
     def shared(self) -> Runner:
-        """One for many tests: whatever candidates do to it must not hurt those of the next test."""
+        """Open a runner for many tests: damage by candidates must not reach those of the next test."""
         cls = type(self)
         if cls._shared is None:
             cls._shared = self.opened()
@@ -99,7 +99,7 @@ class RunnerContract:
         return cls._shared
 
     def compiled(self, program: Program) -> CompiledProgram:
-        """The candidate as runners get it."""
+        """Compile the candidate for the runner."""
         return kernels.compiled(program if self.target is None else replace(program, target=self.target))
 
     def setup_method(self) -> None:
@@ -116,7 +116,7 @@ class RunnerContract:
         cls._shared = None
 
     def check_failed(self, program: Program, kinds: Collection[FailureKind], words: str = "") -> None:
-        """The candidate fails in one of these ways, and the next one does not suffer from it."""
+        """Check that the candidate fails in one of these ways, and that the next one runs."""
         runner = self.shared()
         result = runner.run(self.compiled(program))
         assert isinstance(result, Failed), result

@@ -36,13 +36,13 @@ from pegbox.testing.twin_values import twin_values
 
 @cache
 def shared_task(template: Any, args: tuple[Any, ...], target: str) -> Task:
-    """The same task in all tests, for those that don't ask how it is made."""
+    """Make a task once for all tests that do not check its creation."""
     return create_task(template, args=args, target=target)
 
 
 @lru_cache(1000)
 def lowered(task: Task, config: Config) -> Function:
-    """The program of a configuration, for tests that don't ask how it is made.
+    """Lower a configuration, for tests that do not check the lowering.
 
     Raises:
         InvalidConfig, ScheduleError: the template refuses it.
@@ -52,7 +52,7 @@ def lowered(task: Task, config: Config) -> Function:
 
 @lru_cache(100)
 def emitted(task: Task, config: Config) -> Program:
-    """The LLVM text of a configuration, for tests that don't ask how it is made.
+    """Emit the LLVM text of a configuration, for tests that do not check the emission.
 
     Raises:
         InvalidConfig, ScheduleError: the template refuses it.
@@ -77,12 +77,12 @@ class TemplateContract:
     unchanged: ClassVar[float] = 0.25  # share of the changes of a knob that may leave the program as it is
 
     def tasks(self) -> Iterator[Task]:
-        """One of each case, the same ones in all tests."""
+        """Yield a task of each case, the same ones in all tests."""
         for args in self.cases:
             yield shared_task(self.template, tuple(args), self.target)
 
     def made_again(self) -> Iterator[Task]:
-        """Equal tasks that have nothing in common with those of `tasks`."""
+        """Make equal tasks that share nothing with those of `tasks`."""
         for args in self.cases:
             yield create_task(self.template, args=args, target=self.target)
 
@@ -91,7 +91,7 @@ class TemplateContract:
         return list(sampled(task, self.configs, seed))
 
     def runnable(self, task: Task) -> Iterator[Config]:
-        """The sampled configurations that the template does not refuse."""
+        """Select the sampled configurations that the template does not refuse."""
         return (config for config in self.sampled(task) if self.text(task, config) is not None)
 
     def inputs(self, task: Task, seed: int = 0) -> list[np.ndarray[Any, Any]]:
@@ -156,7 +156,7 @@ class TemplateContract:
                     np.testing.assert_array_equal(before, after, err_msg=str(config))
 
     def arrays(self, task: Task, given: Sequence[np.ndarray[Any, Any]]) -> tuple[list[Any], list[Any]]:
-        """All arrays in call order, and the outputs among them, which hold nothing of use."""
+        """Make all arrays in call order, and list the poisoned outputs among them."""
         values, arrays, outputs = iter(given), [], []
         for spec in task.arguments():
             array = np.empty(spec.shape, spec.dtype) if spec.is_output else next(values)
@@ -221,7 +221,7 @@ class TemplateContract:
             assert not [names[position] for position in features.pinned], repr(task)
 
     def text(self, task: Task, config: Config) -> str | None:
-        """The program of a configuration; None where the template refuses it."""
+        """Write the program of a configuration; None where the template refuses it."""
         try:
             return str(lowered(task, config))
         except (InvalidConfig, ScheduleError):

@@ -168,7 +168,7 @@ def test_tasks_are_named_with_their_arguments() -> None:
     ("wrong", "said"),
     [
         ({"tuners": []}, "at least one tuner"),
-        ({"tuners": ["walk", "walk"]}, "'walk' stands twice"),
+        ({"tuners": ["walk", "walk"]}, "'walk' is in the list twice"),
         ({"tuners": "walk"}, "is one tuner; give a list"),
         ({"tuners": InOrder}, "is one tuner; give a list"),
         ({"tuners": [3]}, "3 is neither the name of a tuner nor a factory"),

@@ -224,7 +224,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (_of(_sum, init=3), "init.*give a tensor, or a list"),
     (_of(_sum, axis=2), "axis=2 is not a dimension"),
     (_of(_sum, axis="t"), "axis='t' is not a dimension"),
-    (_of(_sum, inputs=[1]), "inputs: 1 stands at place 0"),
+    (_of(_sum, inputs=[1]), "inputs: 1 is at place 0"),
     (_of(_sum, name=3), "name"),
     (lambda: te.cumsum(3), "cumsum: 3 is not a tensor"),
     (lambda: te.cumprod(X, 2), "axis=2 is not a dimension of X"),

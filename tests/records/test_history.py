@@ -217,7 +217,7 @@ def test_several_files_count_as_one(tmp_path: Path, task: Any, other_task: Any) 
         with apply_history_best(given) as history:
             assert history.best_config(task) == task.space.get(2)
     with (
-        pytest.raises(RecordError, match="5 stands at place 1 of the list; give a file of records, a journal, or a"),
+        pytest.raises(RecordError, match="5 is at place 1 of the list; give a file of records, a journal, or a"),
         apply_history_best([files[0], 5]),  # type: ignore[list-item]
     ):
         pass

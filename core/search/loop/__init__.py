@@ -1,1 +1,1 @@
-"""The tuning loop: asks the tuner, measures, and tells the results."""
+"""The tuning loop: asks the tuner, measures, and reports the results."""

@@ -25,10 +25,10 @@ from pegbox.search.testing.subprocess_test import in_another_process
 
 
 class CostModelContract:
-    """What every cost model must do. Subclass it, override `make`, and pytest runs it."""
+    """A test suite for cost models. Subclass it, override `make`, and pytest runs it."""
 
     def make(self, *, seed: int = 0) -> CostModel:
-        """The model to be tested."""
+        """Make the model to be tested."""
         raise NotImplementedError("override make() to return your cost model")
 
     def test_gives_a_number_for_each_row(self) -> None:

@@ -37,14 +37,14 @@ for line in sys.stdin:
 
 
 def in_another_process(test: object, method: str) -> str:
-    """The text that `method` of the class of `test` gives in another process, which orders hashes differently.
+    """Call `method` of the class of `test` in another process, which orders hashes differently; return its text.
 
-    A class that stands inside a function cannot be found from there: the test is skipped.
+    A class inside a function cannot be found from there: the test is skipped.
     """
     kind = type(test)
     path = inspect.getsourcefile(kind)
     if "<locals>" in kind.__qualname__ or path is None:
-        raise unittest.SkipTest(f"{kind.__qualname__} stands inside a function: another process cannot import it")
+        raise unittest.SkipTest(f"{kind.__qualname__} is inside a function: another process cannot import it")
     process = _process()
     assert process.stdin is not None
     assert process.stdout is not None
@@ -56,7 +56,7 @@ def in_another_process(test: object, method: str) -> str:
 
 @lru_cache(maxsize=1)
 def _process() -> subprocess.Popen[str]:
-    """One for all tests: starting it takes longer than what it does."""
+    """Start a process for all tests: that takes longer than a test."""
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     environment = {**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(

@@ -119,10 +119,10 @@ def result_of(cost: float) -> Result:
 
 
 class TunerContract:
-    """What every tuner must do. Subclass it, override `make`, and pytest runs it."""
+    """A test suite for tuners. Subclass it, override `make`, and pytest runs it."""
 
     def make(self, space: ConfigSpace, *, seed: int = 0) -> Tuner:
-        """The tuner to be tested, over `space`."""
+        """Make the tuner to be tested, over `space`."""
         raise NotImplementedError("override make() to return your tuner")
 
     def test_proposes_valid_configurations_of_its_space(self) -> None:
@@ -152,10 +152,10 @@ class TunerContract:
 
     def test_never_proposes_what_history_told(self) -> None:
         space = small_space()
-        told = list(space.iterate())[::2]
+        known = list(space.iterate())[::2]
         tuner = self.make(space)
-        tuner.tell(told, [result_of(1e-3 * (1 + place)) for place in range(len(told))])
-        assert not set(told) & set(self.drain(tuner))
+        tuner.tell(known, [result_of(1e-3 * (1 + place)) for place in range(len(known))])
+        assert not set(known) & set(self.drain(tuner))
 
     def test_same_seed_and_same_measurements_give_the_same_proposals(self) -> None:
         first = [configs for configs, _ in self.rounds(self.make(matmul_space(), seed=7), batches=6)]
@@ -241,7 +241,7 @@ class TunerContract:
 
 
 def small_space() -> ConfigSpace:
-    """A space that a test can use up: 44 configurations, some knobs only under a condition."""
+    """Make a space that a test can use up: 44 configurations, some knobs only under a condition."""
     space = ConfigSpace()
     space.define_split("tile", 1024, num_outputs=2)
     space.define_knob("layout", ["plain", "packed"])
