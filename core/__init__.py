@@ -76,9 +76,9 @@ if TYPE_CHECKING:
     from pegbox.search.asktell import create_tuner
     from pegbox.search.factory import BaseTuner
     from pegbox.search.loop.archive import load_result
-    from pegbox.search.minimize import minimize
     from pegbox.search.objective import Objective
     from pegbox.search.sweep.sweep import sweep
+    from pegbox.search.tune import minimize
     from pegbox.space import Config, ConfigSpace
     from pegbox.task.config_view import TemplateConfig
     from pegbox.task.task import Task, create_task

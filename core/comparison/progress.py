@@ -20,8 +20,7 @@ from typing import Any, TypeAlias
 
 import pegbox
 from pegbox.comparison.arguments import Tuners, read_tasks
-from pegbox.comparison.benchmark import Benchmark, open_benchmark
-from pegbox.comparison.computation import with_computations
+from pegbox.comparison.benchmark import Benchmark, open_benchmark, with_computations
 from pegbox.comparison.experiment import Experiment, Plan, RunSpec, reason_of
 from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.payload import pack
