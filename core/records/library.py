@@ -96,6 +96,8 @@ def recorded_space(
     """
     if task is not None:
         check_instance("task", task, Task, "a task from pegbox.create_task", error=RecordError)
+    if args is not None:
+        args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     path = find_source(source)
     if (reader := reader_of(path)) is not None:
         if task is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from pegbox.checks import check_path
+from pegbox.checks import check_list, check_path
 from pegbox.errors import ArgumentError, RecordError, SpaceError
 from pegbox.records.history import best, latest_yardstick, trials_of
 from pegbox.records.journal import Journal
@@ -52,6 +52,8 @@ def load_result(
     """
     if task is not None and not isinstance(task, Task | Objective):
         raise ArgumentError(f"task={value_text(task)}: give a task from pegbox.create_task, or a pegbox.Objective")
+    if args is not None:
+        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     journal = file if isinstance(file, Journal) else Journal(check_path("file", file, error=RecordError))
     source = str(journal.path)
     records = choose_records(journal.read(), source, task=task, args=args, host=host, target=target)
