@@ -17,7 +17,8 @@ from pegbox.schedule.state.block_scope import BlockScope, common_path
 from pegbox.schedule.state.handles import LoopRef, SampledInt, SampledLoop, handles
 from pegbox.schedule.state.rolls import check_rolls, has_rolls
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.state.trace import Drawn, LoopAt, Step, frozen
+from pegbox.schedule.state.step import Step, frozen
+from pegbox.schedule.state.trace import Drawn, LoopAt
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -1,19 +1,15 @@
-"""`Stage`: one operation of a TE schedule, the relations of its loops, and its place.
+"""`Stage`: one operation of a TE schedule.
 
-The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...) of what `stage_base` holds.
+The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...), each beside its replay.
 """
 
 from __future__ import annotations
 
 from pegbox.schedule.te import stage_attach, stage_kinds, stage_loops, stage_storage, stage_tensorize, stage_threads
 from pegbox.schedule.te.stage_base import At as At
-from pegbox.schedule.te.stage_base import FuseRelation as FuseRelation
 from pegbox.schedule.te.stage_base import Inline as Inline
-from pegbox.schedule.te.stage_base import Relation as Relation
 from pegbox.schedule.te.stage_base import Root as Root
-from pegbox.schedule.te.stage_base import SplitRelation as SplitRelation
 from pegbox.schedule.te.stage_base import StageBase
-from pegbox.schedule.te.stage_base import UnitRelation as UnitRelation
 
 
 class Stage(StageBase):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
-from pegbox.schedule.te.stage_base import StageBase, recorded
+from pegbox.schedule.state.step import Step
+from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te.stage_base import StageBase, te_method
 from pegbox.shown import value_text
 
 
-@recorded
+@te_method
 def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
     """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
 
@@ -39,9 +41,12 @@ def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str)
             "give one that te.decl_tensor_intrin made, or the name of a registered one",
         )
     TensorIntrin.get(name)
-    if stage.tensorized and stage.tensorized[0] is not var:
-        raise ScheduleError(
-            f"{stage.tensorized[0].name} is tensorized already",
-            "one loop of a stage can be",
-        )
-    stage.tensorized = (var, name)
+    before = stage.tensorized
+    if before is not None and before.args[0] is not var:
+        raise ScheduleError(f"{before.args[0].name} is tensorized already", "one loop of a stage can be")
+    stage.record(("tensorize", var), "tensorize", var, name)
+
+
+def replay_tensorize(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    axis, intrin = step.args
+    replay.sch.tensorize(replay.live(stage)[axis], intrin)
