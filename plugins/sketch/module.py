@@ -16,9 +16,9 @@ from pegbox.compute import identifier
 from pegbox.errors import TemplateError
 from pegbox.expr import quoted, unused_name
 from pegbox.loops import literal
-from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, plain_lines, schedule_lines, targets
+from pegbox.plugins.sketch.code import RESERVED, compute_lines, list_of, plain_lines
 from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
-from pegbox.plugins.sketch.steps import CHOICE
+from pegbox.plugins.sketch.steps import CHOICE, schedule_lines, targets
 from pegbox.task import Workload
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _knob_lines(space: SketchSpace, names: _Names) -> list[str]:
-    lines = [knob_line(knob, name, space.condition(name)) for name, (knob, _) in space.declared.items()]
+    lines = [step.python("cfg", None, literal) for step in space.declarations]
     for limit in space.limits:
         holds = _cut(f"lambda c: {limit.text(names.written_out)},")
         given = f"reads={list_of(limit.knobs)},", f"message={quoted(limit.message)},"

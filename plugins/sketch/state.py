@@ -15,18 +15,17 @@ from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling
 from pegbox.plugins.sketch.limit import Extent, Limit
 from pegbox.plugins.sketch.steps import (
     CHOICE,
-    Argument,
     Axes,
     Choice,
     Name,
     Size,
     SketchKnob,
+    SketchStep,
     StageArgument,
-    StageCall,
-    Step,
     StepRun,
     Tile,
     compute_at,
+    stage_call,
 )
 from pegbox.plugins.sketch.tiles import Place, Tiles
 from pegbox.schedule import At, Inline, Root
@@ -54,7 +53,7 @@ class State:
         self, outputs: Sequence[Tensor], names: dict[str, Tensor], target: Target, *, by_access: bool = False
     ) -> None:
         self.outputs, self.names, self.target, self.by_access = tuple(outputs), names, target, by_access
-        self.steps: list[Step] = []
+        self.steps: list[SketchStep] = []
         self.knobs: dict[str, SketchKnob] = {}
         self.applied: list[str] = []
         self.credits: list[tuple[int, str]] = []
@@ -215,7 +214,7 @@ class State:
 
     # Steps ----------------------------------------------------------------------------------------------------------
 
-    def do(self, *steps: Step) -> None:
+    def do(self, *steps: SketchStep) -> None:
         """Add steps.
 
         Raises:
@@ -250,11 +249,11 @@ class State:
         return found
 
     def call(
-        self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = (), **options: Argument
+        self, stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any
     ) -> list[str]:
         """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
         unique = self._unused(results)
-        self.do(StageCall(stage, method, arguments, tuple(unique), tuple(options.items())))
+        self.do(stage_call(stage, method, *arguments, results=unique, **options))
         return unique
 
     def tile(
@@ -290,7 +289,7 @@ class State:
             self.call(stage, "fuse", *map(Name, loops), results=[f"{stage}_fused"])[0] if len(loops) > 1 else loops[0]
         )
 
-    def split(self, stage: str, loop: str, factor: Argument, results: tuple[str, str]) -> list[str]:
+    def split(self, stage: str, loop: str, factor: Any, results: tuple[str, str]) -> list[str]:
         parts = self.call(stage, "split", Name(loop), factor, results=list(results))
         self._longest.update(dict.fromkeys(parts, self.longest(loop)))
         return parts
@@ -298,16 +297,16 @@ class State:
     def cache_write(self, stage: str, scope: str = "local", order: Sequence[int] | None = None) -> str:
         """A stage of its own that computes; what was the stage copies out of it."""
         outputs = self._outputs(stage)
-        given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
+        given = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
         results = [f"{name}_{scope}" for name in outputs]
-        cache = self.call(None, "cache_write", given, scope, results=results, **dict(order_option(order)))[0]
+        cache = self.call(None, "cache_write", given, scope, results=results, order=order and tuple(order))[0]
         self.caches[cache] = stage
         return cache
 
     def cache_read(self, tensor: str, reader: str, copy: str, order: Sequence[int] | None = None) -> str:
         """A copy of a tensor that a stage then reads, a stage of its own."""
         arguments = Name(tensor), "global", (Name(reader),)
-        return self.call(None, "cache_read", *arguments, results=[copy], **dict(order_option(order)))[0]
+        return self.call(None, "cache_read", *arguments, results=[copy], order=order and tuple(order))[0]
 
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
@@ -320,7 +319,7 @@ class State:
         self._factored[stage] = {len(self.op(stage).axis): loop}
         return partial
 
-    def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
+    def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[SketchStep]]]) -> None:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
 
@@ -328,8 +327,8 @@ class State:
         self,
         place: Place,
         elsewhere: str | None,
-        before: Sequence[Step],
-        after: Sequence[Step] = (),
+        before: Sequence[SketchStep],
+        after: Sequence[SketchStep] = (),
         like: Place | None = None,
     ) -> None:
         """Let a knob say in which loop of its consumer a stage is computed.
@@ -366,11 +365,6 @@ class State:
             found.append(unused_name(name, taken))
             taken.add(found[-1])
         return found
-
-
-def order_option(order: Sequence[int] | None) -> tuple[tuple[str, Argument], ...]:
-    """The options of a cache's call for an order of its axes; none where they stay."""
-    return () if order is None else (("order", tuple(order)),)
 
 
 def has_few_divisors(extent: int) -> bool:

@@ -68,9 +68,15 @@ class Step:
     def __str__(self) -> str:
         return self.python("sch", {})
 
-    def python(self, target: str, context: Any) -> str:
-        """Write the call of a method of `target` as Python; the context goes to the step's references."""
-        parts = [*(python(v, context) for v in self.args), *(f"{k}={python(v, context)}" for k, v in self.options)]
+    def python(self, target: str, context: Any, text: Callable[[Any], str] = repr) -> str:
+        """Write the call of a method of `target` as Python.
+
+        Args:
+            context: an argument for the step's references.
+            text: writes plain values.
+        """
+        parts = [python(value, context, text) for value in self.args]
+        parts += [f"{name}={python(value, context, text)}" for name, value in self.options]
         return f"{target}.{self.primitive}({', '.join(parts)})"
 
     def call(self, target: Any, run: Any) -> Any:
@@ -91,17 +97,17 @@ def resolved(value: Any, run: Any) -> Any:
     return value.resolve(run) if isinstance(value, Reference) else value
 
 
-def python(value: Any, context: Any) -> str:
-    """Write a value of a step as Python."""
+def python(value: Any, context: Any, text: Callable[[Any], str]) -> str:
+    """Write a value of a step as Python; see `Step.python`."""
     match value:
         case Reference():
             return value.python(context)
         case tuple():
-            return f"[{', '.join(python(each, context) for each in value)}]"
+            return f"[{', '.join(python(each, context, text) for each in value)}]"
         case float() if not math.isfinite(value):
             return f"float({str(value)!r})"
         case _:
-            return value.trace_python() if hasattr(value, "trace_python") else repr(value)
+            return value.trace_python() if hasattr(value, "trace_python") else text(value)
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
