@@ -20,9 +20,8 @@ from pegbox.loops.nodes import Function
 from pegbox.schedule.analysis.recurrence import check_all_rows
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.state.step import Step
-from pegbox.schedule.te import stage_kinds, stage_loops, stage_storage, stage_tensorize, stage_threads
-from pegbox.schedule.te.draft import Draft
-from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te import stage_kinds, stage_loops, stage_storage, stage_threads
+from pegbox.schedule.te.replay_state import Draft, ReplayState
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Inline
 from pegbox.schedule.te.stage_attach import replay_place
@@ -38,7 +37,7 @@ _LOOPS: _Phase = {
 """The first phase of a stage that has its place, before its loops are put in order."""
 
 _OF_A_STAGE: Sequence[_Phase] = (
-    dict.fromkeys(("vectorize", "unroll", "parallel"), stage_kinds.replay_kind) | {"bind": stage_threads.replay_bind},
+    dict.fromkeys(("vectorize", "unroll", "parallel", "bind"), stage_kinds.replay_kind),
     {"pragma": stage_kinds.replay_pragma},
     {"env_threads": stage_threads.replay_env_threads},
     {"set_store_predicate": stage_threads.replay_store_predicate},
@@ -50,7 +49,7 @@ _OF_A_STAGE: Sequence[_Phase] = (
 _OF_THE_WHOLE: Sequence[_Phase] = (
     {"prefetch": stage_kinds.replay_prefetch},
     {"rolling_buffer": stage_storage.replay_rolling_buffer},
-    {"tensorize": stage_tensorize.replay_tensorize},
+    {"tensorize": stage_kinds.replay_on_loops},
 )
 """The phases that come when all stages have their place."""
 

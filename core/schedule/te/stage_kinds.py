@@ -1,4 +1,4 @@
-"""Stage methods for loop kinds: vectorize, parallel, unroll, pragma, prefetch."""
+"""Stage methods for loop kinds and hints: vectorize, parallel, unroll, tensorize, pragma, prefetch."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.loops.foreign import CLibrary, CSource, c_source
 from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.primitives.kinds import pragma_value
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
@@ -80,12 +81,18 @@ def _set_kind(stage: StageBase, loop: IterVar, primitive: str) -> None:
     stage.record(("kind", loop), primitive, loop)
 
 
+def replay_on_loops(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Call the primitive of the same name on the loops of the program."""
+    live = replay.live(stage)
+    step.mapped(lambda value: live[value] if isinstance(value, IterVar) else value).call(replay.sch, None)
+
+
 def replay_kind(replay: ReplayState, stage: StageBase, step: Step) -> None:
-    loop = replay.live(stage)[step.args[0]]
+    """Give a loop its kind; in a draft, it is shown so even where that is not legal."""
     try:
-        getattr(replay.sch, step.primitive)(loop)
+        replay_on_loops(replay, stage, step)
     except ScheduleError as error:
-        replay.refuse(error, loop, kind_of(step))
+        replay.refuse(error, replay.live(stage)[step.args[0]], kind_of(step))
 
 
 @te_method
@@ -190,3 +197,39 @@ def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
         )
     alone = [b.name for b in reads].count(tensor.name) == 1
     replay.sch.prefetch(block, tensor.name if alone else own[0], replay.live(stage)[loop], offset)
+
+
+@te_method
+def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
+    """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
+
+    Before `tensorize(j_inner, gemv)`::
+
+        for i in range(64):
+            for j_outer in range(4):
+                for j_inner in range(16):
+                    for k in range(64):
+                        C[i, j] = C[i, j] + A[i, k] * B[j, k]
+
+    After::
+
+        for i in range(64):
+            for j_outer in range(4):
+                call_extern("int32", "gemv", address(C[i, j_outer * 16 ...]), ...)
+
+    Raises:
+        ScheduleError: not a loop of this stage, or no tensor intrinsic; when lowered: the loops compute something
+            else than the intrinsic describes, or their tiles are not whole.
+    """
+    stage.position(var)
+    name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
+    if not isinstance(name, str):
+        raise ScheduleError(
+            f"{value_text(tensor_intrin)} is not a tensor intrinsic",
+            "give one that te.decl_tensor_intrin made, or the name of a registered one",
+        )
+    TensorIntrin.get(name)
+    before = stage.tensorized
+    if before is not None and before.args[0] is not var:
+        raise ScheduleError(f"{before.args[0].name} is tensorized already", "one loop of a stage can be")
+    stage.record(("tensorize", var), "tensorize", var, name)

@@ -42,7 +42,7 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     before = stage.steps.get(("kind", loop))
     if before is not None:
         raise ScheduleError(f"{loop.name} is {kind_of(before).in_words} already", "bind a serial loop")
-    stage.record(("kind", loop), "bind", loop, thread.thread_tag, thread.fixed_extent)
+    stage.record(("kind", loop), "bind", loop, thread.thread_tag, extent=thread.fixed_extent)
 
 
 @te_method
@@ -90,14 +90,6 @@ def _check_axis(axis: object) -> None:
     if not isinstance(axis, ThreadAxis):
         name = getattr(axis, "name", None) or value_text(axis)
         raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
-
-
-def replay_bind(replay: ReplayState, stage: StageBase, step: Step) -> None:
-    loop = replay.live(stage)[step.args[0]]
-    try:
-        replay.sch.bind(loop, step.args[1], extent=step.args[2])
-    except ScheduleError as error:
-        replay.refuse(error, loop, kind_of(step))
 
 
 def replay_env_threads(replay: ReplayState, stage: StageBase, step: Step) -> None:
