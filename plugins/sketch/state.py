@@ -29,7 +29,7 @@ from pegbox.plugins.sketch.steps import (
 )
 from pegbox.plugins.sketch.tiles import Place, Tiles
 from pegbox.schedule import At, Inline, Root
-from pegbox.te import create_schedule
+from pegbox.te import Stage, create_schedule
 
 
 class State:
@@ -39,10 +39,10 @@ class State:
     sketch that it derives, and calls the methods below, which are those of a TE schedule.
 
     Attributes:
-        by_access: reuse is that of each access, not of each tensor; see `needs_multi_level_tiling`.
-        applied: the words that say which rules made it what it is.
-        credits: up to how many steps each rule has made it.
-        limits: what its knobs may not be together.
+        by_access: each access is asked for reuse, not each tensor; see `needs_multi_level_tiling`.
+        applied: words for the rules that made the sketch.
+        credits: the number of steps after each rule, with the rule.
+        limits: the conditions that its knobs meet together.
         tiles: the stages that are tiled.
         places: the stages whose place is a knob.
         caches: the stages that `cache_write` made, each with the stage that copies out of it.
@@ -84,15 +84,13 @@ class State:
         """The names of the computed tensors' stages (the first output of each), producers first."""
         return [self._run.names[stage.op.outputs[0].buffer] for stage in self._run.s.stages]
 
-    @property
-    def run(self) -> StepRun:
-        """The schedule that the steps have made so far, to look at."""
-        return self._run
-
     def tensor(self, name: str) -> Tensor:
         """A tensor by its name in the sketch."""
         found: Tensor = self._run.values[name]
         return found
+
+    def _stage(self, name: str) -> Stage:
+        return self._run.s[self._run.values[name]]
 
     def name_of(self, buffer: Buffer) -> str | None:
         """The name of the tensor in a buffer."""
@@ -100,7 +98,7 @@ class State:
 
     def op(self, stage: str) -> ComputeOp:
         """The operation of a stage as it is now: rewrites exchange it."""
-        return self._run.s[self._run.values[stage]].op
+        return self._stage(stage).op
 
     @property
     def graph(self) -> Graph:
@@ -136,7 +134,7 @@ class State:
         if len(consumers) != 1 or self.graph.is_output(self.op(stage)):
             return None
         mine, its = self.op(stage), self.op(consumers[0])
-        if self._run.s[self._run.values[consumers[0]]].leaf_iter_vars != [*its.axis, *its.reduce_axis]:
+        if self._stage(consumers[0]).leaf_iter_vars != [*its.axis, *its.reduce_axis]:
             return None  # its loops are others already
         matches = self.is_elementwise(stage, consumers[0])
         return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
@@ -147,28 +145,28 @@ class State:
 
     def is_root(self, stage: str) -> bool:
         """Is it computed whole, in loops of its own?"""
-        return isinstance(self._run.s[self._run.values[stage]].attach, Root)
+        return isinstance(self._stage(stage).attach, Root)
 
     def is_cached(self, stage: str) -> bool:
         """Is it computed in a stage of its own, out of which it copies?"""
         return stage in self.caches.values()
 
     def is_serial(self, stage: str, loop: str) -> bool:
-        """Was nothing said of how a loop runs?"""
-        return self._run.values[loop] not in self._run.s[self._run.values[stage]].kinds
+        """Has a loop no kind yet?"""
+        return self._run.values[loop] not in self._stage(stage).kinds
 
     def attached(self, stage: str) -> list[tuple[str, str]]:
         """The stages that are computed in loops of this one, each with the loop."""
-        mine = self._run.s[self._run.values[stage]]
-        places = [(name, self._run.s[self._run.values[name]].attach) for name in self.stages]
-        return [(name, self._run.names[p.loop]) for name, p in places if isinstance(p, At) and p.stage is mine]
+        places = [(name, self._stage(name).attach) for name in self.stages]
+        at = [(name, place) for name, place in places if isinstance(place, At) and place.stage is self._stage(stage)]
+        return [(name, self._run.names[place.loop]) for name, place in at]
 
     def is_inlined(self, stage: str) -> bool:
-        return isinstance(self._run.s[self._run.values[stage]].attach, Inline)
+        return isinstance(self._stage(stage).attach, Inline)
 
     def loops(self, stage: str) -> list[str]:
         """The names of a stage's loops, outermost first. Axes that no step has named get names."""
-        leaves = self._run.s[self._run.values[stage]].leaf_iter_vars
+        leaves = self._stage(stage).leaf_iter_vars
         if any(loop not in self._run.names for loop in leaves):
             self._name_axes(stage)
         return [self._run.names[loop] for loop in leaves]
@@ -188,18 +186,15 @@ class State:
 
     def iterations(self, stage: str, loop: str) -> Extent | int | None:
         """Count a loop's iterations: a number, or a part of a split; None where other parts decide it."""
-        loop = self._factored.get(stage, {}).get(self._axis_number(stage, loop), loop)
+        numbers = (n for n, axis in enumerate(self.op(stage).loop_axes) if axis is self._run.values[loop])
+        loop = self._factored.get(stage, {}).get(next(numbers, None), loop)
         if loop in self._levels:
             return self._levels[loop]
         return None if loop in self._longest else self.extent(loop)
 
-    def _axis_number(self, stage: str, loop: str) -> int | None:
-        op = self.op(stage)
-        return next((n for n, axis in enumerate((*op.axis, *op.reduce_axis)) if axis is self._run.values[loop]), None)
-
     def parts_of(self, stage: str, axis: IterVar) -> list[str]:
         """The loops of a stage that are parts of an axis of its operation."""
-        parts = self._run.s[self._run.values[stage]].parts_of(axis)
+        parts = self._stage(stage).parts_of(axis)
         return [loop for loop in self.loops(stage) if self._run.values[loop] in parts]
 
     def is_reduce(self, loop: str) -> bool:
@@ -208,7 +203,7 @@ class State:
 
     def is_ordered(self, stage: str, loop: str) -> bool:
         """Does a loop of a stage run over the rows of a scan, one after the other?"""
-        mine = self._run.s[self._run.values[stage]]
+        mine = self._stage(stage)
         axis = self._run.values[loop]
         return isinstance(mine.op, ScanOp) and axis in mine.parts_of(mine.op.scan_axis)
 
@@ -224,7 +219,7 @@ class State:
         self.steps += steps
 
     def credit(self, rule: str) -> None:
-        """Say who added the latest steps."""
+        """Name the rule that added the latest steps."""
         if len(self.steps) > (self.credits[-1][0] if self.credits else 0):
             self.credits.append((len(self.steps), rule))
 
@@ -233,14 +228,6 @@ class State:
         name = unused_name(knob.name, {*self.knobs, CHOICE})
         self.knobs[name] = replace(knob, name=name)
         return name
-
-    def with_tails(self, knob: str) -> None:
-        """Let a split also have parts that do not divide the extent."""
-        self.knobs[knob] = replace(self.knobs[knob], policy="verbose")
-
-    def fill_vectors(self, knob: str, extents: tuple[int, ...]) -> None:
-        """Let the last loop of a split have these extents alone."""
-        self.knobs[knob] = replace(self.knobs[knob], whole=extents)
 
     def unused(self, name: str) -> str:
         """A name for a tensor that only some values of a knob make."""
