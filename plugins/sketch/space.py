@@ -12,7 +12,7 @@ from pegbox.expr import unused_name
 from pegbox.plugins.sketch.code import compute_lines
 from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.module import template_module
-from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
+from pegbox.plugins.sketch.packed_layout import LAYOUT_FREE, PackedLayout
 from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, SketchStep, StepRun, schedule_lines
 from pegbox.te import TESchedule, create_schedule
 
@@ -27,7 +27,7 @@ class Sketch:
     Attributes:
         name: the rules that made it.
         arguments: the kernel's arguments in call order.
-        panels: the layouts of those that are packed ahead.
+        layouts: the layouts of those that are packed ahead.
         credits: up to how many steps each rule made; knobs and places were added behind them.
         plain: the outputs of the same computation of those operands unpacked; none where none is packed.
     """
@@ -38,7 +38,7 @@ class Sketch:
     knobs: tuple[SketchKnob, ...]
     limits: tuple[Limit, ...]
     steps: tuple[SketchStep, ...]
-    panels: tuple[Panels, ...] = ()
+    layouts: tuple[PackedLayout, ...] = ()
     credits: tuple[tuple[int, str], ...] = ()
     plain: tuple[Tensor, ...] = ()
 
@@ -127,16 +127,16 @@ class SketchSpace:
         Raises:
             ArgumentError: none is packed or not this one, or the array has another shape or dtype.
         """
-        panels = {each.name: each for each in next(iter(self.sketches.values())).panels}
-        if not panels:
+        layouts = {each.name: each for each in next(iter(self.sketches.values())).layouts}
+        if not layouts:
             raise ArgumentError(
                 f"pack_weights: no input's layout is free; list those that are packed ahead in the attribute "
                 f"attrs={{'{LAYOUT_FREE}': [B]}} of te.compute, or in space='sketch:layout_free=B'"
             )
-        chosen = name or next(iter(panels))
-        if chosen not in panels or (not name and len(panels) > 1):
-            raise ArgumentError(f"pack_weights: name={name!r}; give one of those that are packed: {', '.join(panels)}")
-        return panels[chosen].pack(array)
+        chosen = name or next(iter(layouts))
+        if chosen not in layouts or (not name and len(layouts) > 1):
+            raise ArgumentError(f"pack_weights: name={name!r}; give one of those that are packed: {', '.join(layouts)}")
+        return layouts[chosen].pack(array)
 
     def _limits(self) -> list[Limit | SketchLimit]:
         users: dict[Limit, list[str]] = {}
