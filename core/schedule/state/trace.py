@@ -97,11 +97,10 @@ class Trace:
         for number, step in enumerate(self.steps):
             call = step.python("sch", names)
             if step.primitive.startswith("sample_"):
-                fresh = {p: f"v{len(names) + n}" for n, p in enumerate(_results(number, step))}
-                names |= fresh
-                call = (
-                    f"{', '.join(fresh.values())}{',' if step.primitive in _TILES and len(fresh) == 1 else ''} = {call}"
-                )
+                several = step.primitive in _TILES
+                fresh = [f"v{len(names) + n}" for n in range(len(step.decision) if several else 1)]
+                names |= {Drawn(number, n): name for n, name in enumerate(fresh)}
+                call = f"{', '.join(fresh)}{',' if several and len(fresh) == 1 else ''} = {call}"
             lines.append(call)
         return lines
 
@@ -228,11 +227,6 @@ class Trace:
 
 _TILES = ("sample_perfect_tile", "sample_partitioned_tile")
 _POSTPROC = "enter_postproc"
-
-
-def _results(number: int, step: Step) -> list[Drawn]:
-    count = len(step.decision) if step.primitive in _TILES else 1
-    return [Drawn(number, n) for n in range(count)]
 
 
 def _do(step: Step, run: _Run) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import LoopRef, Schedule
 from pegbox.schedule.state.buffers import check_scope
-from pegbox.schedule.state.rolls import keeps_nothing
+from pegbox.schedule.state.circular_buffer import keeps_nothing
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
 from pegbox.schedule.te.stage_base import At, StageBase, te_method
