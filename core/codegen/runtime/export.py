@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pegbox.checks import check_callable, check_flag, check_list, check_path
-from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
+from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program, check_program
 from pegbox.codegen.runtime.elf import undefined
