@@ -31,7 +31,7 @@ always_optimized = False
 
 
 def install() -> None:
-    """From now on `build` and its kin compile most programs without the optimizer, and all in this process."""
+    """Make `build` and its kin compile most programs without the optimizer, and all in this process."""
     isolation.translate_apart = _translate_here
 
     def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
@@ -72,7 +72,7 @@ def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
 
 @cache
 def _machine(target: Target, level: int) -> Any:
-    """As `llvm.target_machine` of the runtime, but for the level."""
+    """Return `llvm.target_machine` of the runtime with another level."""
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default"
