@@ -10,7 +10,7 @@ from pegbox.search import Features, Floats
 from pegbox.space import ConfigSpace, Knob, OptionKnob
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.rows import Digits
-from pegbox.tuners.surrogates.kernel import Groups
+from pegbox.tuners.surrogates.gaussian_process import Groups
 
 
 class KnobInputs:
