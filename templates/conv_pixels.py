@@ -22,6 +22,7 @@ from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_choices import AS_IT_LIES, OHW, ROWS_OUTSIDE
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, padded, place_copy, reduction_axes, reduction_loops
+from pegbox.templates.register_tile import write_out
 
 
 @dataclass(frozen=True)
@@ -192,14 +193,10 @@ def _schedule_tile(
     qv, ql = store.split(qi, factor=lanes)
     tiled = [om, qm] if cfg["order_tiles"].val == OHW else [qm, om]
     store.reorder(*tiled, oi, qv, ql)
-    store.vectorize(ql)
-    store.unroll(oi)
-    store.unroll(qv)
+    write_out(store, ql, (oi, qv))
     s[tile].compute_at(store, tiled[1])
     *outer, o, q = s[tile].op.axis
     qv, ql = s[tile].split(q, factor=lanes)
     reduction, unrolled = reduction_loops(cfg, s[tile])
     s[tile].reorder(*outer, *reduction, o, qv, ql)
-    s[tile].vectorize(ql)
-    for loop in (*unrolled, o, qv):
-        s[tile].unroll(loop)
+    write_out(s[tile], ql, (*unrolled, o, qv))

@@ -39,7 +39,7 @@ from pegbox.templates.conv_choices import (
     PLAIN,
     ROOT,
     ROWS_OUTSIDE,
-)
+)  # fmt: skip
 from pegbox.templates.conv_register_tiles import (
     ChannelTile,
     channel_tiles,
@@ -122,10 +122,7 @@ def _declare_reduction(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Blocks of tiles (0: all), the orders of loops, over blocks and over a block's tiles, and what is copied when.
-
-    A copy is made beforehand, or for each of the outermost blocks what it needs.
-    """
+    """Blocks of tiles (0: all), the orders of loops over blocks and over a block's tiles, and the places of copies."""
     most = max(conv.pixels[0] if not tiles.is_gapless(conv) else conv.out[0] * conv.out[1], 1)
     cfg.define_knob("block_h", heights := [b for b in _BLOCKS if b < most])
     cfg.define_knob("block_o", panels := [b for b in _BLOCKS if b < conv.o or b == 0])

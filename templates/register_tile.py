@@ -1,12 +1,22 @@
-"""Register tiles of templates: which are offered, and what a step of the reduction costs in them."""
+"""Register tiles of templates: their sizes, their loops, and the cost of a step of the reduction in them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pegbox import te
 from pegbox.codegen import LATENCY
 
 BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 ROWS = (*range(1, 15), 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 5, 6)
+
+
+def write_out(stage: te.Stage, lanes: te.IterVar, unrolled: Iterable[te.IterVar]) -> None:
+    """Vectorize the loop over lanes, and unroll the others of a tile."""
+    stage.vectorize(lanes)
+    for loop in unrolled:
+        stage.unroll(loop)
 
 
 def step_cost(rows: int, vectors: int) -> float:

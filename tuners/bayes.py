@@ -31,8 +31,7 @@ from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, Places, rows_of
-from pegbox.tuners.surrogates.blas import one_thread
-from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess, Posterior
+from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess, Posterior, one_thread
 from pegbox.tuners.surrogates.inputs import Inputs
 
 UNTESTED = 0.2

@@ -9,11 +9,13 @@ expected to run with the targets, have slopes with a prior of their own.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from pegbox.measure import blas_threads
 from pegbox.search import Floats
 from pegbox.tuners.rows import Places
 
@@ -39,8 +41,20 @@ LENGTH_BOUNDS = (-3.0, 6.0)
 NOISE_BOUNDS = (-9.0, 1.0)
 
 DECIMALS, DIGITS = 3, 6
-"""Logarithms of the parameters, and what is compared of beliefs, are rounded to so many decimals: the last bits of a
-sum, which depend on the number of threads, must not decide what is proposed."""
+"""The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
+depend on the number of threads, must not decide what is proposed."""
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are.
+
+    A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each
+    over all cores, and where these have other work its threads wait for one another, turning: on two cores at work a
+    search took four times as much of the processor's time.
+    """
+    import scipy.linalg  # noqa: F401  (slow to import; what the body would load is among them)
+
+    return blas_threads(1)
 
 
 def squared_distances(x: Floats, groups: Groups) -> Floats:
@@ -71,11 +85,10 @@ def covariances(a: Floats, b: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Points:
-    """Rows as the process sees them: `coordinates` (m, c) divided by their length scales, and `trends` (m, t).
+    """The rows as the process sees them: `coordinates` (m, c) divided by their length scales, and `trends` (m, t).
 
     A trend says how the targets may run across the whole space; the `trends` here are multiplied by the standard
-    deviation of what is not known of their slopes. That makes a linear kernel beside the other one (Rasmussen and
-    Williams, section 2.7).
+    deviation of the unknown part of their slopes. That adds a linear kernel (Rasmussen and Williams, section 2.7).
     """
 
     coordinates: Floats
@@ -98,10 +111,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of some rows: `mean` and `variance` (m,), of the process without the noise.
-
-    `observe` goes on from there as if a row had been measured and had come out at its mean.
-    """
+    """The belief about some rows: `mean` and `variance` (m,), of the process without the noise."""
 
     mean: Floats
     variance: Floats
