@@ -29,5 +29,5 @@ def step_cost(rows: int, vectors: int) -> float:
 
 
 def is_balanced(rows: int, vectors: int) -> bool:
-    """Are there more multiply-adds than loads?"""
+    """Decide whether a tile has more multiply-adds than loads."""
     return rows * vectors > rows + vectors
