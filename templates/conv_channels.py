@@ -127,7 +127,7 @@ def _tiles(
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
-    """Does a row of the filter, and a column, lie in the image? Tests that the loops around channels are cut for."""
+    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut."""
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []
     tests = []

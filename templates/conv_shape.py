@@ -98,7 +98,7 @@ class Conv:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
     def is_inside(self, axis: int, pixel: int, tap: int) -> bool:
-        """Does a row (axis 0) or column (1) of the filter lie in the image, for a row or column of the result?"""
+        """Decide whether a row (axis 0) or column (1) of the filter lies in the image, for one of the result."""
         return 0 <= pixel * self.stride[axis] + tap * self.dilation[axis] - self.padding[axis] < self.size[axis]
 
     def inside(self, axis: int) -> float:
