@@ -20,7 +20,7 @@ BLOCK = 4096
 
 
 class OutOfBudget(Exception):
-    """The search looked at more partial rows than it was allowed to."""
+    """An exception of a search that looked at more partial rows than it may."""
 
 
 @dataclass
@@ -91,21 +91,17 @@ class Search:
         length = self.structure.lengths[self.order[depth]]
         step = self._step(length)
         for start in range(0, len(rows), step):
-            grown = self._grow(rows[start : start + step], depth, length)
+            # Every row with every digit of the next column, as far as the checks that are now due allow.
+            grown = np.repeat(rows[start : start + step], length, axis=0)
+            self.budget -= len(grown)
+            if self.budget < 0:
+                raise OutOfBudget
+            digits = np.arange(length, dtype=np.int64)
+            grown[:, self.order[depth]] = np.tile(digits[::-1] if self.descending else digits, len(grown) // length)
+            for check in self._due[depth]:
+                grown = grown[check.passes(grown)]
             if len(grown):
-                yield from self._extend(grown, depth + 1)
-
-    def _grow(self, rows: Digits, depth: int, length: int) -> Digits:
-        """Every row with every digit of the next column, as far as the checks that are now due allow."""
-        self.budget -= len(rows) * length
-        if self.budget < 0:
-            raise OutOfBudget
-        grown = np.repeat(rows, length, axis=0)
-        digits = np.arange(length, dtype=np.int64)
-        grown[:, self.order[depth]] = np.tile(digits[::-1] if self.descending else digits, len(rows))
-        for check in self._due[depth]:
-            grown = grown[check.passes(grown)]
-        return grown if self.rng is None else self.rng.permutation(grown)
+                yield from self._extend(grown if self.rng is None else self.rng.permutation(grown), depth + 1)
 
 
 def search_order(structure: Structure, component: Component) -> list[int]:
@@ -164,20 +160,15 @@ def count_valid(structure: Structure, budget: int) -> int | None:
     """Number of valid canonical configs; None where counting would look at more than `budget` partial rows."""
     total = 1
     for component in structure.components:
-        count = _count(structure, component, budget)
-        if count is None:
+        if component.free:
+            total *= math.prod(structure.lengths[column] for column in component.columns)
+            continue
+        rows = component_rows(structure, component, budget)
+        count = _count_by_gates(structure, component, budget) if rows is None and component.gates else None
+        if rows is None and count is None:
             return None
-        total *= count
+        total *= len(rows) if rows is not None else count or 0
     return total
-
-
-def _count(structure: Structure, component: Component, budget: int) -> int | None:
-    if component.free:
-        return math.prod(structure.lengths[column] for column in component.columns)
-    rows = component_rows(structure, component, budget)
-    if rows is not None:
-        return len(rows)
-    return _count_by_gates(structure, component, budget) if component.gates else None
 
 
 def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:

@@ -9,6 +9,7 @@ never on what was asked before: the same seed gives the same rows.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -216,16 +217,12 @@ def _corners(structure: Structure, component: Component) -> Digits:
     """Valid rows near the first and the last one: limits on sums and products hold there if anywhere."""
     key = component.columns
     if key not in structure.corners:
-        found = [_first_block(_search(structure, component, descending=end)) for end in (False, True)]
+        found = [np.zeros((0, len(structure.lengths)), dtype=np.int64)]
+        for end in (False, True):
+            with suppress(OutOfBudget):
+                found += itertools.islice(_search(structure, component, descending=end).blocks(), 1)
         structure.corners[key] = np.concatenate(found)
     return structure.corners[key]
-
-
-def _first_block(search: Search) -> Digits:
-    with suppress(OutOfBudget):
-        for block in search.blocks():
-            return block
-    return search.base.reshape(1, -1)[:0]
 
 
 def _empty(constraints: Iterable[BoundConstraint]) -> SpaceError:

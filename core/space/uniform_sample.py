@@ -21,7 +21,7 @@ LISTED = 1 << 20
 
 _BATCH = 4096
 _DRY_BATCHES = 64
-"""So many batches in a row without a new configuration end the drawing."""
+"""The number of batches in a row without a new configuration that ends the drawing."""
 
 
 def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
@@ -33,15 +33,11 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
     of the combinations of digits means, with more knobs under it than any other, comes less often than it should.
     """
     rng = np.random.default_rng(seed)
-    count = space.num_valid()
+    count, structure = space.num_valid(), space.structure
     if count is not None and count <= LISTED:
         if count:
-            yield rng.permutation(valid_rows(space.structure))
+            yield rng.permutation(valid_rows(structure))
         return
-    yield from _drawn(space.structure, rng)
-
-
-def _drawn(structure: Structure, rng: np.random.Generator) -> Iterator[Digits]:
     evenly = [_drawn_evenly(structure, component, rng) for component in structure.components if component.gates]
     seen: set[bytes] = set()
     dry = 0
