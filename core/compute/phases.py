@@ -141,7 +141,7 @@ class _Phased:
         self.new_ranges: Ranges = {a: (0, a.extent - 1) for a in (*self.outer, *self.axes.values())}
         touched = {axis for p in self.phases for axis in (p.output, p.reduce)}
         single = {a for a in axes if a.extent == 1 and a not in touched}
-        self.kept = {*single, *(self.axes[a] for a in single)}  # an index that is one stays it
+        self.kept = {*single, *(self.axes[a] for a in single)}  # an index that is a single axis stays one
         self.all_padded = True
 
     def element(self) -> Element | None:
@@ -364,7 +364,7 @@ def _inverse(value: int, stride: int) -> int:
 
 
 def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Interval], list[Expr]]:
-    """The ranges of variables where conditions hold, and those conditions that are no bound of one."""
+    """The ranges of variables where conditions hold, and the conditions that do not bound a variable."""
     found, others = dict(ranges), []
     for condition in conditions:
         if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
@@ -384,7 +384,7 @@ def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Inte
 
 
 def _is_within(load: Load, ranges: Ranges) -> bool:
-    """Are all indices known to be inside of the buffer's shape?"""
+    """Prove that all indices are inside the buffer's shape."""
     found = [bounds(at, ranges) for at in load.indices]
     return all(
         each is not None and each[0] >= 0 and each[1] < extent

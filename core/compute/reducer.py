@@ -22,7 +22,7 @@ Values = tuple[Expr, ...]
 class Reducer:
     """A commutative and associative combination of tuples of values, with its identity.
 
-    `combine(accumulated, new)` and `identity(dtypes)` both speak of as many values as the reduction has outputs.
+    `combine(accumulated, new)` and `identity(dtypes)` both have as many values as the reduction has outputs.
     """
 
     name: str
@@ -59,14 +59,6 @@ class Reduce(Expr):
         return f"{self.reducer.name}({sources}, axis=[{', '.join(iv.name for iv in self.axes)}])"
 
 
-def _lowest(dtype: str) -> Expr:
-    return const(dtypes.value_range(dtype)[0], dtype)
-
-
-def _highest(dtype: str) -> Expr:
-    return const(dtypes.value_range(dtype)[1], dtype)
-
-
 def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Change the element expression of a computation, below the reduction if there is one."""
     if not isinstance(body, Reduce):
@@ -77,8 +69,8 @@ def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 SUM = Reducer("sum", lambda a, b: (add(a[0], b[0]),), lambda t: (const(0, t[0]),))
 PROD = Reducer("prod", lambda a, b: (mul(a[0], b[0]),), lambda t: (const(1, t[0]),))
-MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (_lowest(t[0]),))
-MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (_highest(t[0]),))
+MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (const(dtypes.value_range(t[0])[0], t[0]),))
+MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (const(dtypes.value_range(t[0])[1], t[0]),))
 
 
 def _own(name: str) -> Reducer:

@@ -18,7 +18,7 @@ from pegbox.expr.nodes import Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.visit import children, free_vars, loads
 
 _MOST_POINTS = 64
-"""At which an index is computed: a task is made in milliseconds."""
+"""The most points at which an index is computed: a task is made in milliseconds."""
 
 
 def check_subscripts(outputs: Sequence[Operation]) -> None:
@@ -83,7 +83,7 @@ def _check(op: ComputeOp, load: Load, ranges: Ranges) -> None:
 
 
 def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
-    """A value of the index that is no place of the dimension; None where none is certain."""
+    """A value of the index outside of the dimension; None where none is certain."""
     form = linear(index)
     if all(isinstance(term, Var) for term in form.terms):
         exact = linear_bounds(form, ranges)
