@@ -29,7 +29,7 @@ from pegbox.expr.visit import loads
 Array = NDArray[Any]
 Arrays = Mapping[Buffer, Array]
 Mask = Array | None
-_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {**BINARY, **COMPARE}
+_OPERATORS: dict[Any, Callable[[Array, Array], Array]] = {**BINARY, **COMPARE}
 
 
 @dataclass(frozen=True)
