@@ -70,16 +70,8 @@ def scan(
     cells = _Cells(what, states, inits, updates, time, rows)
     fresh = tuple(IterVar(f"i{n}", Range(0, extent), "spatial") for n, extent in enumerate(states[0].shape))
     axes = cells.folded[0].axis if cells.folded else fresh
-    op = ScanOp(
-        name,
-        axes,
-        [s.dtype for s in states],
-        time=time,
-        rows=rows,
-        updates=updates,
-        attrs=attributes(name, attrs),
-        tag=tag_of(what, tag),
-    )
+    given = attributes(name, attrs)
+    op = ScanOp(name, axes, time=time, rows=rows, updates=updates, attrs=given, tag=tag_of(what, tag))
     targets = {s.buffer: (t.buffer, ()) for s, t in zip(states, op.outputs, strict=True)}
     first = compare("lt", axes[time], index(rows))
     body = [

@@ -29,7 +29,6 @@ class ScanOp(ComputeOp):
         self,
         name: str,
         axis: tuple[IterVar, ...],
-        dtypes: Sequence[str],
         *,
         time: int,
         rows: int,
@@ -39,9 +38,9 @@ class ScanOp(ComputeOp):
     ) -> None:
         super().__init__(name, axis, (), attrs, tag)
         shape = tuple(iv.extent for iv in axis)
-        names = [name] if len(dtypes) == 1 else [f"{name}_{n}" for n in range(len(dtypes))]
+        names = [name] if len(updates) == 1 else [f"{name}_{n}" for n in range(len(updates))]
         self.outputs = tuple(
-            Tensor(self, n, label, shape, t) for n, (label, t) in enumerate(zip(names, dtypes, strict=True))
+            Tensor(self, n, label, shape, u.dtype) for n, (label, u) in enumerate(zip(names, updates, strict=True))
         )
         self.time, self.rows, self.updates = time, rows, tuple(updates)
         self.define((), (), ())

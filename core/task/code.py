@@ -1,4 +1,4 @@
-"""Fingerprints of code: whether a template's function is still the one that was measured."""
+"""Fingerprints of code, which show that a template's function is still the one that was measured."""
 
 from __future__ import annotations
 
@@ -69,12 +69,16 @@ class _Reach:
                 pending += [*_values_of(value)]
             elif isinstance(value, type) and self._is_near(_file_of(value.__module__), value.__module__):
                 yield f"class {name}"
-                pending += [(f"{name}.{key}", member) for key, member in _members_of(value)]
+                pending += [
+                    (f"{name}.{key}", member)
+                    for key, member in _functions_of(vars(value))
+                    if isinstance(member, FunctionType) or not key.startswith("__")
+                ]
             elif isinstance(value, functools.partial):
                 pending += [(name, value.func), (name, value.args)]
                 pending += [(f"{name}.{key}", given) for key, given in value.keywords.items()]
-            elif _may_change(name, value):
-                continue
+            elif isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper():
+                continue  # state rather than a constant: a list in which calls are noted, not TILES = [4, 8]
             elif (text := _text_of_constant(value)) is not None:
                 yield f"{name} = {text}"
                 pending += self._inside(name, value) if isinstance(value, Enum) else []
@@ -107,11 +111,6 @@ class _Reach:
 
     def _is_near(self, path: str, module: str) -> bool:
         return module == self._module or (bool(self._folder) and _folder(path) == self._folder)
-
-
-def _may_change(name: str, value: object) -> bool:
-    """Decide whether a value is state rather than a constant: a list in which calls are noted, not TILES = [4, 8]."""
-    return isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper()
 
 
 def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
@@ -174,7 +173,7 @@ def _text_of_code(code: CodeType, doc: str | None = None) -> str:
 
 
 def _text_of_constant(value: object) -> str | None:
-    """Python text of a constant, the same in every process; None for what is none."""
+    """Python text of a constant, the same in every process; None for another value."""
     parts: list[str | None]
     match value:
         case Enum():
@@ -190,13 +189,6 @@ def _text_of_constant(value: object) -> str | None:
         case _:
             return repr(value) if isinstance(value, _CONSTANTS) else None
     return None if None in parts else f"{type(value).__name__}({', '.join(map(str, parts))})"
-
-
-def _members_of(kind: type) -> Iterator[tuple[str, object]]:
-    """The functions behind a class's methods of whatever kind, and its constants."""
-    for name, member in _functions_of(vars(kind)):
-        if isinstance(member, FunctionType) or not name.startswith("__"):
-            yield name, member
 
 
 def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
