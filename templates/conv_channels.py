@@ -23,7 +23,7 @@ from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, Place, padded, place_copy, reduction_axes, reduction_loops
 from pegbox.templates.register_tile import write_out
 
-# What is computed --------------------------------------------------------------------------------------------------
+# Computation -------------------------------------------------------------------------------------------------------
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
@@ -138,7 +138,7 @@ def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at
     return tests
 
 
-# How it is scheduled -----------------------------------------------------------------------------------------------
+# Schedule ----------------------------------------------------------------------------------------------------------
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:

@@ -1,9 +1,9 @@
 """The `pixels` variant of conv2d: its stages and schedule, with vectors along the pixels of NCHW images.
 
-Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that what a
-filter position needs always lies equally far from the pixel of the result: pixel q = y · pitch + x reads element
-q + kh · d · pitch + kw · d. So vectors run on over the ends of rows, and of what they compute only the few elements
-between one row's end and the next one's start are for nothing, also where rows are much shorter than a vector. With
+Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that the
+element for a filter position always lies equally far from the pixel of the result: pixel q = y · pitch + x reads
+element q + kh · d · pitch + kw · d. So vectors run on over the ends of rows, and only the few elements between one
+row's end and the next one's start are computed for nothing, also where rows are much shorter than a vector. With
 strides the copy holds every `stride`-th row and column apart ("phases"), and the same is true of each phase.
 
 The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Blocks of rows have
@@ -48,7 +48,7 @@ class _Lines:
         return cls(-(-conv.out[0] // rows), rows * tiles.pitch_of(conv), length, channels)
 
 
-# What is computed --------------------------------------------------------------------------------------------------
+# Computation -------------------------------------------------------------------------------------------------------
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
@@ -120,7 +120,7 @@ def _sums(
     return element
 
 
-# How it is scheduled -----------------------------------------------------------------------------------------------
+# Schedule ----------------------------------------------------------------------------------------------------------
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:

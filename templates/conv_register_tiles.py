@@ -133,7 +133,7 @@ def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
 
 
 def _cost_of_piece(conv: Conv, tile: ChannelTile, x: int, width: int, vectors: int) -> float:
-    """A tile at column `x`, or what is left of it: the average over the filter's columns."""
+    """The cost of a tile at column `x`, or of the rest of it: the average over the filter's columns."""
     if not tiles.leaves_border_out(conv, 1):
         return step_cost(tile.height * width, vectors)
     taps = range(conv.kernel[1])

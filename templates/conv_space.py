@@ -174,7 +174,7 @@ def _body_is_small(conv: Conv, inner: str, c: pb.Config) -> bool:
 
 
 def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Leave out what has no meaning: layouts that lanes cannot read, and blocks that are the whole."""
+    """Leave out layouts that lanes cannot read, and blocks that are the whole."""
     if len(_channel_blocks(conv)) > 1:
         whole = 1 if conv.layout == "NCHW" else conv.c
         cfg.add_constraint(
@@ -251,7 +251,11 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
             lambda c: c["weights_at"].val == ROOT or tiles.panels_of(c, conv) % c["block_o"].val == 0,
             "weights are turned around for whole blocks", *panels, "weights_at",
         )  # fmt: skip
-    add(_one_block_is_inside, "one block is the inner loop", "order", "block_h", "block_o")
+    add(
+        lambda c: c["order"].val == (CHANNELS_OUTSIDE if c["block_o"].val else ROWS_OUTSIDE)
+        or (c["block_h"].val and c["block_o"].val),
+        "one block is the inner loop", "order", "block_h", "block_o",
+    )  # fmt: skip
     add(
         lambda c: c["order_tiles"].val == OHW or (c["block_o"].val or tiles.panels_of(c, conv)) > 1,
         "one panel in a block has one order", *panels, "order_tiles",
@@ -260,12 +264,6 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
         lambda c: _is_first_name(c["order_tiles"].val, *tiles.trips(c, conv)),
         "an order of tiles has one name", *down, "order_tiles",
     )  # fmt: skip
-
-
-def _one_block_is_inside(c: pb.Config) -> bool:
-    if c["block_h"].val and c["block_o"].val:
-        return True
-    return bool(c["order"].val == (CHANNELS_OUTSIDE if c["block_o"].val else ROWS_OUTSIDE))
 
 
 def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:

@@ -81,7 +81,7 @@ def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.It
 
 
 def place_copy(stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
-    """Make a copy for each block what it needs, or all of it beforehand, in loops that threads share."""
+    """Make the copy that each block needs at its loop, or all of it beforehand, in loops that threads share."""
     if where == BLOCK:
         stage.compute_at(*block)
     else:

@@ -1,6 +1,6 @@
 """Extents of register tiles and blocks of a convolution, for the space and the schedules.
 
-A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
+A tile may stick out of the result by a small share, into padding: results there are never read. Tiles of a
 block that lie outside are skipped.
 
 Schedules call these with traced integers, whose values `int()` would pin: values of knobs are left as they are.

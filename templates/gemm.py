@@ -10,7 +10,7 @@ Three ways to multiply, of which the tuner picks one (`layout`):
 
 A register tile is `mr` rows of `nr` columns, nr a multiple of the vector length. It is accumulated in registers over
 `k_block` steps of the reduction (0: all of them) and then written, or added, to C. Tiles need not divide the matrices:
-panels are padded with zeros, and what is left of A's rows is peeled.
+panels are padded with zeros, and the rest of A's rows is peeled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BATCH = 8  # products in a batch from which on each thread takes whole ones
 
 
 def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """C = A · B over the leading axes, for B as it is ("plain") or packed ahead: what a template returns.
+    """C = A · B over the leading axes, for B as it is ("plain") or packed ahead, in the form that a template returns.
 
     Raises:
         TemplateError: another value of `weights`.
@@ -51,12 +51,12 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     return s, [a, b, tensors.c]
 
 
-# What is computed --------------------------------------------------------------------------------------------------
+# Computation -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tensors:
-    """C and what is computed on the way: sums over blocks of the reduction, and panels of A and of B."""
+    """C and the tensors on the way: sums over blocks of the reduction, and panels of A and of B."""
 
     c: te.Tensor
     partial: te.Tensor | None
@@ -109,7 +109,7 @@ def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], 
     return te.compute((*p.lead, -(-extent // size), p.k, size), element, name=name)
 
 
-# How it is scheduled -----------------------------------------------------------------------------------------------
+# Schedule ----------------------------------------------------------------------------------------------------------
 
 
 def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensors: Tensors) -> None:
@@ -134,7 +134,7 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
     s[c].parallel(threads)
     s[tile].compute_at(s[c], blocked)
     _schedule_tile(cfg, s, tile, p.lanes)
-    # What stays with a block is packed there, in cache; what every block reads is packed before, for a panel or whole.
+    # The operand that stays with a block is packed there, in cache; the other one before, for a panel or whole.
     at_block = (s[c], threads if threads in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
     if tensors.panels_b is not None:

@@ -1,7 +1,7 @@
 """The knobs of matrix products, and their constraints.
 
 A register tile is `mr` rows of `nr` columns, nr a multiple of the target's vectors. It is accumulated over `k_block`
-steps of the reduction (0: all of them). Blocks are laid out around what the target's caches hold, as in Goto and van
+steps of the reduction (0: all of them). Blocks are laid out for the target's caches, as in Goto and van
 de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of one operand's tiles stays in L2 while
 the other operand's stream past, a `panel` of them (0: all) at a time.
 """
@@ -94,7 +94,7 @@ def _powers(extent: int) -> list[int]:
 def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
     """Find, for each wanted block, the divisor of `extent` within a third of it, or the block itself for large extents.
 
-    Blocks that divide need no second copy of the kernel for what is left over.
+    Blocks that divide need no second copy of the kernel for a rest.
     """
     found = []
     for block in wanted:

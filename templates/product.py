@@ -69,7 +69,7 @@ class Product:
 
 
 def unpacked(p: Product, b: Tensor) -> Tensor:
-    """B (..., k, n), made ahead of time from what the kernel gets."""
+    """B (..., k, n), made ahead of time from the B that the kernel gets."""
     if not p.packed:
         return b
     shape, ahead = (*p.lead, p.k, p.n), {AHEAD: True}

@@ -23,7 +23,7 @@ def step_cost(rows: int, vectors: int) -> float:
     """Half cycles that a step of the reduction takes, with two multiply-adds and two loads a cycle.
 
     Loads cost a tenth more than they would where nothing else got in their way, and with few accumulators their latency
-    shows beyond what it would at best: so it was measured, from 3 to 12 accumulators, on a Zen 5 limited to AVX2.
+    shows more than it would at best: so it was measured, from 3 to 12 accumulators, on a Zen 5 limited to AVX2.
     """
     return max(rows * vectors, 1.1 * (rows + vectors), 0.8 * LATENCY + 0.36 * rows * vectors)
 

@@ -42,8 +42,8 @@ TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
 
 SMALLEST, GROWTH = 3, 4
-"""The first batches are small, because what is learned from each result is most when there are few: the smallest
-batch, and the number of measured trials for each further member."""
+"""The smallest batch, and the number of measured trials for each member of a larger one: the first results teach
+most."""
 
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
@@ -54,7 +54,7 @@ there, and of a convolution's hundreds of classes of programs each takes some mi
 
 CLIMBERS, STEPS = 24, 4
 """The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
-of programs cost mostly by the call, and the next batch goes on from what this one finds."""
+of programs cost mostly by the call, and the next batch goes on from the results of this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class BayesOptions:
         num_warmup: the number of random trials at the start, unless experience or `transfer` takes their place.
         candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
             chosen from.
-        boldness: the weight of what is unknown against what looks fast.
+        boldness: the weight of the deviation against the mean.
         neglected: the share of a batch with the values of choices that were tried least (see `Choices`).
         memory: the number of trials that the process learns from, the best and the latest.
         use_experience: whether to use experience with the programs of other workloads.
@@ -92,7 +92,7 @@ class BayesOptions:
 
 
 class BayesTuner(LearnedTuner):
-    """Proposes what may well be the fastest, as far as a Gaussian process can tell.
+    """Proposes configurations that may be the fastest by a Gaussian process.
 
     `experience` with the programs of other workloads, and `transfer`, measurements of other shapes, give the process a
     trend, which it follows as far as the trials bear it out. `program` has the features of the task's programs.
@@ -231,8 +231,8 @@ class BayesTuner(LearnedTuner):
 def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:
     """Places of `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
 
-    The first is the one that looks fastest, b = 0: what is tried must not keep from using what is known already. Each
-    other draws its own b, exponential with mean `boldness`, so that a batch has careful and bold members: Berk et al.,
+    The first is the one that looks fastest, b = 0: exploring must not keep from using what is known already. Each other
+    draws its own b, exponential with mean `boldness`, so that a batch has careful and bold members: Berk et al.,
     "Randomised Gaussian Process Upper Confidence Bound for Bayesian Optimisation" (IJCAI 2020). A chosen one is
     observed at its mean before the next is chosen, which keeps a batch from crowding in one place.
     """

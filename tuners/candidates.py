@@ -13,8 +13,8 @@ class CandidatePool:
     """Random configurations that are kept from batch to batch, a part of them renewed, and relatives of the best.
 
     There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`.
-    Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
-    at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
+    Keeping most of them saves computing their features again, and hardly costs variety: those that were not chosen were
+    scored by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
     def __init__(self, visited: VisitedSet, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
@@ -25,11 +25,11 @@ class CandidatePool:
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
-        """New candidates, none of them visited, no two the same, given what was measured."""
+        """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
         if self._whole is not None:
             return self._whole[self._visited.fresh(self._whole)]
         found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
-        # What is visited is dropped, and the oldest eighth when there are enough.
+        # Visited ones are dropped, and the oldest eighth when there are enough.
         wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
         self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])

@@ -3,7 +3,7 @@
 Canesche, Rosário, Borin and Quintão Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM Transactions on
 Architecture and Code Optimization 21, 2024). Their premise is that good configurations are reached from a start by
 steps of one coordinate at a time, each of which makes the kernel faster. As in the paper, a step has to be
-significantly faster, and the search looks ahead in the direction that helped. What is different: descents start at the
+significantly faster, and the search looks ahead in the direction that helped. But descents start at the
 best of a few random configurations, and where no step helps, pairs of steps are tried and then another descent begins,
 so that the search ends only when the space does.
 """
@@ -38,7 +38,7 @@ TABLE_LIMIT = 2048
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row of digits and what it cost: the median, and every repeat (none of a failed trial)."""
+    """A row of digits and its cost: the median, and every repeat (none of a failed trial)."""
 
     row: Digits
     cost: float
@@ -48,9 +48,9 @@ class Measurement:
 class DropletTuner(BaseTuner):
     """Goes down from a start, one knob at a time, as long as a step is significantly faster.
 
-    A descent begins at the best of `starts` random configurations, those told before it included. Then the neighbours
-    of where it stands are measured: each knob a step up and a step down. It moves to the fastest of what came back if
-    that is faster at the level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
+    A descent begins at the best of `starts` random configurations, earlier trials included. Then the neighbours of its
+    place are measured: each knob a step up and a step down. It moves to the fastest of these if that is faster at the
+    level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
     faster is enough. Up to `reach` further steps in the same direction are tried along with the next neighbours. Where
     no neighbour is better, `plane` pairs of steps are measured, and after them the next descent begins.
     """
@@ -100,7 +100,7 @@ class DropletTuner(BaseTuner):
         ]
 
     def _move(self) -> None:
-        """Move to the fastest of what arrived, if it is better; what was waiting near the old place is dropped."""
+        """Move to the fastest new trial, if it is better; the rows waiting near the old place are dropped."""
         if self._centre is None:
             return
         best = min(self._arrived, key=lambda measured: measured.cost, default=self._centre)
@@ -116,7 +116,7 @@ class DropletTuner(BaseTuner):
             while self._centre is None:
                 missing = self._starts - len(self._arrived)
                 if missing <= 0:
-                    # The best of what arrived; if all of it failed, another few are drawn.
+                    # The best of the starts; if all of them failed, another few are drawn.
                     best = min(self._arrived, key=lambda measured: measured.cost)
                     self._centre, self._arrived = best if math.isfinite(best.cost) else None, []
                 elif len(rows := self._visited.sample(missing, self._rng)):
@@ -153,8 +153,8 @@ class Steps:
     """The neighbours of a configuration in a space.
 
     A knob whose values are numbers has two: up and down. One whose values have several coordinates has the closest,
-    and one without order all of its values. What the space excludes is left out; where that is most of them, as in a
-    space that is a list of what was recorded, neighbours that the space itself knows are added.
+    and one without order all of its values. Rows that the space excludes are left out; where that is most of them, as
+    in a space that is a list of recorded trials, neighbours that the space itself knows are added.
     """
 
     def __init__(self, space: ConfigSpace) -> None:

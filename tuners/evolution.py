@@ -166,7 +166,7 @@ class EvolutionOptions(PlanOptions):
 
 
 class EvolutionTuner(PlanTuner):
-    """Proposes what a cost model expects to be fast, found by evolution on the model's scores."""
+    """Proposes configurations that a cost model expects to be fast, found by evolution on the model's scores."""
 
     Options = EvolutionOptions
     _options: EvolutionOptions

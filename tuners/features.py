@@ -63,13 +63,13 @@ class FeatureTable:
         self._features: Features = np.empty((0, width), dtype=np.float32)
 
     def prepare(self) -> None:
-        """Begin in the background what the priors have to learn first."""
+        """Begin to fit the priors in the background."""
         for prior in self._priors:
             if isinstance(prior, Experience):
                 prior.prepare()
 
     def wait(self) -> None:
-        """Return when the priors have learned what `prepare` began."""
+        """Return when the priors are fitted."""
         for prior in self._priors:
             if isinstance(prior, Experience):
                 prior.wait()

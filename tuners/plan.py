@@ -29,8 +29,7 @@ SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
 
 GROWTH = 4
-"""The number of measured trials for each member of a plan larger than `plan_size`. What is learned from each result is
-most when there are few."""
+"""The number of measured trials for each member of a plan larger than `plan_size`: the first results teach most."""
 
 UNTESTED = 0.33
 """The random share of plans that are made on the word of other shapes alone."""
@@ -81,7 +80,7 @@ class PlanOptions:
 
 
 class PlanTuner(LearnedTuner):
-    """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations."""
+    """Proposes configurations that a cost model expects to be fast; a tuner adds `search`, which finds them."""
 
     Options: ClassVar[type[PlanOptions]] = PlanOptions
 
@@ -105,7 +104,7 @@ class PlanTuner(LearnedTuner):
         self.prepare()
 
     def prepare(self) -> None:
-        """Make what `search` needs, once the space and the options are known."""
+        """Prepare `search`, once the space and the options are known."""
 
     @abstractmethod
     def search(self) -> tuple[Digits, Floats]:
@@ -157,9 +156,9 @@ class PlanTuner(LearnedTuner):
         return plan
 
     def _planned(self, n: int) -> Digits:
-        """The best of what the model likes, with a share of values that it saw little of, and a random one."""
+        """The best by the model's scores, with a share of values that it saw little of, and a random one."""
         rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
-        # What other shapes taught may be wrong here, and a model needs to see bad configurations, too.
+        # Lessons of other shapes may be wrong here, and a model needs to see bad configurations, too.
         epsilon = self._options.epsilon if self._learner.fitted else max(self._options.epsilon, UNTESTED)
         planned = n - int(self._rng.binomial(n, epsilon))
         seldom = int(self._rng.binomial(planned, self._neglected)) if self._neglected and self._learner.fitted else 0

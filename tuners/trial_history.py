@@ -35,7 +35,7 @@ class PredictionLog:
         self._states: list[_State] = []
 
     def expect(self, configs: Sequence[Config], scores: Floats) -> None:
-        """A new state of the model scored these (the higher, the faster); what was expected long before is closed."""
+        """Note the scores of a new state of the model (the higher, the faster), and close its oldest state."""
         self._states.append(_State(dict(zip(configs, scores.tolist(), strict=True))))
         for state in self._states[:-OPEN]:
             _add(self._judge, state)
@@ -66,7 +66,7 @@ def _add(judge: ModelJudge, state: _State) -> None:
 class TrialHistory:
     """The `rows` (n, knobs) that were measured and their `costs` (n,), in the order in which they came.
 
-    `visited` holds them and what was proposed; `predictions` compares them with what a model had said.
+    `visited` holds them and the proposals; `predictions` compares them with the model's scores.
     """
 
     def __init__(self, space: ConfigSpace) -> None:

@@ -87,7 +87,7 @@ class XGBOptions(PlanOptions):
 
 
 class XGBTuner(PlanTuner):
-    """Proposes what a cost model expects to be fast, found by simulated annealing.
+    """Proposes configurations that a cost model expects to be fast, found by simulated annealing.
 
     The chains start from the best measured, from where the last ones ended, and from random configurations.
     """

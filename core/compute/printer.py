@@ -62,7 +62,7 @@ class _Printer(Printer):
     def operand(self, of: Pair, part: Expr, outer: int = 0) -> str:
         """The text of a part of an expression.
 
-        A number of Python's takes its type from an expression beside it. Two would be computed by Python, in double
+        A number of Python's takes its type from the other operand. Two would be computed by Python, in double
         precision, and one on the left of a comparison would turn the comparison round.
         """
         if not isinstance(part, Const):

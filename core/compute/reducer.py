@@ -131,20 +131,15 @@ def apply(
                 f"{reducer.name}: {what} gives {', '.join(dtypes_given)} where {', '.join(types)} is reduced; "
                 "use te.const(value, dtype) and te.cast"
             )
-        _check_closed(reducer.name, what, given, {*operands[0], *operands[1]})
+        for value in given:
+            outside = [*map(str, free_vars(value).difference(*operands)), *(load.buffer.name for load in loads(value))]
+            if outside:
+                raise ComputeError(
+                    f"{reducer.name}: {what} depends on {', '.join(sorted(outside))}, so that partial results could "
+                    "not be combined in another order; reduce first, and add the rest in a second te.compute"
+                )
     nodes = tuple(Reduce(reducer, values, axes, condition, i) for i in range(len(values)))
     return nodes if isinstance(sources, tuple) else nodes[0]
-
-
-def _check_closed(name: str, what: str, values: Values, operands: set[Var]) -> None:
-    """Raises `ComputeError` where a reducer depends on more than its operands."""
-    for value in values:
-        outside = [*map(str, free_vars(value) - operands), *(load.buffer.name for load in loads(value))]
-        if outside:
-            raise ComputeError(
-                f"{name}: {what} depends on {', '.join(sorted(outside))}, so that partial results could not be "
-                "combined in another order; reduce first, and add the rest in a second te.compute"
-            )
 
 
 def comm_reducer(

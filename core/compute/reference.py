@@ -66,7 +66,7 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
 
 
 def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[Operation]:
-    """The operations that are needed for what is not given, producers first."""
+    """The operations that are needed for the other outputs than those given, producers first."""
     wanted = {t.buffer for t in outputs}
     pending: list[Operation] = []
     for op in reversed(post_order([t.op for t in outputs])):

@@ -42,8 +42,8 @@ def scan(
     >>> sums = te.scan(first, update, state)
 
     The stage of the scan is that of its updates: `s[sums]` and `s[update]` are the same. Computations between a state
-    and an update have stages of their own; they run once for each row, and may be computed inside of the loops of the
-    scan or inlined.
+    and an update have stages of their own; they run once for each row, and may be computed inside the loops of the scan
+    or inlined.
 
     Args:
         init: the first rows, as many as the updates read back: of the state's shape but for that dimension.

@@ -52,7 +52,7 @@ class ScanOp(ComputeOp):
         self._inputs = tuple(tensor for tensor in read if tensor not in self.outputs)
 
     def over(self, axis: tuple[IterVar, ...]) -> ScanOp:
-        """A scan over other axes; `define` says what it computes."""
+        """A scan over other axes; `define` sets its expressions."""
         made = copy(self)
         made._axis, made._inputs = axis, ()
         made.outputs = tuple(

@@ -1,8 +1,7 @@
 """Size variables: extents of a computation that are known only when arrays are given, and the copy that has numbers.
 
-A computation with size variables is a pattern. Its extents are expressions of the variables; they stand where numbers
-stand otherwise, and raise when they are used as numbers. `Sizes` makes the same computation with numbers in their
-place, and all that compiles or computes works on that.
+A computation with size variables is a pattern. Its extents are expressions of the variables, which raise when they are
+used as numbers. `Sizes` makes the same computation with numbers in their place, for all that compiles or computes.
 """
 
 from __future__ import annotations

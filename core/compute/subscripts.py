@@ -1,4 +1,4 @@
-"""Subscripts of a computation that are outside of what they index, wherever that is certain before anything runs."""
+"""Subscripts of a computation that leave their tensor, wherever that is certain before anything runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
     """Look at every element that is read without a condition.
 
     An index that is a sum of axes is exactly known. Others, where they may be outside, are computed at some points of
-    the computation: one of these that is outside is certain. What a condition guards, indices that are read from
-    memory, and all others are left to the reference (`pegbox.compute.reference`).
+    the computation: one of these that is outside is certain. Reads under a condition, indices that are read from memory
+    and all others are left to the reference (`pegbox.compute.reference`).
 
     Raises:
         IndexOutOfBounds: an index leaves its dimension.

@@ -117,7 +117,7 @@ def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:
 
 
 def _bound(name: str, count: int, *, virtual: bool) -> tuple[str, ...]:
-    """Bind the innermost axes to a GPU's block and thread indices and fuse what is further out."""
+    """Bind the innermost axes to a GPU's block and thread indices and fuse the outer ones."""
     threads = ("vthread",) if virtual else ()
     per_dimension = 3 if virtual else 2
     dimensions = min(3, count // per_dimension)

@@ -44,7 +44,7 @@ class Constraint:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Lambdas do not pickle, nor does what leads back to this constraint. A Config must travel between processes
+        # Lambdas do not pickle, nor do objects with this constraint. A Config must travel between processes
         # nevertheless: its predicates then stay behind.
         if self._travels is None:
             asked: list[Constraint] = _of_thread.__dict__.setdefault("asked", [])
@@ -69,7 +69,7 @@ def constraint_of(
     """The constraint of a space with these knobs.
 
     Raises:
-        SpaceError: it is no function with a message, or reads what is no knob, or nothing.
+        SpaceError: it is not a function with a message, or reads an unknown knob or none.
     """
     check_text("add_constraint: message", message, error=SpaceError)
     of_config = "a function of a config that returns True if the constraint holds"

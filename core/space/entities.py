@@ -1,6 +1,6 @@
 """Entities: the plain values that a knob can take.
 
-An entity is what a template reads: `cfg["tile"].size`, `cfg["unroll"].val`, `cfg["order"].perm`, `cfg["ann"].anns`.
+Templates read entities: `cfg["tile"].size`, `cfg["unroll"].val`, `cfg["order"].perm`, `cfg["ann"].anns`.
 Lists are handed out as fresh copies, so that a template cannot change a space by accident.
 """
 

@@ -25,7 +25,7 @@ class OutOfBudget(Exception):
 
 @dataclass
 class Search:
-    """A search over `order`, the remaining columns of `base` staying as they are.
+    """A search over `order`, the remaining columns of `base` (zeros, if it is not given) staying as they are.
 
     At most `width` partial rows are extended at once, to about `block` rows: small blocks reach complete rows sooner,
     large ones share more work. With `rng` the rows come in random order, else in ascending order of the columns in
@@ -35,7 +35,7 @@ class Search:
     structure: Structure
     order: Sequence[int]
     checks: Collection[Check]
-    base: Digits
+    base: Digits | None = None
     rng: np.random.Generator | None = None
     descending: bool = False
     block: int = BLOCK
@@ -49,7 +49,7 @@ class Search:
             OutOfBudget: more than `budget` partial rows were looked at.
         """
         columns = set(self.order)
-        rows = self.base.reshape(1, -1)
+        rows = np.zeros((1, len(self.structure.lengths)), np.int64) if self.base is None else self.base.reshape(1, -1)
         for check in self.checks:
             if not check.needs & columns:
                 rows = rows[check.passes(rows)]
@@ -57,7 +57,7 @@ class Search:
             yield from self._extend(rows, 0)
 
     def all_blocks(self) -> Iterator[Digits]:
-        """`blocks` for those who need every row: refused at once where the budget cannot do.
+        """`blocks` where every row is needed: refused at once where the budget is too small for them.
 
         Nothing is dropped before the first check is due, so that at least all partial rows of that length are seen.
         """
@@ -119,9 +119,8 @@ def component_rows(structure: Structure, component: Component, budget: int) -> D
     """All valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
     key = (*component.columns, budget)
     if key not in structure.tables:
-        base = np.zeros(len(structure.knobs), dtype=np.int64)
         order = search_order(structure, component)
-        structure.tables[key] = _collect(Search(structure, order, component.checks, base, budget=budget))
+        structure.tables[key] = _collect(Search(structure, order, component.checks, budget=budget))
     return structure.tables[key]
 
 
@@ -130,14 +129,13 @@ def _collect(search: Search) -> Digits | None:
         blocks = list(search.all_blocks())
     except OutOfBudget:
         return None
-    return np.concatenate(blocks) if blocks else search.base.reshape(1, -1)[:0]
+    return np.concatenate([search.structure.no_rows, *blocks])
 
 
 def in_index_order(structure: Structure) -> Iterator[Digits]:
     """All valid canonical rows of the space, lazily, in ascending index order."""
     checks = [check for component in structure.components for check in component.checks]
-    base = np.zeros(len(structure.knobs), dtype=np.int64)
-    return Search(structure, range(len(structure.knobs))[::-1], checks, base).blocks()
+    return Search(structure, range(len(structure.knobs))[::-1], checks).blocks()
 
 
 def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
@@ -150,8 +148,7 @@ def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
 
 def valid_rows(structure: Structure) -> Digits:
     """Compute the rows of `in_index_order` all at once: searched in the order that drops most, then sorted."""
-    base = np.zeros(len(structure.knobs), dtype=np.int64)
-    rows = _collect(Search(structure, *earliest_order(structure), base))
+    rows = _collect(Search(structure, *earliest_order(structure)))
     assert rows is not None  # without a budget
     return rows[np.lexsort(rows.T)]
 
@@ -173,10 +170,9 @@ def count_valid(structure: Structure, budget: int) -> int | None:
 
 def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:
     """Sum over the digits of the knobs that decide about others: under each, the rest may fall apart."""
-    base = np.zeros(len(structure.knobs), dtype=np.int64)
     gates = frozenset(component.gates)
     settled = [check for check in component.checks if check.needs <= gates]
-    outer = Search(structure, component.gates, settled, base, block=256, budget=budget)
+    outer = Search(structure, component.gates, settled, block=256, budget=budget)
     total = 0
     try:
         for block in outer.blocks():
@@ -189,7 +185,7 @@ def _count_by_gates(structure: Structure, component: Component, budget: int) -> 
 
 
 def _count_under(structure: Structure, component: Component, row: Digits, budget: float) -> tuple[int, float]:
-    """Number of ways to fill the other columns under the gates of `row`, and what is left of the budget."""
+    """Number of ways to fill the other columns under the gates of `row`, and the rest of the budget."""
     active = structure.active(row.reshape(1, -1))[0]
     free = [c for c in component.columns if active[c] and c not in component.gates]
     # A free column exists under these gates: the check that pins it to 0 where it does not cannot fail.

@@ -37,7 +37,7 @@ def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, 
     """The condition of a knob that is declared after `knobs`; None where it always exists.
 
     Raises:
-        SpaceError: it depends on what is no knob, or no value of one.
+        SpaceError: it depends on an unknown knob, or a value that the knob does not have.
     """
     if when is None:
         return None
@@ -97,7 +97,7 @@ class Knob(ABC):
 
     @abstractmethod
     def content(self) -> list[Any]:
-        """List what decides the meaning of a digit, as JSON: the fingerprint of a space is made of these lists."""
+        """List the meanings of the digits as JSON: the fingerprint of a space is made of these lists."""
 
     @abstractmethod
     def features(self) -> tuple[list[str], Floats]:

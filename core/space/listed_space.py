@@ -1,7 +1,7 @@
-"""A part of a space that is given as a list: what was recorded of it, for instance.
+"""A part of a space that is given as a list, such as the recorded part.
 
 The knobs, their encoding and the fingerprint are those of the whole space, so that a configuration of one is a
-configuration of the other. What differs is where one may go: sampling, neighbours and crossover stay inside the list.
+configuration of the other. But sampling, neighbours and crossover stay inside the list.
 """
 
 from __future__ import annotations

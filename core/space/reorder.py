@@ -159,14 +159,11 @@ def _interleaved(
         )
     inner = [chain[-1:] for chain in spatial]
     groups = [[chain[:-1] for chain in spatial], reduce if fixed_inner else inner + reduce]
-    refuse_too_many(name, math.prod(_merge_count(g) for g in groups), "list orders with policy 'candidate'")
+    lengths = [[len(chain) for chain in group] for group in groups]
+    count = math.prod(math.factorial(sum(ns)) // math.prod(map(math.factorial, ns)) for ns in lengths)
+    refuse_too_many(name, count, "list orders with policy 'candidate'")
     suffix = tuple(axis for chain in inner for axis in chain) if fixed_inner else ()
     return (tuple(a + b) + suffix for a in _merges(groups[0]) for b in _merges(groups[1]))
-
-
-def _merge_count(chains: list[list[int]]) -> int:
-    lengths = [len(chain) for chain in chains]
-    return math.factorial(sum(lengths)) // math.prod(math.factorial(length) for length in lengths)
 
 
 def _merges(chains: list[list[int]]) -> Iterator[list[int]]:

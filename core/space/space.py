@@ -113,7 +113,7 @@ class ConfigSpace:
             candidate: for "candidate", lists of all axes, by name or position.
             interval: for "interval_all", (begin, end): only these axes change places.
             spatial, reduce: for "interleave", chains of axes, outermost first. The spatial chains without their last
-                axes are merged in all ways that keep each chain's order; inside of them the last spatial axes and the
+                axes are merged in all ways that keep each chain's order; inside them the last spatial axes and the
                 reduction chains are. "interleave_cuda" keeps the last spatial axes innermost, as listed.
             when: as for `define_split`.
 
@@ -162,7 +162,7 @@ class ConfigSpace:
         a knob that does not exist in a config, the constraint demands nothing there.
 
         Args:
-            message: what is demanded, for people: "the tile fits in L1".
+            message: the demand, for people: "the tile fits in L1".
 
         Raises:
             SpaceError: `reads` is empty or names an unknown knob.
@@ -189,7 +189,7 @@ class ConfigSpace:
 
     @property
     def size(self) -> int:
-        """Product of the lengths of all knobs, exact at any size. `num_valid` counts what constraints leave."""
+        """Product of the lengths of all knobs, exact at any size. `num_valid` counts the configs that are valid."""
         return math.prod(len(knob) for knob in self.knobs.values())
 
     def __len__(self) -> int:
@@ -347,7 +347,7 @@ class ConfigSpace:
         return rows
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from the declaration is computed again where it is needed.
+        # Structure and fingerprint are computed again where they are needed.
         return {"knobs": self.knobs, "constraints": self.constraints}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -108,7 +108,15 @@ def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition |
     Raises:
         SpaceError: an argument is out of its domain, or nothing is left to choose from.
     """
-    extent = _checked_extent(name, axis)
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+        raise SpaceError(
+            f"split knob {value_text(name)}: the axis must be its extent as an int, got {value_text(axis)}"
+        )
+    if not 1 <= axis <= MAX_EXTENT:
+        raise SpaceError(
+            f"split knob {value_text(name)}: the axis has extent {value_text(axis)}; splits need 1 to 2**40 iterations"
+        )
+    extent = int(axis)
     _check_arguments(name, options)
     policy, filter = options.policy, options.filter
     if options.candidate is not None:
@@ -123,18 +131,6 @@ def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition |
         choices = tuple(choice for choice in choices if filter(choice))
     require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
     return SplitKnob(name, choices, extent, policy, when=when)
-
-
-def _checked_extent(name: str, axis: object) -> int:
-    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
-        raise SpaceError(
-            f"split knob {value_text(name)}: the axis must be its extent as an int, got {value_text(axis)}"
-        )
-    if not 1 <= axis <= MAX_EXTENT:
-        raise SpaceError(
-            f"split knob {value_text(name)}: the axis has extent {value_text(axis)}; splits need 1 to 2**40 iterations"
-        )
-    return int(axis)
 
 
 def _check_arguments(name: str, options: SplitOptions) -> None:

@@ -93,6 +93,11 @@ class Structure:
         self.constraints = tuple(self._bound())
         self.components = tuple(self._components())
 
+    @property
+    def no_rows(self) -> Digits:
+        """An empty array of rows."""
+        return np.zeros((0, len(self.lengths)), dtype=np.int64)
+
     @cached_property
     def coordinates(self) -> list[Floats | None]:
         """The coordinates of each knob's values; see `Knob.coordinates`."""

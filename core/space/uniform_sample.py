@@ -1,7 +1,7 @@
 """Uniform samples: every valid configuration is as likely as any other.
 
 `space.sample` draws digits, so that a configuration in which knobs do not exist comes as often as there are digits
-which mean it. Tuners may like that; a sample that stands for its space must not have it.
+which mean it. Tuners may like that; a sample that represents its space must not have it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DRY_BATCHES = 64
 def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
     """All valid configurations in a random order, in blocks; of a large space, distinct ones until they get rare.
 
-    The order depends on the space and the seed alone, so that whoever goes through it again finds the same beginning.
+    The order depends on the space and the seed alone, so that a second pass has the same beginning.
     Only where less than one in thousands of the combinations is valid, and these are too many to list, are some
     likelier than others: those that a search with random choices finds. And a choice that less than one in thousands
     of the combinations of digits means, with more knobs under it than any other, comes less often than it should.

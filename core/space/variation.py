@@ -105,11 +105,9 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
     moves = moves[(moves != row).any(axis=1)]
     moves = revive(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
     moves = moves[structure.holds(moves)]
-    return moves[rng.integers(0, len(moves))] if len(moves) else _redrawn(structure, row, rng)
-
-
-def _redrawn(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
-    """The row with one component drawn anew, or a new row where that changes nothing."""
+    if len(moves):
+        return np.asarray(moves[rng.integers(0, len(moves))])
+    # One component is drawn anew, or the whole row where that changes nothing.
     tied = [component for component in structure.components if component.constraints]
     known = row.reshape(1, -1)
     fresh = np.repeat(known, TRIES, axis=0)

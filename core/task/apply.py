@@ -47,7 +47,7 @@ class KnobValue(Protocol):
         """The annotations of a `define_annotate`, one for each axis."""
 
     def apply(self, sch: AnySchedule, op: Place, axes: Any, **options: Any) -> list[Any]:
-        """Do to the loop, or the loops, what the value of a split, a reorder or an annotate knob says."""
+        """Apply the value of a split, a reorder or an annotate knob to the loop, or the loops."""
 
 
 class Handle(KnobEntity):

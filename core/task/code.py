@@ -26,7 +26,7 @@ def code_fingerprint(function: object) -> str:
     and attributes of instances of these classes among them, where lists and mappings are constants if their NAMES say
     so. Comments, formatting, the names of local variables, the function's docstring, and variables and attributes that
     it assigns itself don't count. Code differs from one version of Python to the next, and where assertions are left
-    out, so that these stand first: see `differ`.
+    out, so that these come first: see `differ`.
     """
     plain = inspect.unwrap(function) if callable(function) else function
     if not isinstance(plain, FunctionType):
@@ -45,7 +45,7 @@ def differ(one: str, other: str) -> bool:
 
 
 class _Reach:
-    """A walk over what a function reaches, in the order in which it names it."""
+    """A walk over the values that a function reaches, in the order in which it names them."""
 
     def __init__(self, function: FunctionType) -> None:
         self._first = function
@@ -122,7 +122,7 @@ def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
             yield name, cell.cell_contents
         except ValueError:  # it has not been assigned yet
             continue
-    # Names such as __name__ and __file__ say where the code is, not what it does.
+    # Names such as __name__ and __file__ give the place of the code, not its meaning.
     own = set(_assigned_by(function.__code__, "STORE_GLOBAL"))
     names = [n for n in dict.fromkeys(_names_of(function.__code__)) if not n.startswith("__") and n not in own]
     for name in names:
@@ -192,7 +192,7 @@ def _text_of_constant(value: object) -> str | None:
 
 
 def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Members of a class, with the functions behind methods, properties and what they are cached in."""
+    """Members of a class, with the functions behind methods, properties and cached properties."""
     for name, member in sorted(members.items()):
         match member:
             case property():

@@ -108,7 +108,7 @@ class TemplateConfig(ABC):
         """
 
     def define_plain(self, outputs: Callable[[], Sequence[Tensor]]) -> None:  # noqa: B027 - as above
-        """Say what the operator computes, where the template's computation has copies and layouts of a schedule in it.
+        """Give the plain computation, where the template's own has copies and layouts of a schedule in it.
 
         `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments. It is called
         only after a search, when NumPy is timed on the same operator.

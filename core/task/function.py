@@ -107,7 +107,7 @@ class NamedFunction:
 
     @classmethod
     def of(cls: type[_Named], found: object, ref: object) -> _Named:
-        """Wrap what the registry found, which may be a plain function.
+        """Wrap an object from the registry, which may be a plain function.
 
         Raises:
             TemplateError: it is not a function.

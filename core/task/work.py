@@ -15,7 +15,7 @@ from pegbox.expr.visit import loads
 
 
 def bytes_of(arguments: Sequence[Tensor]) -> float:
-    """The bytes that a kernel has to move at least once: of each input what it reads, and each output."""
+    """The bytes that a kernel has to move at least once: its reads of each input, and each output."""
     return bytes_read(arguments) + bytes_written(arguments)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _GENERATOR = "space_generator"
 # "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the sign is of the path.
 _GENERATED = re.compile(r"(.+?)@([^@:/]+(?::\s*[A-Za-z_]\w*\s*=.*)?)")
-_WORD = re.compile(r"[^\s,@]*")  # what can be written as the value of an option
+_WORD = re.compile(r"[^\s,@]*")  # a text that can be the value of an option
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def find_workload(ref: object) -> Workload:
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
-        TemplateError: what was found is not a workload.
+        TemplateError: the object found is not a workload.
     """
     found = registry.resolve("workload", ref)
     if isinstance(found, Template) or (callable(found) and takes_config(found)):
@@ -105,7 +105,7 @@ def find_workload(ref: object) -> Workload:
 
 
 class Space(Protocol):
-    """What a space generator makes of a computation: a template's body, for these tensors on this target.
+    """The result of a space generator: the body of a template, for the tensors of a computation on a target.
 
     It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. Where its kernels take inputs
     packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`. And it may have a
@@ -289,7 +289,7 @@ def template_of(ref: object, *, registered: bool = False) -> Template:
     """The template that `ref` means, "workload@generator" among them.
 
     Args:
-        registered: only what the registry knows: nothing else is imported or run.
+        registered: look in the registry alone: nothing else is imported or run.
 
     Raises:
         UnknownName, PluginError, TemplateError: as `find_template`.

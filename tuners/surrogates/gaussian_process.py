@@ -42,7 +42,7 @@ NOISE_BOUNDS = (-9.0, 1.0)
 
 DECIMALS, DIGITS = 3, 6
 """The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
-depend on the number of threads, must not decide what is proposed."""
+depend on the number of threads, must not decide about proposals."""
 
 
 def one_thread() -> AbstractContextManager[None]:
@@ -52,7 +52,7 @@ def one_thread() -> AbstractContextManager[None]:
     over all cores, and where these have other work its threads wait for one another, turning: on two cores at work a
     search took four times as much of the processor's time.
     """
-    import scipy.linalg  # noqa: F401  (slow to import; what the body would load is among them)
+    import scipy.linalg  # noqa: F401  (slow to import; the body would load it)
 
     return blas_threads(1)
 
@@ -158,7 +158,7 @@ class GaussianProcess:
     def fit(self, x: Floats, y: Floats, *, steps: int) -> None:
         """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters.
 
-        There may be none: what is believed then are the trends.
+        Without rows, the belief is that of the trends.
         """
         from scipy.linalg import cho_solve  # SciPy is slow to import, and the first trial does not wait for it
         from scipy.optimize import minimize
@@ -220,7 +220,7 @@ class GaussianProcess:
         """Negative logarithm of likelihood times prior, up to a constant, and its gradient.
 
         `distances` are those of `squared_distances`, each group's flat: (groups, n * n). `linear` (n, n) is the
-        covariance by trends, and `y` what these do not explain.
+        covariance by trends, and `y` the rest of the targets.
         """
         from scipy.linalg import cho_solve
 
