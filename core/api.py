@@ -31,11 +31,10 @@ from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te.draft import check_legal
-from pegbox.schedule.te.program import program_of
+from pegbox.schedule.te.program import at_sizes, program_of, variables_of
 from pegbox.schedule.te.replay import check_arguments, replay
+from pegbox.schedule.te.replay_state import check_legal
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.sizes import at_sizes, variables_of
 from pegbox.search.asktell import create_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.models.inputs import program_features

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
         has_llvm,
         llvm_version,
     )
-    from pegbox.codegen.targets.register_tile import fits_registers
     from pegbox.codegen.targets.target import TARGET_OPTIONS, Target, target_of
-    from pegbox.codegen.targets.vectors import LATENCY, lanes_of
+    from pegbox.codegen.targets.vectors import LATENCY, fits_registers, lanes_of
 
 __all__ = [
     "EMULATED", "LATENCY", "LEAST_BYTES", "MAX_VECTORS", "MOST_STRAIGHT", "STEP_LANES", "TARGET_OPTIONS", "ArgSpec",

@@ -64,7 +64,7 @@ def test_a_reduction_is_not_done_in_parts_where_the_cores_have_enough_points() -
 
 
 def code(sketch: Sketch) -> str:
-    from pegbox.plugins.sketch.code import schedule_lines
+    from pegbox.plugins.sketch.steps import schedule_lines
 
     return "\n".join(schedule_lines(sketch.steps))
 
