@@ -38,15 +38,15 @@ class CorePlan:
         return cls((timing,), quiet or others, every, overlap=True)
 
     @classmethod
-    def for_timing(cls, threads: int) -> CorePlan:
+    def here(cls, threads: int) -> CorePlan:
         """Choose cores as `detect` does; warns where these are fewer cores than threads."""
         cores = len(usable_cores())
         warn_of_threads(threads, cores, f"this process may use {_counted(cores)}", "this machine")
         return cls.detect(threads=threads)
 
     @classmethod
-    def for_building(cls) -> CorePlan:
-        """The plan where other machines time candidates."""
+    def elsewhere(cls) -> CorePlan:
+        """Make the plan for candidates that other machines time."""
         every = usable_cores()
         return cls((), every, every, overlap=True)
 
@@ -61,6 +61,10 @@ class CorePlan:
     def running(self, threads: int) -> tuple[int, ...]:
         """The cores for a candidate of `threads` threads: as many, so that each of its threads gets one of its own."""
         return self.timing if threads <= 1 else apart_first(self.every)[:threads]
+
+    def timed_on(self, threads: int) -> int:
+        """Count the cores for a candidate of `threads` threads. Other machines have as many."""
+        return len(self.running(threads)) if self.timing else threads
 
     def silent(self, threads: int) -> bool:
         """Decide whether a candidate of `threads` threads must be timed while no other process of ours runs."""
