@@ -321,7 +321,7 @@ def test_equal_programs_are_measured_once(open_measurer: Any) -> None:
     assert isinstance(unlike, Ok)
     assert same.costs == one.costs
     assert set(same.phases) == {"lower"}
-    assert same.total_sames == same.phases["lower"]
+    assert same.total_seconds == same.phases["lower"]
     assert [result.cost for result in measure(measurer, later)] == [one.cost]
     assert events == ["run", "run"]
 
