@@ -7,11 +7,13 @@ what was asked.
 from __future__ import annotations
 
 import math
+import pickle
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pegbox.measure.jobs.lowering import Lowered
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.workers.channel import BrokenReply
 
@@ -23,9 +25,10 @@ MOST_BUILD = 1 << 30
 """Bytes of the largest build that is taken."""
 
 _MOST_TEXT = 10_000
-_PHASES = frozenset({"load", "first_run", "check", "timing"})
+_PHASES = frozenset({"lower", "load", "first_run", "check", "timing"})
 _OF_RUNNING = frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT})
 _OF_BUILDING = frozenset({FailureKind.COMPILE_ERROR})
+_OF_LOWERING = frozenset({FailureKind.COMPILE_ERROR, FailureKind.INVALID})
 _SECONDS = struct.Struct("<d")
 
 
@@ -53,6 +56,16 @@ def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
     if len(data) < _SECONDS.size:
         raise BrokenReply(f"object code of {len(data)} bytes")
     return program.compiled(data[_SECONDS.size :], _SECONDS.unpack_from(data)[0])
+
+
+def read_lowered(data: Any) -> Lowered | Failed:
+    """Read the answer to a `Lowering`. Raises `BrokenReply` for anything else."""
+    if not isinstance(data, bytes):
+        return _failed(data, _OF_LOWERING, math.inf)
+    lowered = pickle.loads(data)
+    if not isinstance(lowered, Lowered):
+        raise BrokenReply("no program")
+    return lowered
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,9 @@ class Batch:
         with self._lock:
             return self._unfinished - len(self._held)
 
-    def submit(self, trial: Trial) -> Future[Result]:
-        """Start a trial on its way."""
-        future: Future[Result] = Future()
+    def submit(self, trial: Trial, future: Future[Result] | None = None) -> Future[Result]:
+        """Start a trial on its way; return the future of its result, which may be given."""
+        future = Future() if future is None else future
         with self._lock:
             self._building += 1
             self._unfinished += 1

@@ -7,10 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
-from pegbox.workers.process import GivenUp
+from pegbox.workers.process import GivenUp, JobError
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
+    from pegbox.measure.jobs.lowering import Lowered, Lowering
     from pegbox.measure.result import Failed
     from pegbox.measure.runners.runner import Runner
 
@@ -37,14 +38,19 @@ class Builds:
         """The number of programs that can be compiled at the same time now."""
         return self.here.size + self._runner.builders
 
-    def build(self, program: Program, given_up: threading.Event) -> tuple[CompiledProgram | Failed, float]:
-        """Wait for a place, then compile a program; return the build, and its seconds without that wait."""
+    def build(
+        self, job: Program | Lowering, given_up: threading.Event
+    ) -> tuple[CompiledProgram | Lowered | Failed | None, float]:
+        """Wait for a place, then do a job; return the build, and its seconds without that wait.
+
+        It is None if the task of a `Lowering` cannot be made in another process.
+        """
         here = self._take()
         began = time.perf_counter()
         try:
-            built = None if here or given_up.is_set() else self._runner.build(program, timeout=self._timeout)
+            built = None if here or given_up.is_set() else self._runner.build(job, timeout=self._timeout)
             if built is None:  # the runner's machines cannot compile it
-                built = self._build_here(program, given_up)
+                built = self._build_here(job, given_up)
             return built, time.perf_counter() - began
         finally:
             with self._changed:
@@ -59,12 +65,16 @@ class Builds:
         """End the builders of this machine."""
         self.here.close()
 
-    def _build_here(self, program: Program, given_up: threading.Event) -> CompiledProgram | Failed:
+    def _build_here(
+        self, job: Program | Lowering, given_up: threading.Event
+    ) -> CompiledProgram | Lowered | Failed | None:
         try:
             with self._runner.building_here(given_up.is_set):
-                return GIVEN_UP if given_up.is_set() else self.here.build(program)
+                return GIVEN_UP if given_up.is_set() else self.here.build(job)
         except GivenUp:
             return GIVEN_UP
+        except JobError:
+            return None
 
     def _take(self) -> bool:
         """Take a place for a program; return True for one on this machine.

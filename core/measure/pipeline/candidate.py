@@ -5,60 +5,81 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pegbox.errors import CompileError, PegboxError
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.origin import explained
+from pegbox.measure.jobs.lowering import Lowered, Lowering, lower
+from pegbox.measure.result import Failed, Ok, Result
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.pipeline.builds import Builds
-    from pegbox.measure.pipeline.runs import Runs
+    from pegbox.measure.pipeline.pipeline import Pipeline
     from pegbox.space import Config
-    from pegbox.task.task import Task
 
 _Result = TypeVar("_Result", bound=Result)
 
 
 class Candidate:
-    """A config of a task. `lower`, `build` and `run` follow each other; a `Failed` of any of them is final.
+    """A config in a pipeline. It is lowered, built and run in turn; a `Failed` of any step is final.
 
     Once `given_up` is set, what waits for its turn to build or to run fails.
     """
 
-    def __init__(self, task: Task, config: Config, builds: Builds, runs: Runs, *, given_up: threading.Event) -> None:
+    def __init__(self, config: Config, pipeline: Pipeline, *, given_up: threading.Event) -> None:
         self.config = config
-        self._task, self._builds, self._runs, self._given_up = task, builds, runs, given_up
-        self._program: Program | None = None
+        self._pipeline, self._given_up = pipeline, given_up
+        self._job: Program | Lowering | None = None
+        self._key: bytes | None = None
         self._phases: dict[str, float] = {}
 
-    def lower(self, max_block: float) -> Program | Failed:
+    def lower(self) -> Program | Failed:
         """Apply the config and emit LLVM text, in this process.
 
         Whatever the template raises makes this one config INVALID, sys.exit() too, and so do more than `max_block`
         instructions in a row; the tuning run goes on.
         """
         began = time.perf_counter()
-        lowered = lower(self._task, self.config, max_block)
+        lowered = lower(self._pipeline.task, self.config, self._pipeline.max_block)
         self._phases["lower"] = time.perf_counter() - began
         if isinstance(lowered, Failed):
             return self.finish(lowered)
-        self._program = lowered
+        self._job = lowered
         return lowered
 
+    def lower_later(self, task: bytes) -> None:
+        """Leave the lowering to the process that compiles, which gets the packed task."""
+        self._job = Lowering(task, self.config.digits, self._pipeline.max_block)
+
     def build(self) -> CompiledProgram | Failed:
-        """Compile what was lowered. Blocks."""
-        assert self._program is not None
-        built, self._phases["build"] = self._builds.build(self._program, self._given_up)
-        return self.finish(built) if isinstance(built, Failed) else built
+        """Compile what was lowered, or lower and compile. Blocks."""
+        assert self._job is not None
+        built, seconds = self._pipeline.builds.build(self._job, self._given_up)
+        if built is None:  # the task cannot be made in another process
+            program = self._pipeline.lower_here(self)
+            return program if isinstance(program, Failed) else self.build()
+        if isinstance(built, Failed):
+            self._phases["build"] = seconds - built.phases.get("lower", 0.0)
+            return self.finish(built)
+        if isinstance(built, Lowered):
+            self._key = built.key
+            self._phases |= {"lower": built.seconds, "build": seconds - built.seconds}
+            return dataclasses.replace(built.program, target=self._pipeline.task.target)
+        self._phases["build"] = seconds
+        return built
 
     def run(self, compiled: CompiledProgram) -> Result:
-        """Check and time it. Blocks."""
-        result, seconds = self._runs.run(self.config, compiled, self._given_up)
-        return self.finish(result, running=seconds, threads=compiled.num_threads)
+        """Check and time it; one that was not lowered here, unless an equal one is known. Blocks."""
+        running = 0.0
+
+        def run() -> Result:
+            nonlocal running
+            result, running = self._pipeline.runs.run(self.config, compiled, self._given_up)
+            return result
+
+        if self._key is None:
+            result = run()
+        else:
+            result = self._pipeline.duplicates.share(self.config, self._key, run, self._given_up)
+        return self.finish(result, running=running, threads=compiled.num_threads)
 
     def finish(self, result: _Result, *, running: float = 0.0, threads: int = 0) -> _Result:
         """Return a result with its phases, its total (without waits for a turn), and the time of day.
@@ -71,34 +92,5 @@ class Candidate:
         phases = {**self._phases, **result.phases}
         if running:
             phases["ship"] = max(0.0, running - sum(result.phases.values()))
-        total = sum(phases.values())
-        return dataclasses.replace(
-            result, phases=phases, total_seconds=total, timestamp=time.time(), host=self._runs.host
-        )
-
-
-def lower(task: Task, config: Config, max_block: float) -> Program | Failed:
-    """Lower a config, or say why that is impossible."""
-    try:
-        program = task.lower(config)
-    except CompileError as error:
-        return Failed(FailureKind.COMPILE_ERROR, str(error))
-    except (Exception, SystemExit) as error:
-        return Failed(FailureKind.INVALID, _describe(error))
-    if program.longest_block <= max_block:
-        return program
-    return Failed(
-        FailureKind.INVALID,
-        f"{program.longest_block:,} instructions without a branch between them, above max_block={max_block:,}: LLVM "
-        "takes seconds for so many, and no processor runs them well; unroll less, or vectorize (pegbox.build does not "
-        "ask)",
-    )
-
-
-def _describe(error: BaseException) -> str:
-    text = explained(error)
-    if isinstance(error, PegboxError):
-        return text
-    # A slip in the template itself: its author wants to know where.
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text
+        total, host = sum(phases.values()), self._pipeline.runs.host
+        return dataclasses.replace(result, phases=phases, total_seconds=total, timestamp=time.time(), host=host)

@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Collection, Hashable
+import threading
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from pegbox.measure.result import Result
 
 if TYPE_CHECKING:
-    from pegbox.codegen import Program
     from pegbox.measure.pipeline.candidate import Candidate
     from pegbox.space import Config
 
 
 class DuplicatePrograms:
-    """Results, known or on their way, by program."""
+    """Results, known or on their way, by the key of a program. A config that comes again is measured again."""
 
     def __init__(self) -> None:
-        self._first: dict[Hashable, tuple[Config, Future[Result]]] = {}
+        self._first: dict[bytes, tuple[Config, Future[Result]]] = {}
+        self._lock = threading.Lock()
 
-    def find(self, config: Config, program: Program) -> Future[Result] | None:
-        """Return the result of another config with the same program. A config that comes again is measured again."""
-        first = self._first.get(_key(program))
-        return None if first is None or first[0] == config else first[1]
+    def claim(self, config: Config, key: bytes, result: Future[Result]) -> Future[Result] | None:
+        """Return the result of another config with this program; without one, `result` is that of all such configs."""
+        with self._lock:
+            first = self._first.get(key)
+            if first is not None and first[0] != config:
+                return first[1]
+            self._first[key] = config, result
+            return None
 
-    def add(self, config: Config, program: Program, result: Future[Result]) -> None:
-        """Note that the result is that of all configs with this program."""
-        self._first[_key(program)] = config, result
+    def share(self, config: Config, key: bytes, run: Callable[[], Result], given_up: threading.Event) -> Result:
+        """Run a program, unless an equal one has run, or runs: then wait for its result, whose phases are not ours."""
+        own: Future[Result] = Future()
+        if (original := self.claim(config, key, own)) is not None:
+            return dataclasses.replace(original.result(), phases={})
+        try:
+            own.set_result(run())
+        except BaseException as error:
+            own.set_exception(error)
+        if given_up.is_set() or own.exception() is not None:
+            self.forget([own])
+        return own.result()
 
     def forget(self, results: Collection[Future[Result]]) -> None:
         """Drop results that were given up: they say nothing about the program."""
-        self._first = {key: first for key, first in self._first.items() if first[1] not in results}
+        with self._lock:
+            self._first = {key: first for key, first in self._first.items() if first[1] not in results}
 
 
 def follow(original: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
@@ -42,8 +56,3 @@ def follow(original: Future[Result], candidate: Candidate, future: Future[Result
         future.set_exception(error)
     else:
         future.set_result(candidate.finish(dataclasses.replace(original.result(), phases={})))
-
-
-def _key(program: Program) -> Hashable:
-    text = hashlib.sha256(program.ll.encode()).digest()
-    return text, program.workspace_bytes, program.num_threads, program.foreign

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pegbox.codegen.program import Program
 from pegbox.errors import MeasureError
+from pegbox.measure.jobs.lowering import program_key
+from pegbox.measure.jobs.packed_task import pack_task
 from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.pipeline.builds import Builds
 from pegbox.measure.pipeline.candidate import Candidate
@@ -38,8 +40,12 @@ class Pipeline:
     """
 
     def __init__(self, task: Task, builds: Builds, runs: Runs, cores: CorePlan, *, max_block: int) -> None:
-        self._task, self._builds, self._runs, self._cores, self._max_block = task, builds, runs, cores, max_block
-        self._duplicates = DuplicatePrograms()
+        self.task, self.builds, self.runs, self.max_block = task, builds, runs, max_block
+        self.duplicates = DuplicatePrograms()
+        self._cores = cores
+        # Candidates that are timed here wait for the timing core; many machines would wait for one thread that lowers.
+        self._packed = None if cores.timing or not runs.runner.lowers else pack_task(task)
+        self._lowering = threading.Lock()
         self._batch: Batch | None = None
         self._given_up = threading.Event()
         self._closed = False
@@ -55,7 +61,7 @@ class Pipeline:
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time configs in turns. See `LocalMeasurer.remeasure`."""
-        candidates = [self._candidate(config) for config in configs]
+        candidates = [Candidate(config, self, given_up=self._given_up) for config in configs]
         started = [self._rebuild(candidate) for candidate in candidates]
         try:
             builds = [build.result() for build in started]
@@ -66,7 +72,7 @@ class Pipeline:
             (config, build) for config, build in zip(configs, builds, strict=True) if not isinstance(build, Failed)
         ]
         try:
-            results, share = self._run_threads.submit(self._runs.rerun, ready).result()
+            results, share = self._run_threads.submit(self.runs.rerun, ready).result()
         except BaseException:
             self.interrupt()
             raise
@@ -83,8 +89,8 @@ class Pipeline:
         self._given_up.set()
         if not self._closed:
             self._given_up = threading.Event()
-        self._builds.interrupt()
-        self._runs.interrupt()
+        self.builds.interrupt()
+        self.runs.interrupt()
 
     def close(self) -> None:
         """End both executors. What another thread measures then ends with `MeasureError`."""
@@ -94,13 +100,13 @@ class Pipeline:
             batch.moved.set()
         for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
-        self._builds.close()
-        self._runs.close()
+        self.builds.close()
+        self.runs.close()
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         self._check_open()
         self._batch = batch = Batch(
-            builders=self._build_threads, runners=self._run_threads, silent=self._runs.silent, given_up=self._given_up
+            builders=self._build_threads, runners=self._run_threads, silent=self.runs.silent, given_up=self._given_up
         )
         try:
             yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
@@ -109,37 +115,42 @@ class Pipeline:
             raise
         finally:
             if batch.pending:
-                self._duplicates.forget([future for _, future in batch.pending])
+                self.duplicates.forget([future for _, future in batch.pending])
                 self.interrupt()
 
     def _window(self) -> int:
         self._check_open()
-        return window_of(self._builds.size, self._runs.machines)
+        return window_of(self.builds.size, self.runs.machines)
 
     def _start(self, config: Config, batch: Batch) -> Future[Result]:
-        candidate = self._candidate(config)
-        program = self._lower(candidate)
+        candidate = Candidate(config, self, given_up=self._given_up)
+        if self._packed is not None:
+            candidate.lower_later(self._packed)
+            return batch.submit(candidate)
+        program = self.lower_here(candidate)
         future: Future[Result] = Future()
         if isinstance(program, Failed):
             future.set_result(program)
-        elif (original := self._duplicates.find(config, program)) is not None:
+        elif (original := self.duplicates.claim(config, program_key(program), future)) is not None:
             original.add_done_callback(lambda done: follow(done, candidate, future))
         else:
-            future = batch.submit(candidate)
-            self._duplicates.add(config, program, future)
+            batch.submit(candidate, future)
         return future
 
-    def _candidate(self, config: Config) -> Candidate:
-        return Candidate(self._task, config, self._builds, self._runs, given_up=self._given_up)
-
-    def _lower(self, candidate: Candidate) -> Program | Failed:
+    def lower_here(self, candidate: Candidate) -> Program | Failed:
+        """Lower a candidate on the calling thread, and all later ones here, too."""
+        self._packed = None
         # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.
-        with confined(self._cores.building):
-            return candidate.lower(self._max_block)
+        with self._lowering, confined(self._cores.building):
+            return candidate.lower()
 
     def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
         """Start the build of a candidate that was not kept."""
-        found = self._runs.kept(candidate.config) or self._lower(candidate)
+        kept = self.runs.kept(candidate.config)
+        if kept is None and self._packed is not None:
+            candidate.lower_later(self._packed)
+            return self._build_threads.submit(candidate.build)
+        found = kept or self.lower_here(candidate)
         if isinstance(found, Program):
             return self._build_threads.submit(candidate.build)
         done: Future[CompiledProgram | Failed] = Future()

@@ -19,7 +19,7 @@ from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram, Program, Target
+    from pegbox.codegen import CompiledProgram, Target
     from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.baselines.roofline import Roofline
@@ -108,10 +108,17 @@ class Runner(ABC):
         """Return the limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
         return None
 
-    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+    @property
+    def lowers(self) -> bool:
+        """True if `build` takes a `Lowering`, too, and returns a `Lowered` for it, as `Builder.build` does. One that
+        compiles nothing leaves both to this machine's builders."""
+        return type(self).build is Runner.build
+
+    def build(self, program: Any, *, timeout: float) -> Any:
         """Compile on the cluster for so many seconds at most, from any thread; `interrupt` gives it up.
 
-        Asked if this machine's builders are busy and there are `builders`. None if no machine can.
+        Asked if this machine's builders are busy and there are `builders`. It returns a `CompiledProgram`, a `Failed`,
+        or None if no machine can.
         """
         return None
 
@@ -175,7 +182,11 @@ class RunnerWrapper(Runner):
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
         return self.inner.roofline(dtype, nbytes, target)
 
-    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+    @property
+    def lowers(self) -> bool:
+        return self.inner.lowers
+
+    def build(self, program: Any, *, timeout: float) -> Any:
         return self.inner.build(program, timeout=timeout)
 
     def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
