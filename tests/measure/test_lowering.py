@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from scaling_template import lowered_here, scaled
 
 import pegbox as pb
-from pegbox import te
 from pegbox.measure import Builder, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.jobs.lowering import Lowered, Lowering, lower, program_key
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.runners.runner import RunnerWrapper
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.workers.process import JobError
-
-lowered_here: list[str] = []
-
-
-@pb.template(name="lowered_elsewhere")
-def scaled(cfg: Any, n: int) -> Any:
-    """B = A + 2: two of four configs have equal programs, and one is invalid."""
-    lowered_here.append("")
-    a = te.placeholder((n,), name="A")
-    b = te.compute((n,), lambda i: a[i] + 2.0, name="B")
-    s = te.create_schedule(b.op)
-    cfg.define_knob("lanes", [1, 4, 8, 0])
-    lanes = cfg["lanes"].val
-    if lanes == 0:
-        raise ValueError("no lanes")
-    if lanes == 8:
-        _, inner = s[b].split(b.op.axis[0], factor=4)
-        s[b].vectorize(inner)
-    if lanes == 4:
-        _, inner = s[b].split(b.op.axis[0], factor=lanes)
-        s[b].vectorize(inner)
-    return s, [a, b]
 
 
 class Elsewhere(RunnerWrapper):
@@ -63,9 +42,9 @@ def task() -> pb.Task:
     return pb.create_task(scaled, args=(64,), target="llvm -num-cores 1")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def measurer(task: pb.Task) -> Iterator[LocalMeasurer]:
-    with LocalMeasurer(task, runner=Elsewhere, min_repeat_ms=0.1, builders=2) as measurer:
+    with LocalMeasurer(task, runner=Elsewhere, min_repeat_ms=0.1, builders=1) as measurer:
         yield measurer
 
 
@@ -121,37 +100,31 @@ def test_a_task_that_cannot_leave_the_process_is_lowered_here() -> None:
 
 
 def test_a_task_that_another_process_cannot_make_is_lowered_here(
-    task: pb.Task, measurer: LocalMeasurer, monkeypatch: pytest.MonkeyPatch
+    task: pb.Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pegbox.measure.pipeline.pipeline.pack_task", lambda task: b"no pickle")
     lowered_here.clear()
-    results = [result for _, result in measurer.measure([task.space.get(0), task.space.get(1)])]
+    with LocalMeasurer(task, runner=Elsewhere, min_repeat_ms=0.1, builders=1) as measurer:
+        results = [result for _, result in measurer.measure([task.space.get(0), task.space.get(1)])]
     assert all(result.ok for result in results)
     assert lowered_here
-
-
-def test_a_program_that_runs_too_long_without_a_branch_is_refused_by_the_builder(task: pb.Task) -> None:
-    with LocalMeasurer(task, runner=Elsewhere, max_block=1, builders=1) as measurer:
-        (_, result), *_ = measurer.measure([task.space.get(0)])
-    assert isinstance(result, Failed)
-    assert "above max_block=1" in result.message
 
 
 def test_the_answer_of_a_builder_is_the_program_of_this_process(task: pb.Task) -> None:
     packed = pack_task(task)
     assert packed is not None
     assert unpack_task(packed).space.fingerprint == task.space.fingerprint
-    builder = Builder(workers=1)
-    try:
+    with contextlib.closing(Builder(workers=1)) as builder:
         config = task.space.get(1)
         lowered = builder.build(Lowering(packed, config.digits, max_block=1000))
         assert isinstance(lowered, Lowered)
         assert lowered.key == program_key(unpack_task(packed).lower(config))
         assert lowered.program.args == tuple(task.arguments())
+        refused = builder.build(Lowering(packed, config.digits, max_block=1))
+        assert isinstance(refused, Failed)
+        assert "above max_block=1" in refused.message
         with pytest.raises(JobError):
             builder.build(Lowering(b"no pickle", config.digits, max_block=1000))
-    finally:
-        builder.close()
 
 
 def test_a_runner_that_compiles_programs_alone_is_given_programs(task: pb.Task) -> None:
