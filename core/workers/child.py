@@ -10,10 +10,9 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from pegbox.workers.channel import ChannelTimeout, write_request
+from pegbox.workers.channel import ChannelTimeout, NotStarted, await_readable, encode_request, is_ready, write_all
 from pegbox.workers.descendants import MARK
 from pegbox.workers.fork_client import ForkServer, server_for
-from pegbox.workers.readiness import NotStarted, await_readable, is_ready
 from pegbox.workers.supervisor import BORN, ENDED, kill_group
 
 _END_SECONDS = 5.0
@@ -39,7 +38,7 @@ def start(setting: dict[str, Any], *, mark: str, standard: Sequence[int], deadli
         child = Child(link, server)
         try:
             server.fork([theirs.fileno(), *standard])
-            write_request(link.fileno(), server.birth(setting, environment), deadline=deadline)
+            write_all(link.fileno(), encode_request(server.request(setting, environment)), deadline=deadline)
         except (BlockingIOError, ChannelTimeout):  # what others have asked for waits there, too
             server.end()
             child.failure = NotStarted(f"{server.name} did not answer in time")

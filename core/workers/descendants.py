@@ -74,6 +74,14 @@ def state_of(path: str) -> bytes:
     return _read(f"{path}/stat").rpartition(b") ")[2][:1]
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, as by SIGSTOP; False if the system does not say."""
+    try:
+        return state_of(f"/proc/{pid}") == b"T"
+    except OSError:
+        return False
+
+
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()

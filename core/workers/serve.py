@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from pegbox.workers.affinity import pin
-from pegbox.workers.channel import READY, Reply, encode_reply, read_request, write_reply
+from pegbox.workers.channel import READY, Reply, encode_reply, read_request, write_all
 
 _MOST_STDERR = 64 << 20
 _MOST_TEXT = 10_000
@@ -37,12 +37,12 @@ def serve(setting: dict[str, Any]) -> NoReturn:
     _limit_memory(setting["memory"])
     inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any, ...]]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests, inbox), daemon=True).start()
-    write_reply(replies, encode_reply(READY, Reply(None, raised=False)))
+    write_all(replies, encode_reply(READY, Reply(None, raised=False)))
     while True:
         token, name, arguments = inbox.get()
         reply = _perform(token, jobs, name, arguments)
         try:
-            write_reply(replies, reply)
+            write_all(replies, reply)
         except OSError:
             # The parent is gone, or a candidate has closed the pipe. Python's own way out would wait for its threads.
             traceback.print_exc()

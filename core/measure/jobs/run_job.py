@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.baselines.baseline import time_program
+from pegbox.measure.baselines.numpy_time import time_program
 from pegbox.measure.baselines.roofline import measure_roofline
 from pegbox.measure.jobs.build_job import warm_up
 from pegbox.measure.jobs.reply import of_result

@@ -13,7 +13,7 @@ from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.measure.baselines.gauge import Gauge
+from pegbox.measure.baselines.probe import BaselineProbe
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
 from pegbox.measure.machine.memory import memory_share
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from pegbox.space import Config
     from pegbox.task.task import Task
 
-# More builders than this only wait: the lowering of one process cannot feed them.
-_MOST_BUILDERS = 8
+# More builders than this only wait for candidates: those that are timed here take their turns, and are lowered here.
+_MOST_BUILDERS, _MOST_ELSEWHERE = 8, 32
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class _Limits:
 
     def builder(self, cores: CorePlan) -> Builder:
         """Start the builders of this machine."""
-        workers = self.builders or min(len(cores.building), _MOST_BUILDERS)
+        most = _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE
+        workers = self.builders or min(len(cores.building), most)
         return Builder(
             workers=workers,
             cores=cores.building,
@@ -152,7 +153,7 @@ class LocalMeasurer(Measurer):
         )
         self._factory = CheckedFactory(runner, runner_options)
         self._cores = CorePlan.elsewhere() if self._factory.is_cluster else CorePlan.here(task.target.num_cores)
-        self._gauge = Gauge(task)
+        self._probe = BaselineProbe(task)
         self._builder = self._limits.builder(self._cores)
         self._runner: CheckedRunner | None = None
         self._pipeline: Pipeline | None = None
@@ -209,7 +210,7 @@ class LocalMeasurer(Measurer):
             return None
         count = self._cores.timed_on(self._task.target.num_cores)
         with self._builder.silence():
-            return self._gauge.measure(self._runner, cost, cores=count, host=self._runner.host)
+            return self._probe.measure(self._runner, cost, cores=count)
 
     def beside(self) -> AbstractContextManager[None] | None:
         """Give the context for work of the calling thread between results of `measure`, and for threads that it starts

@@ -136,61 +136,20 @@ class RunnerWrapper(Runner):
     def __init__(self, inner: Runner) -> None:
         self.inner = inner
 
-    @property
-    def compares(self) -> bool:
-        """See `Runner`, as for all that follows."""
-        return self.inner.compares
-
-    @property
-    def machines(self) -> int:
-        return self.inner.machines
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    @property
-    def where(self) -> str:
-        return self.inner.where
-
-    @property
-    def cores(self) -> int | None:
-        return self.inner.cores
-
-    @property
-    def builders(self) -> int:
-        return self.inner.builders
-
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         return self.inner.run(program, best=best)
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         return self.inner.rerun(programs)
 
-    def interrupt(self) -> None:
-        self.inner.interrupt()
 
-    def close(self) -> None:
-        self.inner.close()
+def _passed_on(name: str) -> property:
+    return property(lambda self: getattr(self.inner, name), doc=f"`{name}` of the other runner.")
 
-    def check_target(self, target: Target) -> None:
-        self.inner.check_target(target)
 
-    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
-        return self.inner.time_numpy(program, threads=threads)
-
-    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        return self.inner.roofline(dtype, nbytes, target)
-
-    @property
-    def lowers(self) -> bool:
-        return self.inner.lowers
-
-    def build(self, program: Any, *, timeout: float) -> Any:
-        return self.inner.build(program, timeout=timeout)
-
-    def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
-        return self.inner.building_here(given_up)
+for _name, _value in list(vars(Runner).items()):
+    if not _name.startswith("_") and _name not in vars(RunnerWrapper) and _name not in Runner.__annotations__:
+        setattr(RunnerWrapper, _name, _passed_on(_name))
 
 
 def class_of(factory: RunnerFactory) -> type[Runner]:

@@ -110,7 +110,7 @@ class CheckedRunner(RunnerWrapper):
 
     def check_target(self, target: Target) -> None:
         """See `Runner`. Raises `MeasureError` where no candidate for the target can run."""
-        self._called("check_target()", lambda: super(CheckedRunner, self).check_target(target), remedy="")
+        self._called("check_target()", lambda: self.inner.check_target(target), remedy="")
 
     def interrupt(self) -> None:
         """See `Runner`. Raises `MeasureError` where the runner raised."""
