@@ -73,7 +73,7 @@ class SpawnRequest(NamedTuple):
 
 
 def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
-    """Start the worker whose `SpawnRequest` comes through `link`, and stay until it has ended and the client knows.
+    """Start the worker whose `SpawnRequest` comes through `link`; stay until it has ended and the client has heard it.
 
     The descriptors are the pipes of requests and replies, the file for stderr, and the working folder.
     """
@@ -82,7 +82,14 @@ def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
         resume_when_orphaned()
         os.setsid()
         with _Ends() as ends:
-            pid = _start(link, descriptors, ends)
+            request = read_request(link)
+            pid = os.fork()
+            if pid == 0:
+                os.close(link)
+                ends.__exit__()
+                _become_worker(descriptors, request)
+            for descriptor in descriptors:
+                os.close(descriptor)
             _report(link, pid, ends)
     except (EOFError, BrokenPipeError, ConnectionError):
         pass
@@ -116,20 +123,8 @@ class _Ends:
         return link not in ready
 
 
-def _start(link: int, descriptors: Sequence[int], ends: _Ends) -> int:
-    request = read_request(link)
-    pid = os.fork()
-    if pid == 0:
-        os.close(link)
-        ends.__exit__()
-        _become_worker(descriptors, request)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    return pid
-
-
 def _report(link: int, pid: int, ends: _Ends) -> None:
-    """Tell the client of the worker and of its end. The worker keeps its number until the client closes the link."""
+    """Report the worker and its end to the client. The worker keeps its number until the client closes the link."""
     try:
         os.write(link, BORN.pack(os.getpid(), pid))
         while (status := _status(pid)) is None and ends.wait(link):
@@ -183,21 +178,20 @@ def _print_traceback() -> None:
 
 
 def _inherit(request: SpawnRequest) -> None:
+    """Take over the client's state.
+
+    The mark goes into the memory that held the environment when the program began, too, where the system shows it for
+    this process and for what is forked from it: a change of `os.environ` is only seen by programs started later.
+    """
     request.limits.apply()
     pin(request.cores)
     sys.path[:] = request.path
+    if mark := request.environment.get(MARK):
+        getenv = ctypes.CDLL(None).getenv
+        getenv.restype = ctypes.c_void_p
+        ctypes.memmove(getenv(MARK.encode()), mark.encode(), len(mark))
     for name, value in request.environment.items():
         if value is None:
-            del os.environ[name]
-            continue
-        if name == MARK:
-            _mark(value)
-        os.environ[name] = value
-
-
-def _mark(mark: str) -> None:
-    """Put the mark where the system shows it for this process, and for what is forked from it: into the memory that
-    held the environment when the program began. A change of `os.environ` is only seen by programs started later."""
-    getenv = ctypes.CDLL(None).getenv
-    getenv.restype = ctypes.c_void_p
-    ctypes.memmove(getenv(MARK.encode()), mark.encode(), len(mark))
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

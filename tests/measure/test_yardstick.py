@@ -9,6 +9,7 @@ import json
 import math
 import resource
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -367,7 +368,7 @@ def test_a_wrapper_of_a_runner_passes_on_what_results_are_compared_with() -> Non
 
 def test_what_numpy_frees_stays_with_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     set_to: dict[int, int] = {}
-    monkeypatch.setattr(heap, "_mallopt", lambda: set_to.__setitem__)
+    monkeypatch.setattr(heap.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=set_to.__setitem__))
     with kept_heap():
         assert set_to[heap._MMAP_MAX] == 0
         assert set_to[heap._TRIM_THRESHOLD] > 1 << 30
