@@ -104,17 +104,12 @@ class Yardstick:
             form = {**form, "slow": tuple(slow)}
             roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
             made = cls(**{**form, "roofline": roofline, "numpy_costs": tuple(form.get("numpy_costs", ()))})
-            numbers = [
-                made.cores,
-                made.flop,
-                made.read,
-                made.written,
-                *made.numpy_costs,
-                made.numpy_call,
-                made.numpy or 0,
-            ]
+            numbers = [made.cores, made.flop, made.read, made.written, *made.numpy_costs, made.numpy_call]
+            optional = [made.numpy]
             if roofline is not None:
-                numbers += [roofline.cores, roofline.read, roofline.copy, roofline.gflops or 0]
+                numbers += [roofline.cores, roofline.read, roofline.copy]
+                optional.append(roofline.gflops)
+            numbers += [value for value in optional if value is not None]
             if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers):
                 raise TypeError("numbers of at least 0")
             if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
