@@ -10,7 +10,6 @@ from pegbox.plugins.cli import exits
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds, trials_of
 from pegbox.plugins.runners.machine import Kind, one_kind
-from pegbox.plugins.runners.tally import by_process
 
 _BUILDS = "does not measure, may compile"
 
@@ -66,6 +65,6 @@ def _speed(rate: float, fastest: float) -> list[str]:
 def _trials(counts: Mapping[str, int]) -> str:
     if not counts:
         return "no trials"
-    searches = ", ".join(f"{count:,} of {process}" for process, count in by_process(counts).items())
+    searches = ", ".join(f"{count:,} of {process}" for process, count in counts.items())
     total = sum(counts.values())
     return f"{total:,} trial{'s' if total != 1 else ''}: {searches}"

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.plugins.runners.dask_client import START, address_of, await_worker
-from pegbox.plugins.runners.dask_identity import check_versions
+from pegbox.plugins.runners.dask_client import START, address_of, await_worker, check_versions
 from pegbox.plugins.runners.machine import RESOURCE, ClusterMachine
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def check_memory(client: Client, nbytes: int) -> None:
 
 
 def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
-    """Count the candidates that each search has measured on each worker since it started, by the worker's address."""
+    """Count the candidates that each worker has measured since it started, by its address and by the process."""
     from pegbox.plugins.runners.dask_worker import measured
 
     return dict(client.run(measured, on_error="ignore"))
