@@ -74,9 +74,9 @@ class DaskRunner(Runner):
             check_memory(client, bench.nbytes)
             self._builds = builds == "cluster" and bool(self._kind.llvm)
             from pegbox.plugins.runners.dask_tasks import Tasks, Where
-            from pegbox.plugins.runners.dask_worker import SearchState, build_resource, measuring_resource
+            from pegbox.plugins.runners.dask_worker import MeasuringState, build_resource, measuring_resource
 
-            state = SearchState(
+            state = MeasuringState(
                 f"pegbox-{uuid.uuid4().hex}",
                 bench,
                 timing,

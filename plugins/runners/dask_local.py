@@ -53,7 +53,7 @@ def local_client() -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _worker(address: str, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a worker and its nanny, in a session of their own: the client answers Ctrl-C. They end with the scheduler."""
+    """Start a worker and its nanny, which end with the scheduler, in their own session: the client answers Ctrl-C."""
     process = subprocess.Popen(
         [sys.executable, "-c", _BOOT, address, *_WORKER.split(), "--", *sys.path],
         stdin=subprocess.DEVNULL,

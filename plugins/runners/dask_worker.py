@@ -160,7 +160,7 @@ class WorkerState(WorkerPlugin):  # type: ignore[misc]
             await worker.plugin_remove(name=self.name)
 
 
-class SearchState(WorkerState):
+class MeasuringState(WorkerState):
     """A search's bench on a worker, a `LocalRunner` from the first candidate on, and builders from the first program.
 
     Workers of the same `kind` that are `chosen` measure; those with the same versions compile, if `builds`. All others

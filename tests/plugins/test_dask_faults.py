@@ -398,14 +398,14 @@ def test_a_worker_that_cannot_write_is_set_aside(monkeypatch: pytest.MonkeyPatch
     """The search goes on with the others, with one warning; where there are none, that is its error."""
     options = {"resources": {"pegbox": 1}, "threads_per_worker": 1, "memory_limit": 0, "protocol": "tcp"}
     full: set[str] = set()
-    opening = dask_worker.SearchState._open
+    opening = dask_worker.MeasuringState._open
 
     def open_where_there_is_room(state: Any) -> Any:
         if state._worker.address in full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return opening(state)
 
-    monkeypatch.setattr(dask_worker.SearchState, "_open", open_where_there_is_room)
+    monkeypatch.setattr(dask_worker.MeasuringState, "_open", open_where_there_is_room)
     program = kernels.compiled(kernels.good())
     with (
         distributed.LocalCluster(
