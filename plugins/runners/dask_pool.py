@@ -94,7 +94,7 @@ class DaskPool:
         if workers:
             self._seen = now
         elif now - self._seen > self._patience:
-            raise self._tasks.without_workers(self._patience)
+            raise self._tasks.stuck(0, self._patience)
         threads: int = sum(worker["nthreads"] for worker in workers)
         return max(1, threads)
 

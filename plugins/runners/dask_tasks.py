@@ -147,14 +147,10 @@ class Tasks:
                     if workers and (future.done() or future.key in self._placed(workers)):
                         stuck, unplaced = None, 0
                         continue
-                    unplaced += bool(workers)
-                    stuck = time.monotonic() if stuck is None else stuck
-                    if time.monotonic() - stuck <= where.patience:
-                        continue
-                    if not workers:
-                        raise self.without_workers(where.patience)
-                    if unplaced == _UNPLACED:
-                        raise self._without_places(len(workers), where.patience)
+                    unplaced = unplaced + 1 if workers else 0
+                    stuck = stuck or time.monotonic()
+                    if time.monotonic() - stuck > where.patience and unplaced in (0, _UNPLACED):
+                        raise self.stuck(len(workers), where.patience)
                 self._client.cancel(future)
             except UnfitWorker as error:
                 self._set_aside(where, error)
@@ -229,19 +225,17 @@ class Tasks:
             f"workers again{self._resume}"
         )
 
-    def without_workers(self, seconds: float) -> MeasureError:
-        """Explain that there has been no worker for so long."""
-        return MeasureError(
-            f"the cluster has had no worker for these tasks for {seconds:g} s, or its scheduler hangs; start some "
-            f"({self._start}){self._resume}"
-        )
-
-    def _without_places(self, workers: int, seconds: float) -> MeasureError:
-        return MeasureError(
+    def stuck(self, workers: int, seconds: float) -> MeasureError:
+        """Explain that no worker has taken a task for so long; `workers` is the number of those that may."""
+        why = (
             f"the cluster's {workers} workers took none of the tasks for {seconds:g} s; they may be paused because "
             "their memory is full (dask worker --memory-limit), which Dask's page shows: free some, or start other "
-            f"workers{self._resume}"
+            "workers"
+            if workers
+            else f"the cluster has had no worker for these tasks for {seconds:g} s, or its scheduler hangs; start "
+            f"some ({self._start})"
         )
+        return MeasureError(f"{why}{self._resume}")
 
     def _placed(self, workers: Mapping[str, Any]) -> set[Any]:
         """Return the keys of the tasks on the workers. One on a worker that has given up its resource stays there."""
