@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
 from pegbox.search.factory.create import make_tuner, tuner_label
-from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
 from pegbox.search.problem import local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
+from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.space import Config
-    from pegbox.task.task import Task
 
 
 class Session:
@@ -101,6 +102,9 @@ class Session:
         """
         measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
         problem = problem_of(self.task, runner, measurer)
+        watches: list[CallbackLike] = []
+        if isinstance(self.task, Task) and not problem.simulated:
+            watches.append(NoiseWatch(self.task.target.num_cores))
         with problem.open(best=self.best_cost) as opened:
             try:
                 result = run(
@@ -111,7 +115,7 @@ class Session:
                         early_stopping=early_stopping,
                         batch_size=batch_size,
                         finalists=finalists,
-                        callbacks=callbacks,
+                        callbacks=[*watches, *check_callbacks(callbacks)],
                         name=self.name,
                     ),
                     subject=problem.subject,

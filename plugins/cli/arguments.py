@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 MEASURING = ("runner", "timeout", "inputs")
-"""Options that say how to measure."""
+"""The options of measuring."""
+
+
+def given(namespace: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the options that the user gave; the functions of pegbox have defaults for the others."""
+    return {name: value for name in names if (value := getattr(namespace, name)) is not None}
 
 
 def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -102,7 +107,7 @@ def measuring_options(namespace: argparse.Namespace) -> dict[str, Any]:
 
     Raises `ArgumentError` where the file of --inputs holds none.
     """
-    options = {name: value for name in ("runner", "timeout") if (value := getattr(namespace, name)) is not None}
+    options = given(namespace, "runner", "timeout")
     if namespace.inputs is not None:
         options["measure_options"] = {"inputs": _read_inputs(namespace.inputs)}
     return options
@@ -123,6 +128,19 @@ def _read_inputs(path: Path) -> dict[str, Any]:
             f"--inputs: {str(path)!r} is not a file of arrays by name ({error}); write it with "
             f"numpy.savez({str(path)!r}, NAME=array)"
         ) from error
+
+
+def add_search_arguments(group: argparse._ArgumentGroup, *, trials: str, asked: str) -> None:
+    """Add --trials and --batch-size, with the help of the first and the words for the tuner in that of the second."""
+    group.add_argument("--trials", type=positive, metavar="N", help=trials)
+    default = f"default: {asked} own, or as many as a cluster has machines"
+    group.add_argument("--batch-size", type=positive, metavar="N", help=f"candidates to propose at a time ({default})")
+
+
+def add_output_arguments(group: argparse._ActionsContainer, *, page: str, curve: str) -> None:
+    """Add --html and --plot, which write a `page` and a `curve`."""
+    group.add_argument("--html", type=Path, metavar="FILE", help=f"write {page} as a page that opens offline")
+    group.add_argument("--plot", type=Path, metavar="FILE", help=f"write {curve}: .png, .svg, ... (pegbox[plot])")
 
 
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import workload_of
-from pegbox.task import dag
+from pegbox.task import ComputeDAG as Graph
 from pegbox.te import Tensor, TESchedule
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class State:
         return self.task.schedule_code(self.config)
 
 
-class ComputeDAG(dag.ComputeDAG):
+class ComputeDAG(Graph):
     """The operations of the tensors of a kernel, or of a workload key, producers first; `str(dag)` is te code."""
 
     def __init__(self, compute: Sequence[Tensor] | str) -> None:

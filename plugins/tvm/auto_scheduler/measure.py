@@ -10,7 +10,7 @@ from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
-from pegbox.records.autotvm import number_of, result_of
+from pegbox.plugins.tvm.runners import number_of, result_of
 
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
@@ -43,7 +43,7 @@ class MeasureResult(NamedTuple):
     @property
     def result(self) -> Result:
         """The same as a result of pegbox."""
-        return result_of(self.error_no, list(self.costs), self.all_cost, self.timestamp, self.error_msg)
+        return result_of(self.error_no, self.costs, self.all_cost, self.timestamp, self.error_msg)
 
 
 class PythonBasedMeasureCallback:

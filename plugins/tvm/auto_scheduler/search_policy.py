@@ -13,9 +13,8 @@ from pegbox.plugins.tvm.absence import names, refuse
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult, PythonBasedMeasureCallback
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
-from pegbox.search import BoundTuner, Callback, Session, progress
-from pegbox.search.loop.options import DEFAULT_FINALISTS
-from pegbox.search.loop.recorder import Recorder
+from pegbox.plugins.tvm.runners import Log
+from pegbox.search import BoundTuner, Callback, SearchOptions, Session, progress
 
 if TYPE_CHECKING:
     from pegbox import Config
@@ -130,7 +129,7 @@ class SketchPolicy:
             options,
             early_stopping=options.early_stopping,
             batch_size=None if size == _DEFAULT_ROUND else size,
-            finalists=DEFAULT_FINALISTS if recorded else 0,
+            finalists=SearchOptions.finalists if recorded else 0,
         )
         best = self.session.best
         return None if best is None else State(self.search_task.inner, best.config)
@@ -159,9 +158,7 @@ class SketchPolicy:
         for each in options.measure_callbacks:
             if isinstance(each, RecordToFile):
                 each.journal.check_writable()
-                callbacks.append(
-                    Recorder(each.journal, self.search_task.inner, session.name, session.seed, session.run)
-                )
+                callbacks.append(Log(each.journal, self.search_task.inner, session))
             elif isinstance(each, PythonBasedMeasureCallback):
                 callbacks.append(_Batches(each, self))
             else:

@@ -16,11 +16,20 @@ from pegbox.plugins.tvm.autotvm import callback as callback
 from pegbox.plugins.tvm.autotvm.callback import LogToFile, flops
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task, logger
-from pegbox.search import BestTrial, BoundTuner, Callback, SearchState, Session, Transfer, Trial, TuneResult, make_tuner
+from pegbox.plugins.tvm.runners import Log
+from pegbox.search import (
+    BestTrial,
+    BoundTuner,
+    Callback,
+    SearchOptions,
+    SearchState,
+    Session,
+    Transfer,
+    Trial,
+    TuneResult,
+    make_tuner,
+)
 from pegbox.search import Tuner as SearchTuner
-from pegbox.search.loop.noise import NoiseWatch
-from pegbox.search.loop.options import DEFAULT_FINALISTS
-from pegbox.search.loop.recorder import Recorder
 
 __getattr__ = names(__name__)
 
@@ -84,7 +93,7 @@ class Tuner:
         before = len(session.trials)
         watch = _Watch(self, callbacks, before)
         logs = [
-            Recorder(each.journal, self.task.inner, type(self).__name__, session.seed, session.run)
+            Log(each.journal, self.task.inner, session, type(self).__name__)
             for each in callbacks
             if isinstance(each, LogToFile)
         ]
@@ -92,8 +101,8 @@ class Tuner:
             self.result = result = session.round(
                 min(n_trial, self._most),
                 early_stopping=early_stopping,
-                callbacks=[*logs, watch, NoiseWatch(self.task.target.num_cores)],
-                finalists=DEFAULT_FINALISTS,
+                callbacks=[*logs, watch],
+                finalists=SearchOptions.finalists,
                 **measure_option,
             )
         except TuningError as error:

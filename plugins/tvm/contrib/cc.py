@@ -18,7 +18,7 @@ def create_shared(
     Raises:
         CompileError: there is no linker, or it failed.
     """
-    from pegbox.codegen.runtime.export import link_shared_library
+    from pegbox.codegen import link_shared_library
 
     parts = [objects] if isinstance(objects, str) else [os.fspath(part) for part in objects]
     link_shared_library(Path(output), [*parts, *(options or ())], linker=[cc] if cc else None)

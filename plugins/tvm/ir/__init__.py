@@ -6,9 +6,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from pegbox import te
 from pegbox.errors import ArgumentError
-from pegbox.expr import Call, intrinsics
-from pegbox.loops import equal
+from pegbox.expr import ARITY, Call
+from pegbox.loops import structural_equal as equal
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import convert
 from pegbox.te import Expr
@@ -19,7 +20,7 @@ __getattr__ = names(__name__)
 
 def structural_equal(lhs: object, rhs: object) -> bool:
     """Say whether two modules, functions or statements are the same program, whatever names they use."""
-    return equal.structural_equal(lhs, rhs, labels=False)
+    return equal(lhs, rhs, labels=False)
 
 
 def assert_structural_equal(lhs: object, rhs: object) -> None:
@@ -60,7 +61,7 @@ def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None
     name = _plain(op_name)
     if target not in ("llvm", "cpu", "default"):
         raise ArgumentError(f"a rule of {op_name} for {target!r}: kernels are for CPUs; register it for 'llvm'")
-    if name in intrinsics.ARITY:
+    if name in ARITY:
         raise ArgumentError(f"a rule of {op_name}: {name} is pegbox's own; give the intrinsic another name")
     if level >= _rules.get(name, (level, f))[0]:
         _rules[name] = (level, f)
@@ -78,12 +79,13 @@ def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
     if name in _rules:
         made: Expr = convert(_rules[name][1](IntrinCall(name, exprs, dtype)))
         return made
-    if name not in intrinsics.ARITY:
+    if name not in ARITY:
         raise ArgumentError(
             f"call_intrin({func_name!r}): no such intrinsic, and no rule for one; register_intrin_lowering("
             f"{func_name!r}, target='llvm', f=...) makes it"
         )
-    return intrinsics.call(name, *exprs).astype(dtype)
+    called: Expr = getattr(te, name)(*exprs)
+    return called.astype(dtype)
 
 
 def _plain(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 from collections.abc import Callable
@@ -10,16 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
-from pegbox.output import write_file, written_beside
 from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.report import write_file
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from pegbox.codegen import Kernel, RuntimeModule, TimeEvaluator
-    from pegbox.codegen.runtime.kernel_family import KernelFamily
-
-    AnyKernel: TypeAlias = Kernel | KernelFamily
+    from pegbox.codegen import TimeEvaluator
 
 _PACKED = "lib.so"  # in an archive
 _MOST_BYTES = 1 << 30
@@ -31,7 +27,7 @@ _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 class Module:
     """The kernels that `tvm.build` makes; `mod(a, b, c)` runs the only one, or "main", and `mod["name"]` is each."""
 
-    def __init__(self, built: RuntimeModule | AnyKernel) -> None:
+    def __init__(self, built: Any) -> None:
         from pegbox.codegen import RuntimeModule
 
         self.built = built if isinstance(built, RuntimeModule) else RuntimeModule({built.name: built})
@@ -44,7 +40,7 @@ class Module:
         """
         self.built(*arrays)
 
-    def get_function(self, name: str) -> AnyKernel:
+    def get_function(self, name: str) -> Any:
         """Return the function of that name. Raises `ArgumentError` if there is none."""
         return self.built[name]
 
@@ -55,7 +51,7 @@ class Module:
         return self.built.entry_name
 
     @property
-    def entry_func(self) -> AnyKernel:
+    def entry_func(self) -> Any:
         return self.built[self.entry_name]
 
     def time_evaluator(
@@ -73,7 +69,8 @@ class Module:
             ArgumentError: no such function, a number out of its domain, or an option of TVM's that is not here.
         """
         refuse("Module.time_evaluator", absent)
-        return self[func_name].time_evaluator(number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+        made: TimeEvaluator = self[func_name].time_evaluator(number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+        return made
 
     def get_source(self, fmt: str = "") -> str:
         """Return the program as text: "ll" (LLVM's, as emitted) or "asm"; functions one after the other.
@@ -123,9 +120,11 @@ class Module:
         if path.suffix == ".so":
             write_shared_library(self.built.programs, path, link=fcompile)
             return
-        with TemporaryDirectory() as folder, written_beside(path) as part, tarfile.open(part, "w") as archive:
+        packed = io.BytesIO()
+        with TemporaryDirectory() as folder, tarfile.open(fileobj=packed, mode="w") as archive:
             write_shared_library(self.built.programs, Path(folder, _PACKED), link=fcompile)
             archive.add(Path(folder, _PACKED), _PACKED)
+        write_file(path, packed.getvalue())
 
     def __repr__(self) -> str:
         return f"Module({', '.join(self.built)})"

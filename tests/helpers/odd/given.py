@@ -216,6 +216,12 @@ def _intrinsic_op() -> Any:
     return te.compute((8,), lambda i: x[i] + 1, name="y").op
 
 
+def _object_file(w: World) -> list[str]:
+    path = w.folder / "part.o"
+    codegen.write_object(program(), path)
+    return [str(path)]
+
+
 def _scripts() -> str:
     return str(module().script())
 
@@ -390,6 +396,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "template.name": lambda w: lambda cfg, n: None,
     "tune.task": lambda w: recorded(),
     "workload.name": lambda w: "w",
+    "link_shared_library.parts": _object_file,
+    "link_shared_library.path": lambda w: w.folder / "k.so",
     "write_object.path": lambda w: w.folder / "k.o",
     "BaseTuner.args": lambda w: w.space,
     "BaseTuner.kwargs": lambda w: {},

@@ -12,8 +12,7 @@ from pegbox import TemplateConfig, te
 from pegbox.errors import SpaceError
 from pegbox.plugins.tvm.absence import names
 from pegbox.space import Knob, OtherEntity, SplitKnob
-from pegbox.task.apply import handle
-from pegbox.task.config_view import DeclaringConfig
+from pegbox.task import DeclaringConfig, handle
 
 __getattr__ = names(__name__)
 

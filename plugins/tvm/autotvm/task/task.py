@@ -17,8 +17,7 @@ from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import current_history
-from pegbox.task import Template
-from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
+from pegbox.task import ApplyingConfig, DeclaringConfig, Template
 
 __getattr__ = names(__name__)
 
