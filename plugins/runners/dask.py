@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
-from pegbox.codegen import Target
+from pegbox.codegen import CompiledProgram, Program, Target
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.hooks import users_level
 from pegbox.measure import GIVEN_UP, RUN_GIVEN_UP, Bench, CorePlan, Failed, FailureKind, Result, Runner, TimingPolicy
@@ -23,10 +23,9 @@ from pegbox.plugins.runners.machine import RESOURCE, Kind, one_kind
 from pegbox.plugins.runners.machine_lock import building
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram, Program
     from pegbox.comparison import RunPool
     from pegbox.compute import NumpyProgram
-    from pegbox.measure import Roofline
+    from pegbox.measure import Lowered, Lowering, Roofline
 
 _RESUME = ", then go on with --resume (resume=True): the records have all that was measured"
 
@@ -139,20 +138,29 @@ class DaskRunner(Runner):
         idle = len(self._tasks.workers(self._timed)) - self._tasks.pending(self._timed)
         return only_compile + sum(measure[: max(0, idle)])
 
-    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+    @property
+    def lowers(self) -> bool:
+        """True: whoever compiles can lower. See `Runner`."""
+        return True
+
+    def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
         """Compile on a machine that is not timing. See `Runner`."""
         if not self._builds or not self._tasks.workers(self._compiled):
             return None
-        shipped = dataclasses.replace(program, target=program.target.explicit)
+        shipped = dataclasses.replace(job, target=job.target.explicit) if isinstance(job, Program) else job
         try:
-            built: tuple[bytes, float] | Failed | None = self._tasks.ask(self._compiled, "build", shipped, timeout)
+            built: CompiledProgram | Lowered | Failed | None = self._tasks.ask(
+                self._compiled, "build", shipped, timeout
+            )
         except MeasureError:
             return None
         if built is None:
             return GIVEN_UP
         if isinstance(built, Failed):
             return None if built.kind == FailureKind.CRASH else built  # so many workers died: not the program's fault
-        return program.compiled(*built)
+        if isinstance(job, Program) and isinstance(built, CompiledProgram):
+            return dataclasses.replace(built, target=job.target)
+        return built
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
         """Waits while a worker on this machine times. See `Runner`."""

@@ -37,7 +37,7 @@ from pegbox.workers import GivenUp, IdleTimer
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
     from pegbox.compute import NumpyProgram
-    from pegbox.measure import Result, Roofline
+    from pegbox.measure import Lowered, Lowering, Result, Roofline
 
 LEASE = 15.0
 """The seconds between two looks for the client."""
@@ -200,15 +200,14 @@ class MeasuringState(WorkerState):
             resources[build_resource(self.kind)] = size
         await worker.set_resources(**resources)
 
-    def build(self, turn: int, program: Program, timeout: float) -> tuple[bytes, float] | Failed:
-        """Compile while nothing is timed on this machine: the object code, and the seconds that LLVM took."""
+    def build(self, turn: int, job: Program | Lowering, timeout: float) -> CompiledProgram | Lowered | Failed:
+        """Compile, or lower and compile, while nothing is timed on this machine."""
         assert self._builder is not None
         try:
             with building(lambda: self.is_over(turn), timeout=timeout):
-                built = self._builder.build(program, timeout=timeout)
+                return self._builder.build(job, timeout=timeout)
         except GivenUp:
             return GIVEN_UP
-        return built if isinstance(built, Failed) else (built.object_code, built.seconds)
 
     def run(self, turn: int, program: CompiledProgram, best: float) -> Result:
         """Measure a candidate."""

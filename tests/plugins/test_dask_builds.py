@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+import pegbox as pb
 from pegbox.codegen import CompiledProgram, Target, compile_program
 from pegbox.errors import ArgumentError
-from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
+from pegbox.measure import CorePlan, Failed, Lowered, Lowering, Ok, TimingPolicy
+from pegbox.measure.jobs.lowering import program_key
+from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.result import FailureKind
 from pegbox.plugins.runners import dask, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
@@ -54,6 +57,18 @@ def test_workers_compile_what_this_machine_would(runner: DaskRunner) -> None:
     assert isinstance(built, CompiledProgram)
     assert replace(built, seconds=0.0) == replace(compile_program(program, apart=False), seconds=0.0)
     assert isinstance(runner.run(built), Ok)
+
+
+def test_workers_lower_what_they_compile(runner: DaskRunner) -> None:
+    task = pb.create_task("matmul", args=(16, 16, 16), target="llvm -num-cores 1")
+    packed = pack_task(task)
+    assert packed is not None
+    config = task.space.get(0)
+    lowered = runner.build(Lowering(packed, config.digits, max_block=10_000), timeout=60.0)
+    assert isinstance(lowered, Lowered)
+    assert lowered.program.args == tuple(task.arguments())
+    assert lowered.key == program_key(unpack_task(packed).lower(config))
+    assert runner.build(Lowering(b"no pickle", config.digits, max_block=10_000), timeout=60.0) is None
 
 
 def test_a_program_that_llvm_refuses_has_failed_to_compile(runner: DaskRunner) -> None:

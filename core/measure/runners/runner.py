@@ -19,10 +19,11 @@ from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram, Target
+    from pegbox.codegen import CompiledProgram, Program, Target
     from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.baselines.roofline import Roofline
+    from pegbox.measure.jobs.lowering import Lowered, Lowering
 
 RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
 """The result of a run that was interrupted."""
@@ -110,15 +111,14 @@ class Runner(ABC):
 
     @property
     def lowers(self) -> bool:
-        """True if `build` takes a `Lowering`, too, and returns a `Lowered` for it, as `Builder.build` does. One that
-        compiles nothing leaves both to this machine's builders."""
+        """True if `build` takes a `Lowering`, too, as `Builder.build` does. A runner that compiles nothing leaves both
+        to this machine's builders."""
         return type(self).build is Runner.build
 
-    def build(self, program: Any, *, timeout: float) -> Any:
+    def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
         """Compile on the cluster for so many seconds at most, from any thread; `interrupt` gives it up.
 
-        Asked if this machine's builders are busy and there are `builders`. It returns a `CompiledProgram`, a `Failed`,
-        or None if no machine can.
+        Asked if this machine's builders are busy and there are `builders`. None if no machine can.
         """
         return None
 
