@@ -140,8 +140,8 @@ class DaskRunner(Runner):
 
     @property
     def lowers(self) -> bool:
-        """True: whoever compiles can lower. See `Runner`."""
-        return True
+        """True unless this machine alone measures: its builders wait for timings, lowering here does not."""
+        return not self._measures_here or self.machines > 1
 
     def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
         """Compile on a machine that is not timing. See `Runner`."""
