@@ -86,7 +86,8 @@ class LocalMeasurer(Measurer):
     """Measures configs of `task`; a context manager, because it owns processes.
 
     Args:
-        task: what to measure. `task.lower` runs in this process, on the calling thread.
+        task: the task. `task.lower` runs in this process, on the calling thread; if other machines measure, in the
+            processes that compile.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class",
             "module:attribute", a factory (`RunnerFactory`), or a `distributed.Client`, which measures on its cluster.
         seed: of the random inputs.

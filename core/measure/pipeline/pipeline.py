@@ -30,13 +30,10 @@ _CHUNK = 64
 
 
 class Pipeline:
-    """Lowers candidates of a task on the calling thread, builds and runs them on threads of its own.
+    """Lowers candidates of a task on the calling thread, or leaves that to `builds`; builds and runs them on threads.
 
-    Args:
-        task: lowers configs.
-        builds, runs: build and run them. They are closed with the pipeline.
-        cores: those that do either.
-        max_block: a candidate with more instructions in a piece of straight code is refused.
+    It closes `builds` and `runs`, which work on `cores`. A candidate with more than `max_block` instructions in a piece
+    of straight code is refused.
     """
 
     def __init__(self, task: Task, builds: Builds, runs: Runs, cores: CorePlan, *, max_block: int) -> None:
