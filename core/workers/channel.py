@@ -31,7 +31,7 @@ _LOOK_SECONDS = 0.5
 
 
 class ChannelTimeout(Exception):
-    """No whole message went through before the deadline."""
+    """A message did not go through before the deadline."""
 
 
 class BrokenReply(MeasureError):

@@ -55,7 +55,7 @@ class Child:
         self._supervisor = self._pid = 0
         self._given_up = False
         self.failure: NotStarted | None = None
-        """Why it will never be born, if that is known."""
+        """The reason why it will never be born, if that is known."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable once the process has ended, or was given up; not before `born`."""
@@ -135,7 +135,7 @@ class Child:
 
 
 def _failed(server: ForkServer) -> NotStarted:
-    """Why what `server` should have started is not there."""
+    """Explain why a process that `server` should have started does not exist."""
     status, said = server.how_ended()
     if status is None:
         return NotStarted(f"{server.name} lost it")
@@ -143,7 +143,7 @@ def _failed(server: ForkServer) -> NotStarted:
 
 
 def how_it_ended(returncode: int | None) -> str:
-    """An exit status as of `subprocess.Popen` in words."""
+    """Put an exit status, as of `subprocess.Popen`, into words."""
     if returncode is None:
         return "ended, and its exit status is lost"
     return f"was killed by {_signal_name(-returncode)}" if returncode < 0 else f"exited with status {returncode}"

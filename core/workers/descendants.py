@@ -1,4 +1,4 @@
-"""Processes that carry a mark in their environment: they are found and killed, whatever group and session they are in.
+"""The processes that carry a mark in their environment: they are found and killed in any group and session.
 
 As a program it is the watchdog of `pegbox.workers.watchdog`. So it imports the standard library alone.
 """

@@ -69,7 +69,7 @@ class JobError(MeasureError):
 
 
 class Worker:
-    """One process that runs the functions of the module `jobs`, one at a time.
+    """A process that runs the functions of the module `jobs`, one at a time.
 
     The process starts at once and in the background; the first call waits for it. It is in a session of its own, so
     Ctrl-C on the terminal does not reach it, and it ends with this process, however that ends. `memory` limits what it

@@ -61,7 +61,7 @@ def _take_pipes() -> tuple[int, int]:
 
 
 def _hidden(fd: int) -> int:
-    """A copy under a number that is not cheap to guess: above those that are given out, where there are more."""
+    """Copy a descriptor to a number that is not cheap to guess: above those that are given out, if there are more."""
     given, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     top = _HIGHEST_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most, _HIGHEST_DESCRIPTOR)
     bottom = given if 0 <= given < top // 2 else top // 2
@@ -87,7 +87,7 @@ def _receive(requests: int, inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any
 
 
 def _perform(token: bytes, jobs: ModuleType, name: str, arguments: tuple[Any, ...]) -> bytes:
-    """The reply to a job, as it is written."""
+    """Run a job; return the reply as it is written."""
     try:
         return encode_reply(token, Reply(getattr(jobs, name)(*arguments), raised=False))
     except Exception as error:
@@ -115,7 +115,7 @@ def _limit_memory(memory: int | None) -> None:
 
 
 def _set_limit(what: int, value: int) -> None:
-    """No more than is allowed now."""
+    """Set a limit, to no more than is allowed now."""
     soft, hard = resource.getrlimit(what)
     resource.setrlimit(
         what, (min([value, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]), hard)

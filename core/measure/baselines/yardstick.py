@@ -71,8 +71,10 @@ class Yardstick:
         return max(limits, key=lambda name: limits[name]) if limits else None
 
     def share(self, seconds: float) -> float | None:
-        """The share of the limit that a call of so many seconds comes to; None where no limit is known or it is
-        exceeded by more than 5%. Up to there the limit was measured a little low, and the share is 1."""
+        """Compute the share of the limit that a call reaches; None if no limit is known, or is exceeded by 5%.
+
+        Up to there the limit was measured a little low, and the share is 1.
+        """
         found = self.measured_share(seconds)
         return None if found is None or found > MOST else min(found, 1.0)
 
@@ -119,7 +121,7 @@ class Yardstick:
         return made
 
     def _limits(self) -> dict[str, float]:
-        """Seconds that a call takes at least, by what limits it; empty where a limit that may bind is not known."""
+        """Compute the least seconds of a call by limit; empty if a limit that may bind is not known."""
         if self.roofline is None or (self.flop and not self.roofline.gflops):
             return {}
         limits = {"memory": self.roofline.seconds(read=self.read, written=self.written)}

@@ -93,7 +93,7 @@ class Batch:
                 self.moved.wait()
 
     def all_lowered(self) -> None:
-        """No trial follows, so silence may begin when the last build ends."""
+        """Note that no trial follows: silence may begin when the last build ends."""
         with self._lock:
             self._lowered = True
         self._release()

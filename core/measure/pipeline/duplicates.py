@@ -1,4 +1,4 @@
-"""Configurations with equal programs, which share one measurement."""
+"""`DuplicatePrograms`: configurations with equal programs share one measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DuplicatePrograms:
-    """Results, known or on their way, by the key of a program. A config that comes again is measured again."""
+    """The results, known or on their way, by the key of a program. A config that comes again is measured again."""
 
     def __init__(self) -> None:
         self._first: dict[bytes, tuple[Config, Future[Result]]] = {}

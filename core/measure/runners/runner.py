@@ -68,7 +68,7 @@ class Runner(ABC):
 
     @property
     def where(self) -> str:
-        """The place as people are told it ("on 2 machines"); empty for this machine."""
+        """The place in words ("on 2 machines"); empty for this machine."""
         return f"on {self.machines} machine{'s' if self.machines != 1 else ''}" if self.cluster else ""
 
     @property
@@ -164,8 +164,8 @@ class RunnerFactory(Protocol):
     def __call__(
         self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None, **options: Any
     ) -> Runner:
-        """A runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
-        are what the user gave for this runner."""
+        """Make a runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
+        are the user's for this runner."""
         ...
 
 
@@ -180,7 +180,7 @@ def runner_name(runner: RunnerLike) -> str:
 
 
 def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerFactory:
-    """The factory that `runner` means, with its options bound.
+    """Find the factory that `runner` means, with its options bound.
 
     `options` come on top of those in a spec ("patient:spread=0.1") and win over them.
     Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have, and for what is no
