@@ -92,7 +92,7 @@ def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
 
 def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
     """--runner, --timeout and --inputs: what `measuring_options` reads."""
-    group.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
+    group.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="the runner of candidates (default: local)")
     group.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     group.add_argument(
         "--inputs",

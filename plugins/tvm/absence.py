@@ -67,7 +67,7 @@ _REASONS = {
     "schedule.trace holds the steps of a schedule, and schedule.mod is its program": "tir.schedule",
     "programs are pegbox.loops' (docs/script.md)": "tir",
     # autotvm
-    "a template that nobody tuned runs with its fallback; autotvm.apply_history_best chooses another": """
+    "an untuned template runs with its fallback; autotvm.apply_history_best chooses another": """
         autotvm.DispatchContext autotvm.FallbackContext autotvm.ApplyConfig autotvm.clear_fallback_cache
         autotvm.task.dispatcher
     """,

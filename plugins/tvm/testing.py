@@ -15,8 +15,7 @@ def assert_allclose(
 ) -> None:
     """Compare like NumPy's function, but shapes must be equal, and values near zero may differ by `atol`.
 
-    Raises:
-        AssertionError: they differ.
+    Raises `AssertionError` if they differ.
     """
     got, wanted = np.asanyarray(actual), np.asanyarray(desired)
     np.testing.assert_equal(got.shape, wanted.shape)

@@ -48,7 +48,7 @@ class Schedule(tir.Schedule):  # type: ignore[no-redef]
 
 
 class CallEffectKind(IntEnum):
-    """The effects of a call beside its value. Calls in expressions are pure here."""
+    """The effects of a call besides its value. Calls in expressions are pure here."""
 
     Pure = 1
     ReadState = 2
@@ -59,8 +59,7 @@ class CallEffectKind(IntEnum):
 def call_packed(func_name: str, *args: Any) -> te.Expr:
     """Call a registered function on buffers and numbers, in `te.extern`. Such kernels run in this process only.
 
-    Raises:
-        ComputeError: an argument is neither.
+    Raises `ComputeError` for other arguments.
     """
     plain = [getattr(arg, "value", arg) for arg in args]  # constants as numbers
     buffers = [hasattr(arg, "access_ptr") for arg in plain]

@@ -13,8 +13,7 @@ __getattr__ = names(__name__)
 def PassContext(opt_level: int = 2, **options: Any) -> nullcontext[None]:
     """Make a context of lowering, which is always the same: `opt_level` has no effect, options are refused.
 
-    Raises:
-        ArgumentError: an option.
+    Raises `ArgumentError` for these.
     """
     refuse("PassContext", options)
     return nullcontext()

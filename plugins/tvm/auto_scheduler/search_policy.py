@@ -84,8 +84,7 @@ class SketchPolicy:
         verbose: 0 shows no progress.
         init_search_callbacks: `PreloadMeasuredStates`.
 
-    Raises:
-        ArgumentError: an unknown parameter or callback.
+    Raises `ArgumentError` for an unknown parameter or callback.
     """
 
     def __init__(
@@ -119,8 +118,7 @@ class SketchPolicy:
 
         The fastest states of a search with a log are measured again at its end. Ctrl-C ends it.
 
-        Raises:
-            TuningError: the tuner, the records or the measuring broke.
+        Raises `TuningError` if the tuner, the records or the measuring broke.
         """
         recorded = any(isinstance(each, RecordToFile) for each in options.measure_callbacks)
         size = options.num_measures_per_round

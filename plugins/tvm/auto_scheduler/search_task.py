@@ -58,8 +58,7 @@ class SearchTask(BaseTask):
     def apply_best(self, log_file: str) -> tuple[TESchedule, list[Tensor]]:
         """Make the te schedule of the best record, and the arguments of the kernel.
 
-        Raises:
-            RecordError: there is none, or it is of another space, or the file cannot be read.
+        Raises `RecordError` if there is none, it is of another space, or the file cannot be read.
         """
         return self._best(log_file).schedule()
 
@@ -89,8 +88,7 @@ def auto_schedule(
 ) -> tuple[TESchedule, list[Tensor]]:
     """Search, and make the te schedule of the best state, as before TVM 0.8.
 
-    Raises:
-        TuningError: the search broke, or no state ran.
+    Raises `TuningError` if the search broke, or no state ran.
     """
     policy = search_policy or _policy(task)
     policy.search(tuning_options or TuningOptions())

@@ -65,8 +65,7 @@ class TaskScheduler:
         progress: the best seconds of each task after each of its rounds.
         trials: the trials of each task.
 
-    Raises:
-        ArgumentError: no tasks, another number of weights, or an unknown strategy.
+    Raises `ArgumentError` for no tasks, another number of weights, or an unknown strategy.
     """
 
     def __init__(

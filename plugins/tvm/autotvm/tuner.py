@@ -57,7 +57,7 @@ class Tuner:
         self._session: Session | None = None
 
     def has_next(self) -> bool:
-        """Say whether the tuner has more to propose."""
+        """Return True if the tuner has more to propose."""
         return True
 
     def next_batch(self, batch_size: int) -> list[Config]:

@@ -23,5 +23,5 @@ __getattr__ = names(__name__)
 
 
 def enabled(kind: str) -> bool:
-    """Say whether code can be generated for a kind of target: "llvm" or "cpu"."""
+    """Return True for the kinds of target that code can be generated for: "llvm" and "cpu"."""
     return kind.split()[:1] in (["llvm"], ["cpu"])

@@ -65,8 +65,7 @@ class Knobs:
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Split into divisors that are as large as the constraints allow, innermost first; -1 allows any.
 
-        Raises:
-            SpaceError: the knob is not a split, or no divisor is as small.
+        Raises `SpaceError` if the knob is not a split, or no divisor is as small.
         """
         knob = self._knobs.get(name)
         if not isinstance(knob, SplitKnob):
@@ -97,7 +96,7 @@ class Knobs:
 
 
 class ConfigSpace:
-    """The space of a task: pegbox's, with the names that AutoTVM has beside it."""
+    """The space of a task: pegbox's, with AutoTVM's further names."""
 
     def __init__(self, space: pegbox.space.ConfigSpace) -> None:
         self.space = space
@@ -127,7 +126,7 @@ class ConfigSpace:
         return self.space.knobs
 
     def is_index_valid(self, index: int) -> bool:
-        """Say whether filters leave the configuration of an index."""
+        """Return True if filters leave the configuration of an index."""
         return not self.space.violated(self.space.get(index))
 
 
