@@ -119,7 +119,7 @@ def jobs(text: str) -> int | str:
 
 
 def split_tuners(texts: list[str]) -> list[str]:
-    """`a,b:x=1,y=2,c` is `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
+    """Split `a,b:x=1,y=2,c` into `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
 
     Raises `ArgumentError` for options without a tuner before them.
     """

@@ -27,10 +27,10 @@ class TaskSchedulerCallback:
     """A listener to the rounds; override what you need."""
 
     def pre_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """A task is tuned next."""
+        """Hear that a task is tuned next."""
 
     def post_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """A task was tuned."""
+        """Hear that a task was tuned."""
 
 
 class PrintTableInfo(TaskSchedulerCallback):

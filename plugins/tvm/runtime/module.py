@@ -125,7 +125,7 @@ def load_module(path: str | os.PathLike[str]) -> Module:
 
 
 def _unpacked(file: Path) -> Path:
-    """Raises ArgumentError: the archive holds no library of pegbox."""
+    """Unpack the library. Raises `ArgumentError` if the archive holds none of pegbox."""
     try:
         with tarfile.open(file, "r:") as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
             content = packed.read(_MOST_BYTES)  # a sparse file may be as long as it likes

@@ -105,7 +105,7 @@ class ConfigSpace:
         return getattr(object.__getattribute__(self, "space"), name)  # a copy has none at first
 
     def __len__(self) -> int:
-        """The number of configurations that filters leave, or of all where they cannot be counted."""
+        """Count the configurations that filters leave, or all if they cannot be counted."""
         valid = self.space.num_valid()
         return self.range_length if valid is None else valid
 
