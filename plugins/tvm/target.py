@@ -9,9 +9,6 @@ from typing import Any, TypeAlias
 
 import pegbox
 from pegbox.errors import TargetError
-from pegbox.plugins.tvm.absence import names
-
-__getattr__ = names(__name__)
 
 TargetLike: TypeAlias = "str | Mapping[str, Any] | pegbox.Target"
 

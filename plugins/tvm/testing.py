@@ -5,10 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.plugins.tvm.absence import names
-
-__getattr__ = names(__name__)
-
 
 def assert_allclose(
     actual: npt.ArrayLike, desired: npt.ArrayLike, rtol: float = 1e-7, atol: float = 1e-7, verbose: bool = True

@@ -13,15 +13,12 @@ from pegbox.errors import ComputeError
 from pegbox.expr import Buffer as Buffer
 from pegbox.expr import Call as Call
 from pegbox.expr import Var as Var
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.ir import call_intrin as call_intrin
 from pegbox.plugins.tvm.registry import get_global_func
 from pegbox.plugins.tvm.runtime.ndarray import NDArray
 from pegbox.te import Expr as PrimExpr  # noqa: F401
 from pegbox.tir import *  # noqa: F403
 from pegbox.tir import BlockRV, LoopRV
-
-__getattr__ = names(__name__)
 
 
 class Schedule(tir.Schedule):  # type: ignore[no-redef]

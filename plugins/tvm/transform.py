@@ -5,9 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from pegbox.plugins.tvm.absence import names, refuse
-
-__getattr__ = names(__name__)
+from pegbox.plugins.tvm.absence import refuse
 
 
 def PassContext(opt_level: int = 2, **options: Any) -> nullcontext[None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult, PythonBasedMeasureCallback
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.search_task import TuningOptions
     from pegbox.search import SearchState, Trial, TuneResult
 
-__getattr__ = names(__name__)
 
 _DEFAULT_ROUND = 64  # trials; what TuningOptions has where a script says nothing
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError, RecordError, TuningError
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure_record import load_best_record
@@ -14,8 +13,6 @@ from pegbox.plugins.tvm.auto_scheduler.search_policy import SketchPolicy, XGBMod
 from pegbox.plugins.tvm.runners import measuring
 from pegbox.plugins.tvm.target import TargetLike
 from pegbox.te import Tensor, TESchedule
-
-__getattr__ = names(__name__)
 
 
 class TuningOptions:

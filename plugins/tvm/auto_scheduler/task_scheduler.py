@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader
 from pegbox.plugins.tvm.auto_scheduler.search_policy import (
     PreloadMeasuredStates,
@@ -16,8 +16,6 @@ from pegbox.plugins.tvm.auto_scheduler.search_policy import (
 )
 from pegbox.plugins.tvm.auto_scheduler.search_task import SearchTask, TuningOptions
 from pegbox.search import GradientAllocation, Progress, RoundRobin
-
-__getattr__ = names(__name__)
 
 _NOTHING_RAN = Progress(1.0).cost
 """The seconds of a task of which no trial has run."""

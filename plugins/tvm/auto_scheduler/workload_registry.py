@@ -9,12 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError, UnknownName
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import definition_of, tuples
 from pegbox.task import Workload
 from pegbox.te import Tensor
-
-__getattr__ = names(__name__)
 
 Function = Callable[..., Sequence[Tensor]]
 

@@ -11,7 +11,7 @@ from pegbox import Config, ConfigSpace, program_features
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.hooks import registry
 from pegbox.measure import Result
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.autotvm import callback as callback
 from pegbox.plugins.tvm.autotvm.callback import LogToFile, flops
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
@@ -29,8 +29,6 @@ from pegbox.search import (
     make_tuner,
 )
 from pegbox.search import Tuner as SearchTuner
-
-__getattr__ = names(__name__)
 
 
 class Tuner:

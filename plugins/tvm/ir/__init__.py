@@ -10,12 +10,9 @@ from pegbox import te
 from pegbox.errors import ArgumentError
 from pegbox.expr import ARITY, Call
 from pegbox.loops import structural_equal as equal
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import convert
 from pegbox.te import Expr
 from pegbox.tir import IRModule as IRModule
-
-__getattr__ = names(__name__)
 
 
 def structural_equal(lhs: object, rhs: object) -> bool:

@@ -12,13 +12,12 @@ from typing import Any
 
 from pegbox.codegen import RuntimeModule, TimeEvaluator, load_library, write_object, write_shared_library
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.contrib.cc import create_shared
 from pegbox.report import write_file
 
 _PACKED = "lib.so"  # in an archive
 _MOST_BYTES = 1 << 30
-__getattr__ = names(__name__)
 
 _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 

@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.runtime.device import Device, check_device
 from pegbox.plugins.tvm.runtime.device import cpu as cpu
 from pegbox.plugins.tvm.runtime.device import cuda as cuda
 from pegbox.plugins.tvm.runtime.device import device as device
 from pegbox.plugins.tvm.runtime.device import gpu as gpu
-
-__getattr__ = names(__name__)
 
 Array: TypeAlias = npt.NDArray[Any]
 

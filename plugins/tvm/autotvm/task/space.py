@@ -10,11 +10,8 @@ from typing import Any
 import pegbox.space
 from pegbox import TemplateConfig, te
 from pegbox.errors import SpaceError
-from pegbox.plugins.tvm.absence import names
 from pegbox.space import Knob, OtherEntity, SplitKnob
 from pegbox.task import DeclaringConfig, handle
-
-__getattr__ = names(__name__)
 
 
 class Knobs:

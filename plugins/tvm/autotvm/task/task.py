@@ -13,14 +13,11 @@ from typing import Any, ClassVar
 import pegbox
 from pegbox import Config, TemplateConfig
 from pegbox.errors import ArgumentError, PluginError, TemplateError, UnknownName
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
 from pegbox.plugins.tvm.registry import definition_of, tuples
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import current_history
 from pegbox.task import ApplyingConfig, DeclaringConfig, Template
-
-__getattr__ = names(__name__)
 
 logger = logging.getLogger("autotvm")
 
