@@ -115,7 +115,7 @@ class Session:
                         early_stopping=early_stopping,
                         batch_size=batch_size,
                         finalists=finalists,
-                        callbacks=[*watches, *check_callbacks(callbacks)],
+                        callbacks=[*check_callbacks(callbacks), *watches],
                         name=self.name,
                     ),
                     subject=problem.subject,

@@ -1,7 +1,7 @@
 """`pegbox COMMAND ...`: parses the arguments, runs the command, and turns errors into messages and exit codes.
 
 Each command has a parser of its own instead of argparse's subparsers: only the command that was named is imported,
-and options may stand between template arguments (`tune matmul 64 64 --trials 8 64`).
+and options may come between template arguments (`tune matmul 64 64 --trials 8 64`).
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _hint(option: str, known: list[str]) -> str:
 
 
 def _check_target_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """End with a usage error at options of targets that stand outside of --target."""
+    """End with a usage error at options of targets outside --target."""
     if "--target" not in parser._option_string_actions or not any(re.match("-[a-z]{2}", word) for word in words):
         return
     from pegbox.codegen import TARGET_OPTIONS  # loads what 'pegbox --help' should not wait for

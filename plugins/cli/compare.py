@@ -119,9 +119,9 @@ def jobs(text: str) -> int | str:
 
 
 def split_tuners(texts: list[str]) -> list[str]:
-    """`a,b:x=1,y=2,c` is `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
+    """Split `a,b:x=1,y=2,c` into `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
 
-    Raises `ArgumentError` for options that stand where no tuner can take them.
+    Raises `ArgumentError` for options without a tuner before them.
     """
     found: list[str] = []
     for text in texts:
@@ -133,7 +133,7 @@ def split_tuners(texts: list[str]) -> list[str]:
                 found[-1] += f",{piece}"
             else:
                 before = f"{found[-1]!r}: write {found[-1]}:{piece}" if len(found) > first else "no tuner"
-                raise ArgumentError(f"--tuners {text!r}: the option {piece!r} stands behind {before}")
+                raise ArgumentError(f"--tuners {text!r}: the option {piece!r} comes after {before}")
     return found
 
 
@@ -157,7 +157,7 @@ def _check_commas(namespace: argparse.Namespace) -> None:
         near = nearest(next_word, registry.names("tuner"))
         if option == "--tuners" and next_word in namespace.args and near:
             written = f"--tuners {tuners.rstrip(',')},{near[0]}"
-            namespace.usage_error(f"{next_word!r} stands behind --tuners {tuners}: join tuners by commas, {written}")
+            namespace.usage_error(f"{next_word!r} comes after --tuners {tuners}: join tuners by commas, {written}")
 
 
 def _tasks(namespace: argparse.Namespace) -> list[Any]:

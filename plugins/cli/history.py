@@ -44,7 +44,7 @@ class HistorySummary:
 
     @cached_property
     def trials(self) -> Sequence[Record]:
-        """All records but those measured again at the end of a search."""
+        """The records without those measured again at the end of a search."""
         return trials_of(self.records)
 
     @cached_property

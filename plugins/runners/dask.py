@@ -96,8 +96,8 @@ class DaskRunner(Runner):
             self._owned = owned.pop_all()
 
     @staticmethod
-    def run_pool(parcel: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
-        """The pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
+    def run_pool(payload: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
+        """Open a pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
         if scheduler is None:
             raise ArgumentError(
                 "jobs='dask': say which cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
@@ -105,7 +105,7 @@ class DaskRunner(Runner):
             )
         from pegbox.plugins.runners.dask_pool import DaskPool
 
-        return DaskPool(parcel, scheduler=scheduler, patience=patience)
+        return DaskPool(payload, scheduler=scheduler, patience=patience)
 
     @property
     def machines(self) -> int:
@@ -190,12 +190,12 @@ class DaskRunner(Runner):
         return found or [RUN_GIVEN_UP] * len(programs)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes on one of the machines. See `Runner`."""
+        """Time NumPy on one of the machines. See `Runner`."""
         found: Sequence[float] | Failed | None = self._tasks.ask(self._timed, "time_numpy", program, threads)
         return None if isinstance(found, Failed) else found
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of one of the machines. See `Runner`."""
+        """Measure the limits of one of the machines. See `Runner`."""
         if not self._kind.llvm:
             return None
         found: Roofline | Failed | None = self._tasks.ask(self._timed, "roofline", dtype, nbytes, target)

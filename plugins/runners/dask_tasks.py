@@ -269,4 +269,4 @@ def briefly(call: Callable[[], object]) -> None:
 
 
 def _never() -> None:
-    """The task that is known as long as its client is there."""
+    """Do nothing: a task that is known as long as its client is there."""

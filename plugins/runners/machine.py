@@ -118,7 +118,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class ClusterMachine:
-    """A Dask worker at `address` on the host `node`; `measures` says whether it has the resource to measure."""
+    """A Dask worker at `address` on the host `node`; `measures` is True if it has the resource to measure."""
 
     address: str
     node: str
@@ -130,7 +130,7 @@ class ClusterMachine:
         return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
-        """Decide whether the machine's name or its processor's has that part; all names have None."""
+        """Return True if the machine's name or its processor's has that part; all names have None."""
         names = (self.node, self.kind.cpu, self.kind.llvm_cpu, self.kind.architecture)
         return not part or part.lower() in " ".join(names).lower()
 

@@ -88,7 +88,7 @@ def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[
 
 
 def _waited(descriptor: int, how: int, given_up: Callable[[], bool], patience: float) -> bool:
-    """Wait for the lock, and return whether it came in time. If not, or with `GivenUp`, close the file.
+    """Wait for the lock; return False if it did not come in time. Then, or with `GivenUp`, close the file.
 
     The wait is on a thread, because nothing else ends it: looks at short intervals would come late for each trial, and
     disturb the one that is timed.

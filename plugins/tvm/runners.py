@@ -76,8 +76,7 @@ def _given(**options: Any) -> dict[str, Any]:
 def measuring(builder: object, runner: object) -> dict[str, Any]:
     """Return the arguments of `Session.round` for a builder and a runner; each is "local" or an object.
 
-    Raises:
-        ArgumentError: one of them is something else.
+    Raises `ArgumentError` for anything else.
     """
     builder = LocalBuilder() if builder == "local" else builder
     runner = LocalRunner() if runner == "local" else runner

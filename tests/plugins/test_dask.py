@@ -88,6 +88,12 @@ def test_other_versions_than_here_are_refused(fields: dict[str, Any]) -> None:
         one_kind([ONE, other(**fields)], here=KIND)
 
 
+def test_candidates_for_chosen_machines_run_on_no_other_of_the_same_kind() -> None:
+    """The workers of another search, of all machines, have the resource of all of them."""
+    resources = {dask_worker.measuring_resource(KIND, chosen) for chosen in (None, "rack-1", "rack-2")}
+    assert len(resources) == 3
+
+
 @contextlib.contextmanager
 def cluster_of(count: int, **options: Any) -> Iterator[Any]:
     given = {"resources": {"pegbox": 1}, "threads_per_worker": 1, "memory_limit": 0, **options}

@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import workload_of
 from pegbox.task import ComputeDAG as Graph
 from pegbox.te import Tensor, TESchedule
 
 if TYPE_CHECKING:
     from pegbox import Config, Task
-
-
-__getattr__ = names(__name__)
 
 
 @dataclass(frozen=True)

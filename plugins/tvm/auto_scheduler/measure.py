@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.measure import Failed, Result
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
@@ -14,8 +13,6 @@ from pegbox.plugins.tvm.runners import number_of, result_of
 
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
-
-__getattr__ = names(__name__)
 
 
 class MeasureInput(NamedTuple):

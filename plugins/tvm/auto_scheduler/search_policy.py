@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult, PythonBasedMeasureCallback
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.search_task import TuningOptions
     from pegbox.search import SearchState, Trial, TuneResult
 
-__getattr__ = names(__name__)
 
 _DEFAULT_ROUND = 64  # trials; what TuningOptions has where a script says nothing
 
@@ -84,8 +83,7 @@ class SketchPolicy:
         verbose: 0 shows no progress.
         init_search_callbacks: `PreloadMeasuredStates`.
 
-    Raises:
-        ArgumentError: an unknown parameter or callback.
+    Raises `ArgumentError` for an unknown parameter or callback.
     """
 
     def __init__(
@@ -119,8 +117,7 @@ class SketchPolicy:
 
         The fastest states of a search with a log are measured again at its end. Ctrl-C ends it.
 
-        Raises:
-            TuningError: the tuner, the records or the measuring broke.
+        Raises `TuningError` if the tuner, the records or the measuring broke.
         """
         recorded = any(isinstance(each, RecordToFile) for each in options.measure_callbacks)
         size = options.num_measures_per_round

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader
 from pegbox.plugins.tvm.auto_scheduler.search_policy import (
     PreloadMeasuredStates,
@@ -17,8 +17,6 @@ from pegbox.plugins.tvm.auto_scheduler.search_policy import (
 from pegbox.plugins.tvm.auto_scheduler.search_task import SearchTask, TuningOptions
 from pegbox.search import GradientAllocation, Progress, RoundRobin
 
-__getattr__ = names(__name__)
-
 _NOTHING_RAN = Progress(1.0).cost
 """The seconds of a task of which no trial has run."""
 
@@ -27,10 +25,10 @@ class TaskSchedulerCallback:
     """A listener to the rounds; override what you need."""
 
     def pre_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """A task is tuned next."""
+        """Hear that a task is tuned next."""
 
     def post_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """A task was tuned."""
+        """Hear that a task was tuned."""
 
 
 class PrintTableInfo(TaskSchedulerCallback):
@@ -65,8 +63,7 @@ class TaskScheduler:
         progress: the best seconds of each task after each of its rounds.
         trials: the trials of each task.
 
-    Raises:
-        ArgumentError: no tasks, another number of weights, or an unknown strategy.
+    Raises `ArgumentError` for no tasks, another number of weights, or an unknown strategy.
     """
 
     def __init__(

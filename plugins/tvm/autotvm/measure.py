@@ -6,7 +6,6 @@ import statistics
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.measure import Failed, Result
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from pegbox import Config
     from pegbox.plugins.tvm.autotvm.task.task import Task
     from pegbox.plugins.tvm.target import Target
-
-__getattr__ = names(__name__)
 
 
 class MeasureInput(NamedTuple):

@@ -10,16 +10,13 @@ from pegbox import te
 from pegbox.errors import ArgumentError
 from pegbox.expr import ARITY, Call
 from pegbox.loops import structural_equal as equal
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import convert
 from pegbox.te import Expr
 from pegbox.tir import IRModule as IRModule
 
-__getattr__ = names(__name__)
-
 
 def structural_equal(lhs: object, rhs: object) -> bool:
-    """Say whether two modules, functions or statements are the same program, whatever names they use."""
+    """Return True if two modules, functions or statements are the same program up to names."""
     return equal(lhs, rhs, labels=False)
 
 
@@ -51,10 +48,9 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
 
 def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None, level: int = 10) -> Any:
-    """Say what `tir.call_intrin(dtype, op_name, ...)` becomes, by a rule of the call. Without `f` a decorator.
+    """Define the meaning of `tir.call_intrin(dtype, op_name, ...)` by a rule. Without `f` a decorator.
 
-    Raises:
-        ArgumentError: a rule for a GPU, or for a function that pegbox has itself.
+    Raises `ArgumentError` for a GPU, and for a function that pegbox has itself.
     """
     if f is None:
         return lambda rule: register_intrin_lowering(op_name, target, f=rule, level=level) or rule
@@ -71,8 +67,7 @@ def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None
 def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
     """Call an intrinsic: one that pegbox has ("tir.exp"), or one that a rule was registered for.
 
-    Raises:
-        ArgumentError: there is none of that name.
+    Raises `ArgumentError` for others.
     """
     name = _plain(func_name)
     exprs = tuple(map(convert, args))
