@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.measure.baselines.roofline import Roofline
@@ -60,27 +60,7 @@ __all__ = [
     "run_trial",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.measure.trial.bench": "Bench",
-    "pegbox.measure.machine.blas": "blas_threads",
-    "pegbox.measure.pipeline.builder": "GIVEN_UP WARM Builder",
-    "pegbox.measure.trial.check": "Tolerance",
-    "pegbox.measure.machine.cores": "CorePlan",
-    "pegbox.measure.pipeline.local": "LocalMeasurer",
-    "pegbox.measure.measurer": "Measurer",
-    "pegbox.measure.machine.memory": "memory_share",
-    "pegbox.measure.jobs.lowering": "Lowered Lowering",
-    "pegbox.measure.jobs.reply": "Asked",
-    "pegbox.measure.result": "Failed FailureKind Ok Result",
-    "pegbox.measure.baselines.roofline": "Roofline",
-    "pegbox.measure.runners.runner": "RUN_GIVEN_UP Runner RunnerFactory RunnerWrapper",
-    "pegbox.measure.trial.timing": "TimingPolicy",
-    "pegbox.measure.trial": "CandidateArrays run_interleaved run_trial",
-    "pegbox.measure.baselines.yardstick": "WAITED Yardstick",
-    "pegbox.private_folder": "ProcessFolder",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

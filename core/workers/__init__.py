@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.workers.channel import BrokenReply
@@ -16,14 +16,7 @@ __all__ = [
     "BrokenReply", "GivenUp", "IdleTimer", "JobError", "Pool", "Worker", "WorkerDied", "WorkerTimeout",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.workers.channel": "BrokenReply",
-    "pegbox.workers.idle_timer": "IdleTimer",
-    "pegbox.workers.pool": "Pool",
-    "pegbox.workers.process": "GivenUp JobError Worker WorkerDied WorkerTimeout",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

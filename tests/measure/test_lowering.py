@@ -83,6 +83,13 @@ def test_the_best_are_measured_again_from_the_code_that_was_kept(task: pb.Task, 
     assert lowered_here == []
 
 
+def test_a_task_with_a_generated_space_travels() -> None:
+    task = pb.create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1", space="sketch")
+    packed = pack_task(task)
+    assert packed is not None
+    assert unpack_task(packed).space.fingerprint == task.space.fingerprint
+
+
 def test_a_task_that_cannot_leave_the_process_is_lowered_here() -> None:
     lock = threading.Lock()
 

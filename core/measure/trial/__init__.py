@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["CandidateArrays", "run_interleaved", "run_trial"]
 
-__getattr__ = on_demand(__name__, dict.fromkeys(__all__, "pegbox.measure.trial.trial"))
+__getattr__ = on_demand(__name__)
