@@ -11,9 +11,9 @@ virtual clock:
   build. So some candidates are lowered at the start, and the median share of the recorded time is taken for all. The
   rest of the compilation is a build.
 - `--work here`: lowering keeps the thread that searches busy, and `--builders` processes of its machine build.
-  `--work builds`: where these are busy, each machine of the cluster builds one more. `--work all`: who builds a
-  candidate lowers it, too, which pegbox does not do. A simulated machine may build while it times; real ones do not,
-  but have time for it unless they are "busy".
+  `--work builds`: where these are busy, each machine of the cluster builds one more, as for a task that cannot leave
+  its process. `--work all`: a candidate is lowered where it is built, as for all other tasks. A simulated machine may
+  build while it times; real ones do not, but have time for it unless they are "busy".
 - The tuner, and all that the loop does for a trial, takes the processor time that it takes here.
 - `--slower 10` stands for machines on which trials run ten times as long, or for a task with ten times the work.
 - A trial occupies its machine for `--overhead` seconds more than it runs, and comes there `--latency` seconds after it

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
     from pegbox.codegen.emitter.unroll import STEP_LANES
     from pegbox.codegen.program import MOST_STRAIGHT, ArgSpec, CompiledProgram, Program
-    from pegbox.codegen.runtime.export import c_header, check_export, write_object, write_shared_library
+    from pegbox.codegen.runtime.export import (
+        c_header,
+        check_export,
+        link_shared_library,
+        write_object,
+        write_shared_library,
+    )
     from pegbox.codegen.runtime.kernel import Kernel, build, load
     from pegbox.codegen.runtime.library import load_library
     from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
@@ -44,8 +50,8 @@ __all__ = [
     "CompiledProgram", "Kernel", "Program", "RuntimeModule", "SizedKernel", "Target", "TimeEvaluator", "TimeResult",
     "architecture", "assembly", "build", "build_module", "c_header", "check_export", "compile_program",
     "cpu_features", "cpu_flags", "cpu_model", "cpu_name", "emit", "fits_registers", "has_llvm", "has_openmp",
-    "lanes_of", "llvm_version", "load", "load_library", "missing_features", "optimized_ir", "target_of",
-    "usable_cores", "warm_up", "write_object", "write_shared_library",
+    "lanes_of", "link_shared_library", "llvm_version", "load", "load_library", "missing_features", "optimized_ir",
+    "target_of", "usable_cores", "warm_up", "write_object", "write_shared_library",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

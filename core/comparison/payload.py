@@ -6,14 +6,11 @@ import them. They travel as code (cloudpickle), everything else by its name, wit
 
 from __future__ import annotations
 
-import io
 import pickle
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-
-import cloudpickle
 
 from pegbox.comparison.benchmark import Benchmark
 from pegbox.comparison.experiment import Experiment, Plan
@@ -22,9 +19,8 @@ from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
 from pegbox.hooks.names import Claim, label
 from pegbox.hooks.sources import Sources
+from pegbox.measure.jobs.packed_task import dumps
 from pegbox.search.problem import problem_of
-from pegbox.space.constraint import Constraint
-from pegbox.task.function import NamedFunction
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ def pack(experiment: Experiment) -> bytes:
     plan = experiment.plan
     payload = _Payload(
         sources=Sources.own(),
-        plan=_dumps(replace(plan, tuners={}, callbacks=None)),
+        plan=dumps(replace(plan, tuners={}, callbacks=None)),
         tuners={name: _packed(f"tuner {name!r}", tuner) for name, tuner in plan.tuners.items()},
         tasks={name: _packed(f"task {name!r}", one.problem.task) for name, one in experiment.benchmarks.items()},
         infos=tuple(benchmark.info for benchmark in experiment.benchmarks.values()),
@@ -73,28 +69,9 @@ def unpack(packed: bytes) -> Experiment:
     return Experiment(replace(plan, tuners=tuners), benchmarks)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler that sends the code of templates and constraints, too, where it is in no module to be imported."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, NamedFunction) and (
-            value.function.__module__ == "__main__" or "<" in value.function.__qualname__
-        ):
-            return type(value), (value.name, value.function)
-        if isinstance(value, Constraint):
-            return Constraint, (value.predicate, value.reads, value.message)
-        return super().reducer_override(value)
-
-
-def _dumps(value: object) -> bytes:
-    file = io.BytesIO()
-    _Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
-    return file.getvalue()
-
-
 def _packed(name: str, value: object) -> bytes:
     try:
-        return _dumps(value)
+        return dumps(value)
     except Exception as error:
         raise ArgumentError(
             f"{name} cannot be sent to another process ({type(error).__name__}: {error}); let it make what cannot be "

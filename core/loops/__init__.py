@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
+    from pegbox.loops.equal import structural_equal
     from pegbox.loops.module import IRModule
     from pegbox.loops.nodes import (
         Alloc,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alloc", "Block", "BlockIter", "BlockRealize", "Evaluate", "For", "ForKind", "Function", "IRModule", "If",
-    "IterKind", "Region", "Seq", "Stmt", "Store", "literal", "walk",
+    "IterKind", "Region", "Seq", "Stmt", "Store", "literal", "structural_equal", "walk",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

@@ -12,6 +12,7 @@ from pegbox.exports import on_demand
 if TYPE_CHECKING:
     from pegbox.measure.baselines.roofline import Roofline
     from pegbox.measure.baselines.yardstick import WAITED, Yardstick
+    from pegbox.measure.jobs.lowering import Lowered, Lowering
     from pegbox.measure.jobs.reply import Asked
     from pegbox.measure.machine.blas import blas_threads
     from pegbox.measure.machine.cores import CorePlan
@@ -40,6 +41,8 @@ __all__ = [
     "Failed",
     "FailureKind",
     "LocalMeasurer",
+    "Lowered",
+    "Lowering",
     "Measurer",
     "Ok",
     "ProcessFolder",

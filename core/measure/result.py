@@ -1,4 +1,4 @@
-"""Results of measuring: `Ok` with its costs, or `Failed` with the reason."""
+"""The results of measuring: `Ok` with its costs, or `Failed` with the reason."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pegbox.codegen.targets.host import EMULATED
 
 
 class FailureKind(IntEnum):
-    """Why a candidate has no cost. The numbers are what records store as the error number (0 is success).
+    """The reason why a candidate has no cost. Records store the numbers as error numbers (0 is success).
 
-    `NOT_RECORDED` says nothing of the candidate: a simulated run was asked for what nobody has measured. It is counted
-    apart from failures, and records refuse it.
+    `NOT_RECORDED` says nothing about the candidate: a simulated run was asked for a config that was not measured. It is
+    not counted as a failure, and records refuse it.
     """
 
     INVALID = 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOOL = "autotvm"
 VERSION = 0.2
 
-_FAILURES = {
+AUTOTVM_FAILURES = {
     1: FailureKind.INVALID,
     2: FailureKind.COMPILE_ERROR,
     3: FailureKind.COMPILE_ERROR,
@@ -30,7 +30,7 @@ _FAILURES = {
 }
 """The kinds of failures by AutoTVM's error numbers."""
 
-_NUMBERS = {
+AUTOTVM_NUMBERS = {
     FailureKind.INVALID: 1,
     FailureKind.COMPILE_ERROR: 2,
     FailureKind.RUN_ERROR: 4,
@@ -38,6 +38,7 @@ _NUMBERS = {
     FailureKind.WRONG_RESULT: 5,
     FailureKind.TIMEOUT: 7,
 }
+"""AutoTVM's error numbers by the kinds of failures."""
 
 
 def is_autotvm(form: Mapping[str, Any]) -> bool:
@@ -68,14 +69,14 @@ def result_of(number: int, listed: list[Any], total: float, timestamp: float, me
     """Make the result of AutoTVM's error number and costs. Raises `ValueError` for what is neither."""
     if checked("the error number", number, int) == 0:
         return Ok(costs(checked("costs", listed, list)), total, timestamp)
-    if number not in _FAILURES:
-        raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(_FAILURES)}")
-    return Failed(_FAILURES[number], message, total, timestamp)
+    if number not in AUTOTVM_FAILURES:
+        raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(AUTOTVM_FAILURES)}")
+    return Failed(AUTOTVM_FAILURES[number], message, total, timestamp)
 
 
 def number_of(result: Result) -> int:
     """Return AutoTVM's error number of a result, 0 for a good one."""
-    return _NUMBERS[result.kind] if isinstance(result, Failed) else 0
+    return AUTOTVM_NUMBERS[result.kind] if isinstance(result, Failed) else 0
 
 
 def form_of(record: Record, failed_cost: float) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from pegbox.schedule.state.step import Step as Step
 from pegbox.schedule.state.trace import Drawn as Drawn
 from pegbox.schedule.state.trace import LoopAt as LoopAt
 from pegbox.schedule.state.trace import Trace as Trace
+from pegbox.schedule.te.program import shown_sizes as shown_sizes
+from pegbox.schedule.te.program import variables_of as variables_of
 from pegbox.schedule.te.stage_base import At as At
 from pegbox.schedule.te.stage_base import Inline as Inline
 from pegbox.schedule.te.stage_base import Root as Root

@@ -11,12 +11,15 @@ from pegbox.checks import check_keywords
 from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
 from pegbox.search.factory import make_tuner, tuner_label
+from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
 from pegbox.search.problem import local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
+from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.space import Config
-    from pegbox.task.task import Task
 
 
 class Session:
@@ -100,7 +102,10 @@ class Session:
         measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
         problem = problem_of(self.task, runner, measurer)
         check_keywords(SearchOptions, options)
-        limits = SearchOptions(trials, **{"finalists": 0, **options, "name": self.name})
+        callbacks: list[CallbackLike] = check_callbacks(options.get("callbacks", ()))
+        if isinstance(self.task, Task) and not problem.simulated:
+            callbacks.append(NoiseWatch(self.task.target.num_cores))
+        limits = SearchOptions(trials, **{"finalists": 0, **options, "callbacks": callbacks, "name": self.name})
         with problem.open(best=self.best_cost) as opened:
             try:
                 result = run(

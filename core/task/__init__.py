@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.task.config_view import KnobValues, TemplateConfig
+    from pegbox.task.apply import handle
+    from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, KnobValues, TemplateConfig
+    from pegbox.task.dag import ComputeDAG
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import Template
     from pegbox.task.work import format_cost, format_speed
     from pegbox.task.workload import GeneratedTemplate, Space, SpaceGenerator, Workload, find_workload
 
 __all__ = [
-    "GeneratedTemplate", "KnobValues", "Space", "SpaceGenerator", "Task", "Template", "TemplateConfig", "Workload",
-    "create_task", "find_workload", "format_cost", "format_speed",
+    "ApplyingConfig", "ComputeDAG", "DeclaringConfig", "GeneratedTemplate", "KnobValues", "Space", "SpaceGenerator",
+    "Task", "Template", "TemplateConfig", "Workload", "create_task", "find_workload", "format_cost", "format_speed",
+    "handle",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

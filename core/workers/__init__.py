@@ -1,4 +1,4 @@
-"""Processes that run jobs: started, spoken to over checked channels, watched, killed, and pooled."""
+"""The processes that run jobs: started, spoken to over checked channels, watched, killed, and pooled."""
 
 from __future__ import annotations
 

@@ -10,12 +10,14 @@ import json
 import os
 import pickle
 import select
+import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from pegbox.errors import MeasureError
+from pegbox.workers.descendants import is_stopped
 
 TOKEN_BYTES = 16
 READY = bytes(TOKEN_BYTES)
@@ -25,29 +27,30 @@ _LENGTH = struct.Struct("<Q")
 _HEADER = struct.Struct(f"<{TOKEN_BYTES}scQ")
 _DATA, _BYTES, _RAISED = b"d", b"b", b"r"
 _CHUNK = 1 << 20
+_LOOK_SECONDS = 0.5
 
 
 class ChannelTimeout(Exception):
-    """No whole message went through before the deadline."""
+    """A message did not go through before the deadline."""
 
 
 class BrokenReply(MeasureError):
-    """What came is not an answer to what was asked: something else than the worker's loop wrote it."""
+    """A reply that does not answer the request: something else than the worker's loop wrote it."""
+
+
+class NotStarted(MeasureError):
+    """A process did not start. `explained` says that another one would not start either, for the reason in the text."""
+
+    def __init__(self, reason: str, *, explained: bool = False) -> None:
+        super().__init__(reason)
+        self.explained = explained
 
 
 class Reply(NamedTuple):
-    """What a job gave: data (what JSON has, or bytes), or two texts where it raised: the error and its place."""
+    """The answer of a job: data (what JSON has, or bytes), or two texts if it raised: the error and its place."""
 
     value: Any
     raised: bool
-
-
-def write_request(fd: int, request: object, *, deadline: float | None = None) -> None:
-    """Write one request; raises `BrokenPipeError` when the other side is gone, `ChannelTimeout` at the deadline.
-
-    With a deadline, a value of `time.monotonic()`, the descriptor has to be a non-blocking one.
-    """
-    write_all(fd, encode_request(request), deadline)
 
 
 def encode_request(request: object) -> bytes:
@@ -63,16 +66,11 @@ def read_request(fd: int) -> Any:
 
 
 def encode_reply(token: bytes, reply: Reply) -> bytes:
-    """A reply as it is written; raises `TypeError` or `ValueError` for a value that is not data."""
+    """Return a reply as it is written; raises `TypeError` or `ValueError` for a value that is not data."""
     if isinstance(reply.value, bytes):
         return _HEADER.pack(token, _BYTES, len(reply.value)) + reply.value
     body = json.dumps(reply.value, allow_nan=False).encode()
     return _HEADER.pack(token, _RAISED if reply.raised else _DATA, len(body)) + body
-
-
-def write_reply(fd: int, encoded: bytes) -> None:
-    """Write what `encode_reply` made; raises `BrokenPipeError` when the other side is gone."""
-    write_all(fd, encoded, None)
 
 
 def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = None, ended: int | None = None) -> Reply:
@@ -92,30 +90,21 @@ def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = Non
         return Reply(body, raised=False)
     if kind not in (_DATA, _RAISED):
         raise BrokenReply(f"it is of the kind {kind!r}, which there is not")
-    return _checked(Reply(_decoded(body), raised=kind == _RAISED))
-
-
-def _checked(reply: Reply) -> Reply:
-    """An error is told in two texts."""
+    try:
+        reply = Reply(json.loads(body.decode(), parse_constant=_refuse), raised=kind == _RAISED)
+    except (ValueError, RecursionError) as error:
+        raise BrokenReply(f"it is not JSON: {error}") from None
     match reply:
         case Reply(_, False) | Reply([str(), str()], True):
             return reply
-    raise BrokenReply("it tells of an error in another form than two texts")
+    raise BrokenReply("its error is not in the form of two texts")
 
 
-def _decoded(body: bytes) -> Any:
-    try:
-        return json.loads(body.decode(), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise BrokenReply(f"it is no JSON: {error}") from None
+def write_all(fd: int, data: bytes, *, deadline: float | None = None) -> None:
+    """Write an encoded message; raises `BrokenPipeError` when the other side is gone, `ChannelTimeout` at the deadline.
 
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a number of JSON")
-
-
-def write_all(fd: int, data: bytes, deadline: float | None) -> None:
-    """Write what `encode_request` made. See `write_request`."""
+    With a deadline, a value of `time.monotonic()`, the descriptor has to be a non-blocking one.
+    """
     view = memoryview(data)
     while view:
         if deadline is not None:
@@ -123,31 +112,40 @@ def write_all(fd: int, data: bytes, deadline: float | None) -> None:
         view = view[os.write(fd, view) :]
 
 
+def is_ready(link: socket.socket, events: int, seconds: float) -> bool:
+    """Return whether one of the events comes within so many seconds, or the other side is gone."""
+    return bool(_poller(link.fileno(), events).poll(seconds * 1000))
+
+
+def await_readable(descriptors: Sequence[int], *, pid: int, deadline: float) -> None:
+    """Wait until one of the descriptors is readable. Raises `NotStarted` at the deadline, or if `pid` is stopped."""
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, select.POLLIN)
+    while not poller.poll(max(0.0, min(_LOOK_SECONDS, deadline - time.monotonic())) * 1000):
+        if is_stopped(pid):
+            raise NotStarted("it was stopped")
+        if time.monotonic() >= deadline:
+            raise NotStarted("it did not answer in time")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
 def _read_exactly(fd: int, count: int, deadline: float | None, ended: int | None = None) -> bytes:
+    poller = None if deadline is None and ended is None else _poller(fd, select.POLLIN)
+    if poller is not None and ended is not None:
+        poller.register(ended, select.POLLIN)
     parts = bytearray()
-    wait = _waiting(fd, deadline, ended)
     while len(parts) < count:
-        wait()
+        if poller is not None and fd not in _wait(deadline, poller):
+            raise EOFError("the other side is gone")
         part = os.read(fd, min(_CHUNK, count - len(parts)))
         if not part:
             raise EOFError("the other side closed the pipe")
         parts += part
     return bytes(parts)
-
-
-def _waiting(fd: int, deadline: float | None, ended: int | None) -> Callable[[], None]:
-    """Make the function that waits before each read, so that the read does not block."""
-    if deadline is None and ended is None:
-        return lambda: None
-    poller = _poller(fd, select.POLLIN)
-    if ended is not None:
-        poller.register(ended, select.POLLIN)
-
-    def wait() -> None:
-        if fd not in _wait(deadline, poller):
-            raise EOFError("the other side is gone")
-
-    return wait
 
 
 def _poller(fd: int, events: int) -> select.poll:
@@ -158,7 +156,7 @@ def _poller(fd: int, events: int) -> select.poll:
 
 
 def _wait(deadline: float | None, poller: select.poll) -> set[int]:
-    """The descriptors that are ready, one at least. Raises `ChannelTimeout`."""
+    """Return the descriptors that are ready, one at least. Raises `ChannelTimeout`."""
     while True:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:

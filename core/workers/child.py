@@ -10,10 +10,9 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from pegbox.workers.channel import ChannelTimeout, write_request
+from pegbox.workers.channel import ChannelTimeout, NotStarted, await_readable, encode_request, is_ready, write_all
 from pegbox.workers.descendants import MARK
 from pegbox.workers.fork_client import ForkServer, server_for
-from pegbox.workers.readiness import NotStarted, await_readable, is_ready
 from pegbox.workers.supervisor import BORN, ENDED, kill_group
 
 _END_SECONDS = 5.0
@@ -39,7 +38,7 @@ def start(setting: dict[str, Any], *, mark: str, standard: Sequence[int], deadli
         child = Child(link, server)
         try:
             server.fork([theirs.fileno(), *standard])
-            write_request(link.fileno(), server.birth(setting, environment), deadline=deadline)
+            write_all(link.fileno(), encode_request(server.request(setting, environment)), deadline=deadline)
         except (BlockingIOError, ChannelTimeout):  # what others have asked for waits there, too
             server.end()
             child.failure = NotStarted(f"{server.name} did not answer in time")
@@ -56,7 +55,7 @@ class Child:
         self._supervisor = self._pid = 0
         self._given_up = False
         self.failure: NotStarted | None = None
-        """Why it will never be born, if that is known."""
+        """The reason why it will never be born, if that is known."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable once the process has ended, or was given up; not before `born`."""
@@ -136,7 +135,7 @@ class Child:
 
 
 def _failed(server: ForkServer) -> NotStarted:
-    """Why what `server` should have started is not there."""
+    """Explain why a process that `server` should have started does not exist."""
     status, said = server.how_ended()
     if status is None:
         return NotStarted(f"{server.name} lost it")
@@ -144,7 +143,7 @@ def _failed(server: ForkServer) -> NotStarted:
 
 
 def how_it_ended(returncode: int | None) -> str:
-    """An exit status as of `subprocess.Popen` in words."""
+    """Put an exit status, as of `subprocess.Popen`, into words."""
     if returncode is None:
         return "ended, and its exit status is lost"
     return f"was killed by {_signal_name(-returncode)}" if returncode < 0 else f"exited with status {returncode}"

@@ -1,4 +1,4 @@
-"""Processes that carry a mark in their environment: they are found and killed, whatever group and session they are in.
+"""The processes that carry a mark in their environment: they are found and killed in any group and session.
 
 As a program it is the watchdog of `pegbox.workers.watchdog`. So it imports the standard library alone.
 """
@@ -72,6 +72,14 @@ def _has_ended(path: str) -> bool:
 def state_of(path: str) -> bytes:
     """Return the letter for the state of the process with that folder in /proc: T if it is stopped. See proc(5)."""
     return _read(f"{path}/stat").rpartition(b") ")[2][:1]
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, as by SIGSTOP; False if the system does not say."""
+    try:
+        return state_of(f"/proc/{pid}") == b"T"
+    except OSError:
+        return False
 
 
 def _read(path: str) -> bytes:

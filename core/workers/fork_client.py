@@ -16,13 +16,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegbox.workers.affinity import affinity_mask
-from pegbox.workers.descendants import MARK
-from pegbox.workers.readiness import is_ready, is_stopped
-from pegbox.workers.supervisor import Birth, Standing
+from pegbox.workers.channel import is_ready
+from pegbox.workers.descendants import MARK, is_stopped
+from pegbox.workers.supervisor import ProcessLimits, SpawnRequest
 from pegbox.workers.watchdog import new_mark
 
 # The path comes as arguments: importing anything before it is set would look in the working folder first.
 _BOOT = "import sys; sys.path[:] = sys.argv[2:]; from pegbox.workers.fork_server import main; main(sys.argv[1])"
+# On macOS some frameworks do not survive the fork of a process that has loaded them.
+_WARMS_UP = sys.platform == "linux"
 _END_SECONDS = 5.0
 _TAIL_BYTES = 2000
 # What programs and libraries read once, when they start: a server that has started with other values is of no use.
@@ -33,7 +35,7 @@ class ForkServer:
     """The fork server, as its client sees it.
 
     It has this process's environment and path as they were when it started. What differs for a worker goes with the
-    worker's `Birth`. `warm` is a module whose `warm_up` it calls before the first fork; "" for none.
+    worker's `SpawnRequest`. `warm` is a module whose `warm_up` it calls before the first fork; "" for none.
     """
 
     name = "the fork server"
@@ -49,7 +51,7 @@ class ForkServer:
         self._socket.setblocking(False)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, warm if _may_warm_up() else "", *sys.path],
+                [sys.executable, "-c", _BOOT, warm if _WARMS_UP else "", *sys.path],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,
@@ -75,9 +77,12 @@ class ForkServer:
         finally:
             os.close(folder)
 
-    def birth(self, setting: dict[str, Any], environment: Mapping[str, str]) -> Birth:
-        changes = _changes(self._environment, environment)
-        return Birth(setting, list(sys.path), affinity_mask(), changes, Standing.own())
+    def request(self, setting: dict[str, Any], environment: Mapping[str, str]) -> SpawnRequest:
+        """Describe a worker: its setting, and this process's state that it inherits."""
+        old = self._environment
+        changes: dict[str, str | None] = {name: value for name, value in environment.items() if old.get(name) != value}
+        changes |= dict.fromkeys(old.keys() - environment.keys())
+        return SpawnRequest(setting, list(sys.path), affinity_mask(), changes, ProcessLimits.own())
 
     def how_ended(self) -> tuple[int | None, str]:
         # Its end of the socket is closed before it has ended.
@@ -94,9 +99,10 @@ class ForkServer:
         with _lock:
             self._workers -= 1
 
-    def retire(self) -> None:
-        """Let it end when its last worker has ended."""
+    def retire(self) -> bool:
+        """Let it end when its last worker has ended; return whether it has ended."""
         self._socket.close()
+        return self._process.poll() is not None
 
     def close(self) -> None:
         """End it; if all its workers are closed, after their supervisors. Others go on: they have supervisors."""
@@ -105,31 +111,16 @@ class ForkServer:
             _wait(self._process)
         self.end()
 
-    @property
-    def is_over(self) -> bool:
-        return self._process.poll() is not None
-
     def disown(self) -> None:
         """Leave it to the process that this one was forked from."""
         self._process.returncode = 0
         self._socket.close()
 
 
-def _may_warm_up() -> bool:
-    """Return whether a process that has loaded libraries may be forked. On macOS some frameworks do not survive it."""
-    return sys.platform == "linux"
-
-
 def _wait(process: subprocess.Popen[bytes]) -> int | None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         return process.wait(_END_SECONDS)
     return None
-
-
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the variables that differ; None for those that are missing."""
-    changed: dict[str, str | None] = {name: value for name, value in new.items() if old.get(name) != value}
-    return changed | dict.fromkeys(old.keys() - new.keys())
 
 
 _lock = threading.Lock()
@@ -143,8 +134,7 @@ def server_for(environment: Mapping[str, str], warm: str) -> ForkServer:
         if alike and alike[-1].fits(environment, warm):
             return alike[-1]
         for server in alike:
-            server.retire()
-            if server.is_over:
+            if server.retire():
                 server.close()
                 _servers.remove(server)
         _servers.append(ForkServer(environment, warm))

@@ -23,7 +23,7 @@ DESCRIPTORS = 5
 """The descriptors of a message: the link to the client, and those that `supervise` takes."""
 
 IDLE = 60.0
-"""Seconds without work and workers after which the server ends."""
+"""The seconds without work and workers after which the server ends."""
 
 
 def main(warm: str = "") -> NoReturn:

@@ -14,7 +14,7 @@ from pegbox.workers.process import GivenUp, JobError, Worker
 
 
 class Pool:
-    """Processes for jobs, each of which has a process for itself.
+    """A pool of processes for jobs, each of which has a process for itself.
 
     Args:
         start: starts the process of a place, from 0 to `size` - 1.

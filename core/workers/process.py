@@ -21,13 +21,14 @@ from pegbox.workers.channel import (
     TOKEN_BYTES,
     BrokenReply,
     ChannelTimeout,
+    NotStarted,
+    await_readable,
     encode_request,
     read_reply,
     write_all,
 )
 from pegbox.workers.child import how_it_ended, start
 from pegbox.workers.descendants import kill_marked
-from pegbox.workers.readiness import NotStarted, await_readable
 from pegbox.workers.watchdog import new_mark
 
 _START_SECONDS = 60.0
@@ -43,7 +44,7 @@ _FAULTS = frozenset(
 
 
 class GivenUp(Exception):
-    """The end of a wait for something that the search has given up."""
+    """A wait for something that the search has given up has ended."""
 
 
 class WorkerDied(MeasureError):
@@ -68,7 +69,7 @@ class JobError(MeasureError):
 
 
 class Worker:
-    """One process that runs the functions of the module `jobs`, one at a time.
+    """A process that runs the functions of the module `jobs`, one at a time.
 
     The process starts at once and in the background; the first call waits for it. It is in a session of its own, so
     Ctrl-C on the terminal does not reach it, and it ends with this process, however that ends. `memory` limits what it
@@ -119,29 +120,26 @@ class Worker:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
+                if attempt > 1:
+                    self._reopen()
                 self._wait_ready()
                 return
-            except NotStarted as error:
+            except (NotStarted, OSError) as error:
                 if self._killed:
                     raise WorkerDied(-signal.SIGKILL, "") from None
-                if error.explained or self._called or attempt == _ATTEMPTS:
+                may_start = isinstance(error, NotStarted) and not error.explained
+                if not may_start or self._called or attempt == _ATTEMPTS:
                     self.kill()
                     raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
-            try:
-                self._reopen()
-            except OSError as error:
-                self.kill()
-                raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
 
     def post(self, job: str, *arguments: object) -> None:
         """Give the worker a job without waiting for it; the next `call` or `wait_ready` waits for it first."""
-        token, request = self._request(job, arguments)
-        self._tokens.append(token)
-        self._expected.append(token)
+        request = self._request(job, arguments)
+        self._tokens.append(self._expected[-1])
         self._posted.append(request)
         self._unsent.append(request)
         if sum(map(len, self._posted)) <= select.PIPE_BUF:  # the pipe takes them at once
-            self._send_posted(time.monotonic() + _START_SECONDS)
+            self._send_all(time.monotonic() + _START_SECONDS)
 
     def call(self, job: str, *arguments: object, timeout: float) -> Any:
         """Run a job and return its value. `timeout` is in seconds and starts when the worker has started.
@@ -153,10 +151,9 @@ class Worker:
         self._called = True
         self._posted, self._tokens = [], []
         deadline = time.monotonic() + timeout
-        token, request = self._request(job, arguments)
-        self._expected.append(token)
+        self._unsent.append(self._request(job, arguments))
         try:
-            self._send(request, deadline)
+            self._send_all(deadline)
             return self._read_answer(deadline)
         except ChannelTimeout:
             self.kill()
@@ -227,21 +224,24 @@ class Worker:
         try:
             if self._expected:
                 self._child.born(deadline)
-                self._send_posted(deadline)
+                self._send_all(deadline)
             while self._expected:
                 replies = self._pipes[1].fileno()
                 await_readable([replies, self._child.fileno()], pid=self._child.pid, deadline=deadline)
                 self._read_answer(deadline)
-        except NotStarted as error:
-            raise NotStarted(self._with_tail(str(error)), explained=error.explained) from None
         except (JobError, BrokenReply) as error:
             raise MeasureError(f"a worker process could not be set up: {error}") from None
+        except NotStarted as error:
+            reason, explained = str(error), error.explained
         except ChannelTimeout:
-            raise NotStarted(self._with_tail(f"it did not answer within {_START_SECONDS:g} s")) from None
+            reason, explained = f"it did not answer within {_START_SECONDS:g} s", False
         except EOFError:
             status = self._end()
-            exited = status is not None and status >= 0
-            raise NotStarted(self._with_tail(f"it {how_it_ended(status)}"), explained=exited) from None
+            reason, explained = f"it {how_it_ended(status)}", status is not None and status >= 0
+        else:
+            return
+        tail = self.said().strip()
+        raise NotStarted(f"{reason}: {tail}" if tail else reason, explained=explained)
 
     def _end(self) -> int | None:
         """Return the exit status of a worker that has ended, or has closed its pipe and is ended."""
@@ -266,18 +266,15 @@ class Worker:
         for pipe in self._pipes:
             pipe.close()
 
-    def _request(self, job: str, arguments: tuple[object, ...]) -> tuple[bytes, bytes]:
-        """Return a token and the request with it, as it is written."""
-        token = secrets.token_bytes(TOKEN_BYTES)
-        return token, encode_request((token, job, arguments))
+    def _request(self, job: str, arguments: tuple[object, ...]) -> bytes:
+        """Return a request as it is written, and expect its answer."""
+        self._expected.append(secrets.token_bytes(TOKEN_BYTES))
+        return encode_request((self._expected[-1], job, arguments))
 
-    def _send_posted(self, deadline: float) -> None:
+    def _send_all(self, deadline: float) -> None:
         while self._unsent:
-            self._send(self._unsent.popleft(), deadline)
-
-    def _send(self, request: bytes, deadline: float) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the next read tells why it died
-            write_all(self._pipes[0].fileno(), request, deadline)
+            with contextlib.suppress(BrokenPipeError):  # the next read finds out why it died
+                write_all(self._pipes[0].fileno(), self._unsent.popleft(), deadline=deadline)
 
     def _read_answer(self, deadline: float) -> Any:
         reply = read_reply(
@@ -291,8 +288,3 @@ class Worker:
             text, place = reply.value
             raise JobError(f"{text} ({place})" if place else text)
         return reply.value
-
-    def _with_tail(self, reason: str) -> str:
-        """Add to a reason what the worker wrote to stderr."""
-        tail = self.said().strip()
-        return f"{reason}: {tail}" if tail else reason

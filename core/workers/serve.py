@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from pegbox.workers.affinity import pin
-from pegbox.workers.channel import READY, Reply, encode_reply, read_request, write_reply
+from pegbox.workers.channel import READY, Reply, encode_reply, read_request, write_all
 
 _MOST_STDERR = 64 << 20
 _MOST_TEXT = 10_000
@@ -37,12 +37,12 @@ def serve(setting: dict[str, Any]) -> NoReturn:
     _limit_memory(setting["memory"])
     inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any, ...]]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests, inbox), daemon=True).start()
-    write_reply(replies, encode_reply(READY, Reply(None, raised=False)))
+    write_all(replies, encode_reply(READY, Reply(None, raised=False)))
     while True:
         token, name, arguments = inbox.get()
         reply = _perform(token, jobs, name, arguments)
         try:
-            write_reply(replies, reply)
+            write_all(replies, reply)
         except OSError:
             # The parent is gone, or a candidate has closed the pipe. Python's own way out would wait for its threads.
             traceback.print_exc()
@@ -61,7 +61,7 @@ def _take_pipes() -> tuple[int, int]:
 
 
 def _hidden(fd: int) -> int:
-    """A copy under a number that is not cheap to guess: above those that are given out, where there are more."""
+    """Copy a descriptor to a number that is not cheap to guess: above those that are given out, if there are more."""
     given, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     top = _HIGHEST_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most, _HIGHEST_DESCRIPTOR)
     bottom = given if 0 <= given < top // 2 else top // 2
@@ -87,7 +87,7 @@ def _receive(requests: int, inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any
 
 
 def _perform(token: bytes, jobs: ModuleType, name: str, arguments: tuple[Any, ...]) -> bytes:
-    """The reply to a job, as it is written."""
+    """Run a job; return the reply as it is written."""
     try:
         return encode_reply(token, Reply(getattr(jobs, name)(*arguments), raised=False))
     except Exception as error:
@@ -115,7 +115,7 @@ def _limit_memory(memory: int | None) -> None:
 
 
 def _set_limit(what: int, value: int) -> None:
-    """No more than is allowed now."""
+    """Set a limit, to no more than is allowed now."""
     soft, hard = resource.getrlimit(what)
     resource.setrlimit(
         what, (min([value, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]), hard)

@@ -33,7 +33,7 @@ ENDED = struct.Struct("<i")
 _LIMITS = sorted({number for name, number in vars(resource).items() if name.startswith("RLIMIT_")})
 
 
-class Standing(NamedTuple):
+class ProcessLimits(NamedTuple):
     """The limits that the system sets a process: by number, each soft and hard; the mask of permissions; priority."""
 
     limits: dict[int, tuple[int, int]]
@@ -41,7 +41,7 @@ class Standing(NamedTuple):
     nice: int
 
     @classmethod
-    def own(cls) -> Standing:
+    def own(cls) -> ProcessLimits:
         """Return that of this process. The mask is read from /proc, because elsewhere it would have to be set."""
         masks: list[int] = []
         with contextlib.suppress(OSError), open("/proc/self/status") as file:
@@ -49,7 +49,7 @@ class Standing(NamedTuple):
         limits = {number: resource.getrlimit(number) for number in _LIMITS}
         return cls(limits, masks[0] if masks else -1, os.getpriority(os.PRIO_PROCESS, 0))
 
-    def take(self) -> None:
+    def apply(self) -> None:
         """Make it this process's own, as far as it may: rights that the process had given up do not come back."""
         if self.umask >= 0:
             os.umask(self.umask)
@@ -61,7 +61,7 @@ class Standing(NamedTuple):
                     resource.setrlimit(number, limit)
 
 
-class Birth(NamedTuple):
+class SpawnRequest(NamedTuple):
     """The setting of a worker, and what it would have inherited from its client."""
 
     setting: dict[str, Any]
@@ -69,11 +69,11 @@ class Birth(NamedTuple):
     cores: tuple[int, ...]
     environment: dict[str, str | None]
     """The variables that differ from the supervisor's; None for those that are missing."""
-    standing: Standing
+    limits: ProcessLimits
 
 
 def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
-    """Start the worker whose `Birth` comes through `link`, and stay until it has ended and the client knows.
+    """Start the worker whose `SpawnRequest` comes through `link`; stay until it has ended and the client has heard it.
 
     The descriptors are the pipes of requests and replies, the file for stderr, and the working folder.
     """
@@ -82,7 +82,14 @@ def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
         resume_when_orphaned()
         os.setsid()
         with _Ends() as ends:
-            pid = _start(link, descriptors, ends)
+            request = read_request(link)
+            pid = os.fork()
+            if pid == 0:
+                os.close(link)
+                ends.__exit__()
+                _become_worker(descriptors, request)
+            for descriptor in descriptors:
+                os.close(descriptor)
             _report(link, pid, ends)
     except (EOFError, BrokenPipeError, ConnectionError):
         pass
@@ -116,20 +123,8 @@ class _Ends:
         return link not in ready
 
 
-def _start(link: int, descriptors: Sequence[int], ends: _Ends) -> int:
-    birth = read_request(link)
-    pid = os.fork()
-    if pid == 0:
-        os.close(link)
-        ends.__exit__()
-        _become_worker(descriptors, birth)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    return pid
-
-
 def _report(link: int, pid: int, ends: _Ends) -> None:
-    """Tell the client of the worker and of its end. The worker keeps its number until the client closes the link."""
+    """Report the worker and its end to the client. The worker keeps its number until the client closes the link."""
     try:
         os.write(link, BORN.pack(os.getpid(), pid))
         while (status := _status(pid)) is None and ends.wait(link):
@@ -161,7 +156,7 @@ def kill_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _become_worker(descriptors: Sequence[int], birth: Birth) -> NoReturn:
+def _become_worker(descriptors: Sequence[int], request: SpawnRequest) -> NoReturn:
     try:
         os.setsid()
         os.fchdir(descriptors[-1])
@@ -169,8 +164,8 @@ def _become_worker(descriptors: Sequence[int], birth: Birth) -> NoReturn:
             os.dup2(descriptor, standard)
         for descriptor in descriptors:
             os.close(descriptor)
-        _inherit(birth)
-        serve(birth.setting)
+        _inherit(request)
+        serve(request.setting)
     except BaseException:
         _print_traceback()
     finally:
@@ -182,22 +177,21 @@ def _print_traceback() -> None:
     sys.stderr.flush()
 
 
-def _inherit(birth: Birth) -> None:
-    birth.standing.take()
-    pin(birth.cores)
-    sys.path[:] = birth.path
-    for name, value in birth.environment.items():
+def _inherit(request: SpawnRequest) -> None:
+    """Take over the client's state.
+
+    The mark goes into the memory that held the environment when the program began, too, where the system shows it for
+    this process and for what is forked from it: a change of `os.environ` is only seen by programs started later.
+    """
+    request.limits.apply()
+    pin(request.cores)
+    sys.path[:] = request.path
+    if mark := request.environment.get(MARK):
+        getenv = ctypes.CDLL(None).getenv
+        getenv.restype = ctypes.c_void_p
+        ctypes.memmove(getenv(MARK.encode()), mark.encode(), len(mark))
+    for name, value in request.environment.items():
         if value is None:
-            del os.environ[name]
-            continue
-        if name == MARK:
-            _mark(value)
-        os.environ[name] = value
-
-
-def _mark(mark: str) -> None:
-    """Put the mark where the system shows it for this process, and for what is forked from it: into the memory that
-    held the environment when the program began. A change of `os.environ` is only seen by programs started later."""
-    getenv = ctypes.CDLL(None).getenv
-    getenv.restype = ctypes.c_void_p
-    ctypes.memmove(getenv(MARK.encode()), mark.encode(), len(mark))
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

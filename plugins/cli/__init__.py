@@ -10,20 +10,16 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (default: the process's own) and give its exit code; raises nothing.
+    """Run the command line `argv` (default: the process's own) and return its exit code; raises nothing.
 
-    What it needs is imported inside, so that Ctrl-C ends it in words from the first millisecond.
+    Its modules are imported inside, so that Ctrl-C ends it with a message from the first millisecond.
     """
     try:
         from pegbox.plugins.cli import app
 
         return app.run(argv)
     except KeyboardInterrupt:
-        return _interrupted()
+        import sys
 
-
-def _interrupted() -> int:
-    import sys
-
-    print("pegbox: interrupted", file=sys.stderr)
-    return INTERRUPTED
+        print("pegbox: interrupted", file=sys.stderr)
+        return INTERRUPTED

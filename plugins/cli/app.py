@@ -1,7 +1,7 @@
 """`pegbox COMMAND ...`: parses the arguments, runs the command, and turns errors into messages and exit codes.
 
 Each command has a parser of its own instead of argparse's subparsers: only the command that was named is imported,
-and options may stand between template arguments (`tune matmul 64 64 --trials 8 64`).
+and options may come between template arguments (`tune matmul 64 64 --trials 8 64`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NoReturn
 
 import pegbox
@@ -48,7 +47,7 @@ _SYNONYMS = {
     "--continue": ("--resume",),
     "--arch": ("--target",),
 }
-"""What else people call an option, and its names here, of which a command has the first that it knows."""
+"""Other names that people give to options, with the names here; a command takes the first that it knows."""
 
 
 _COLOURLESS: dict[str, Any] = {"color": False} if sys.version_info >= (3, 14) else {}
@@ -59,7 +58,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own), give its exit code; raises KeyboardInterrupt only."""
     words = list(sys.argv[1:] if argv is None else argv)
     _print_anything(sys.stdout, sys.stderr)
-    with contextlib.ExitStack() as streams:  # what the files hold that a command reads must not command the terminal
+    with contextlib.ExitStack() as streams:  # the content of files must not control the terminal
         for stream, redirected in ((sys.stdout, contextlib.redirect_stdout), (sys.stderr, contextlib.redirect_stderr)):
             if stream is not None:  # a program that began with it closed
                 shown: Any = EscapedStream(stream)
@@ -80,11 +79,8 @@ def _run_reporting(words: list[str]) -> int:
         return exits.BROKEN_PIPE
     except exits.NothingFound as error:
         return _report(words, error, exits.NOTHING_FOUND)
-    except (
-        TuningError,
-        ComparisonError,
-    ) as error:  # its `result`, which the message speaks of, is printed by the command
-        return _report(words, error, exits.BAD_USAGE, told=error.reason)
+    except (TuningError, ComparisonError) as error:  # the command has printed its `result`
+        return _report(words, error, exits.BAD_USAGE, reason=error.reason)
     except (PegboxError, OSError) as error:
         return _report(words, error, exits.BAD_USAGE)
     except Exception as error:
@@ -93,7 +89,7 @@ def _run_reporting(words: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells what is wrong, and where the usage stands, instead of printing it."""
+    """A parser whose errors name the command that prints the usage, instead of printing it."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(exits.BAD_USAGE, f"{self.prog}: error: {message} (usage: {self.prog} --help)\n")
@@ -134,7 +130,8 @@ def _run_command(name: str, words: list[str]) -> int:
     namespace = parser.parse_intermixed_args(words)
     namespace.command_line = ("pegbox", name, *words)
     with warnings.catch_warnings():
-        warnings.showwarning = partial(_show_warning, name)  # the line of source that Python would show helps nobody
+        # Python would show a line of source, which is of no help.
+        warnings.showwarning = lambda message, *_, **__: print(f"pegbox {name}: warning: {message}", file=sys.stderr)
         code: int = namespace.run(namespace)
     return code
 
@@ -150,13 +147,13 @@ def _check_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
 
 
 def _hint(option: str, known: list[str]) -> str:
-    """The option that is meant by another name, else those that are written alike."""
+    """Suggest the option with another name, else those that are spelt alike."""
     meant = next((name for name in _SYNONYMS.get(option.removesuffix("s"), ()) if name in known), None)
     return f"; did you mean {meant}?" if meant else did_you_mean(option, known, shown=str)
 
 
 def _check_target_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """End with a usage error at options of targets that stand outside of --target."""
+    """End with a usage error at options of targets outside --target."""
     if "--target" not in parser._option_string_actions or not any(re.match("-[a-z]{2}", word) for word in words):
         return
     from pegbox.codegen import TARGET_OPTIONS  # loads what 'pegbox --help' should not wait for
@@ -182,10 +179,6 @@ def _print_anything(*streams: Any) -> None:
             stream.reconfigure(errors="replace")
 
 
-def _show_warning(name: str, message: object, *_: object, **__: object) -> None:
-    print(f"pegbox {name}: warning: {message}", file=sys.stderr)
-
-
 def _overview(top: argparse.ArgumentParser) -> str:
     lines = [top.format_usage().rstrip(), "", top.description or "", "", "commands:"]
     for name in registry.names("cli_command"):
@@ -194,7 +187,7 @@ def _overview(top: argparse.ArgumentParser) -> str:
 
 
 def _summary(name: str) -> str:
-    """First line of a command's docstring; a broken command says so instead of breaking the help of all."""
+    """Return the first line of a command's docstring; a broken command has its error there."""
     try:
         doc = registry.get("cli_command", name).__doc__ or ""
     except PegboxError as error:
@@ -202,9 +195,9 @@ def _summary(name: str) -> str:
     return str(doc).strip().partition("\n")[0]
 
 
-def _report(words: list[str], error: object, code: int, *, told: str = "") -> int:
+def _report(words: list[str], error: object, code: int, *, reason: str = "") -> int:
     if isinstance(error, Exception) and "--traceback" in words:
         traceback.print_exc()
     command = f" {words[0]}" if words and not words[0].startswith("-") else ""
-    print(f"pegbox{command}: error: {told or error}", file=sys.stderr)
+    print(f"pegbox{command}: error: {reason or error}", file=sys.stderr)
     return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
 
 
 MEASURING = ("runner", "timeout", "inputs")
-"""Options that say how to measure."""
+"""The options of measuring."""
+
+
+def given(namespace: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the options that the user gave; the functions of pegbox have defaults for the others."""
+    return {name: value for name in names if (value := getattr(namespace, name)) is not None}
 
 
 def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """TEMPLATE, ARGS and --target: what `make_task` reads; all may be left out where they are `optional`."""
+    """Add TEMPLATE, ARGS, --space and --target for `make_task`; if `optional`, all may be omitted."""
     parser.add_argument(
         "template",
         metavar="TEMPLATE",
@@ -53,21 +59,21 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
 
 
 def make_task(namespace: argparse.Namespace) -> Task:
-    """The task that TEMPLATE, ARGS and --target name."""
+    """Make the task that TEMPLATE, ARGS, --space and --target name."""
     args, kwargs = read_args(namespace.args)
     generated = {"space": namespace.space} if namespace.space else {}
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
-    """--config and --records, which exclude each other; `default` says what happens without them."""
+    """Add --config and --records, which exclude each other; `default` is the help for neither."""
     parser.add_argument("--config", type=natural, metavar="N", help=f"a configuration by its index ({default})")
     parser.add_argument("--records", type=Path, metavar="FILE", help="the best configuration in a records file")
     parser.set_defaults(usage_error=parser.error)
 
 
 def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
-    """The configuration that the arguments name. Raises SpaceError, RecordError or NothingFound."""
+    """Find the configuration that the arguments name. Raises SpaceError, RecordError or NothingFound."""
     if namespace.config is not None and namespace.records is not None:
         namespace.usage_error("--config and --records exclude each other")
     if namespace.config is not None:
@@ -86,8 +92,8 @@ def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
 
 
 def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
-    """--runner, --timeout and --inputs: what `measuring_options` reads."""
-    group.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
+    """Add --runner, --timeout and --inputs for `measuring_options`."""
+    group.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="the runner of candidates (default: local)")
     group.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     group.add_argument(
         "--inputs",
@@ -98,11 +104,11 @@ def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def measuring_options(namespace: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `pb.tune`, `compare` and `sweep` that say how to measure, as far as they are given.
+    """Return the measuring options that were given, as arguments of `pb.tune`, `compare` and `sweep`.
 
-    Raises `ArgumentError` where the file of --inputs holds none.
+    Raises `ArgumentError` if the file of --inputs holds no arrays.
     """
-    options = {name: value for name in ("runner", "timeout") if (value := getattr(namespace, name)) is not None}
+    options = given(namespace, "runner", "timeout")
     if namespace.inputs is not None:
         options["measure_options"] = {"inputs": _read_inputs(namespace.inputs)}
     return options
@@ -125,6 +131,19 @@ def _read_inputs(path: Path) -> dict[str, Any]:
         ) from error
 
 
+def add_search_arguments(group: argparse._ArgumentGroup, *, trials: str, asked: str) -> None:
+    """Add --trials and --batch-size, with the help of the first and the words for the tuner in that of the second."""
+    group.add_argument("--trials", type=positive, metavar="N", help=trials)
+    default = f"default: {asked} own, or as many as a cluster has machines"
+    group.add_argument("--batch-size", type=positive, metavar="N", help=f"candidates to propose at a time ({default})")
+
+
+def add_output_arguments(group: argparse._ActionsContainer, *, page: str, curve: str) -> None:
+    """Add --html and --plot, which write a `page` and a `curve`."""
+    group.add_argument("--html", type=Path, metavar="FILE", help=f"write {page} as a page that opens offline")
+    group.add_argument("--plot", type=Path, metavar="FILE", help=f"write {curve}: .png, .svg, ... (pegbox[plot])")
+
+
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:
     """Add the arguments that `recorded_task` reads; they replace the task's own. `several`: they may be repeated."""
     parser.add_argument(
@@ -140,7 +159,7 @@ def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = F
 
 
 def check_simulate(namespace: argparse.Namespace, *excluded: str) -> None:
-    """Usage errors: neither a task nor records of one, or options that a simulation has no use for."""
+    """End with a usage error without a task or records, and for options that mean nothing in a simulation."""
     if not namespace.simulate:
         if namespace.template is None:
             namespace.usage_error("name a TEMPLATE with its arguments, or the records to simulate it with --simulate")
@@ -153,7 +172,7 @@ def check_simulate(namespace: argparse.Namespace, *excluded: str) -> None:
 
 
 def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
-    """Can --html and --plot be written, each to a file of its own? Asked before what takes long. Raises ArgumentError.
+    """Check, before the long work, that --html and --plot can be written to different files. Raises ArgumentError.
 
     `others` are further files that the command writes or reads, by the names of their options.
     """
@@ -209,7 +228,7 @@ def read_args(words: list[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def read_value(text: str) -> Any:
-    """A Python literal (`3`, `0.5`, `True`, `1,2,3`, `'text'`) where `text` reads as one, else `text` itself."""
+    """Read a Python literal (`3`, `0.5`, `True`, `1,2,3`, `'text'`); other text stays."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -217,25 +236,21 @@ def read_value(text: str) -> Any:
 
 
 def duration(text: str) -> float:
-    """Seconds of "90", "90s", "1.5m", "2h" or "1m30s"; for argparse."""
+    """Read "90", "90s", "1.5m", "2h" or "1m30s" as seconds; for argparse."""
     seconds = read_seconds(text)
     if not seconds:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time: write {DURATIONS}")
     return seconds
 
 
-def positive(text: str) -> int:
-    """An integer of at least 1; for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+def natural(text: str, *, least: int = 0) -> int:
+    """Read an integer of at least 0; for argparse."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
 
 
-def natural(text: str) -> int:
-    """An integer of at least 0; for argparse."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return int(text)
+positive = functools.partial(natural, least=1)
 
 
 def default_records(namespace: argparse.Namespace) -> Path:

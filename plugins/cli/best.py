@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from pegbox.plugins.cli import exits
@@ -37,7 +38,7 @@ def run(namespace: argparse.Namespace) -> int:
     from pegbox.plugins.cli import history  # loads NumPy, which 'pegbox --help' should not wait for
 
     found = history.summaries(namespace.files)
-    print(history.as_json(found) if namespace.json else history.as_text(found))
+    print(json.dumps([each.to_json() for each in found], indent=2) if namespace.json else "\n".join(map(str, found)))
     if all(summary.best is None for summary in found):
         names = " and ".join(map(str, namespace.files))
         raise exits.NothingFound(f"no valid record in {names} (tasks there: {len(found)})")

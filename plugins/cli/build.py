@@ -17,7 +17,7 @@ examples:
   pegbox build matmul 64 64 64 --config 1234 --out matmul.o --no-header
 
 The suffix of --out decides: .so is a shared library, .o an object file. A C header with the kernel's
-declaration is written beside it. Without --records and --config the first valid configuration is taken,
+declaration is written next to it. Without --records and --config the first valid configuration is taken,
 which is seldom a fast one; a warning says so.
 {exits.EXPLAINED}
 """
@@ -45,7 +45,7 @@ def run(namespace: argparse.Namespace) -> int:
     config = choose_config(namespace, task)
     if namespace.config is None and namespace.records is None:
         warnings.warn(
-            "neither --records nor --config: this is the kernel of the first valid configuration, which nobody tuned; "
+            "neither --records nor --config: this is the kernel of the first valid configuration, which is not tuned; "
             "search with 'pegbox tune', and give its file with --records",
             stacklevel=1,
         )

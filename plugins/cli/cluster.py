@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 
 from pegbox.errors import MeasureError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds, trials_of
 from pegbox.plugins.runners.machine import Kind, one_kind
-from pegbox.plugins.runners.tally import by_process
-
-_BUILDS = "does not measure, may compile"
 
 _EPILOG = f"""\
 examples:
@@ -34,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print two lines for each worker, then whether a search can measure on all of them."""
+    """Print two lines for each worker; exit code 1 if a search cannot measure on all of them."""
     with connected(namespace.scheduler) as client:
         machines = find_machines(client)
         trials = trials_of(client)
@@ -43,9 +39,13 @@ def run(namespace: argparse.Namespace) -> int:
     fastest = max(rates.values(), default=0.0)
     for machine in machines:
         rate, counts = rates.get(machine.address, 0.0), trials.get(machine.address, {})
-        print("; ".join([str(machine), *(_speed(rate, fastest) if machine.measures else [_BUILDS])]))
-        if machine.measures:
-            print(f"  {_trials(counts)}")
+        if not machine.measures:
+            print(f"{machine}; does not measure, may compile")
+            continue
+        behind = f" ({rate / fastest - 1:.1%})" if rate != fastest else ""
+        print(machine, *([f"{rate:.4g} GFLOP/s{behind}"] if rate else []), sep="; ")
+        total, searches = sum(counts.values()), ", ".join(f"{n:,} of {process}" for process, n in counts.items())
+        print(f"  {total:,} trial{'s' if total != 1 else ''}: {searches}" if counts else "  no trials")
     if len(positive := [rate for rate in rates.values() if rate]) > 1:
         print(f"the fastest has {fastest / min(positive) - 1:.1%} more than the slowest")
     if page:
@@ -55,17 +55,3 @@ def run(namespace: argparse.Namespace) -> int:
     except MeasureError as error:
         raise exits.NothingFound(str(error)) from error
     return exits.DONE
-
-
-def _speed(rate: float, fastest: float) -> list[str]:
-    if not rate:
-        return []
-    return [f"{rate:.4g} GFLOP/s" if rate == fastest else f"{rate:.4g} GFLOP/s ({rate / fastest - 1:.1%})"]
-
-
-def _trials(counts: Mapping[str, int]) -> str:
-    if not counts:
-        return "no trials"
-    searches = ", ".join(f"{count:,} of {process}" for process, count in by_process(counts).items())
-    total = sum(counts.values())
-    return f"{total:,} trial{'s' if total != 1 else ''}: {searches}"

@@ -15,10 +15,13 @@ from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
     add_measuring_arguments,
+    add_output_arguments,
+    add_search_arguments,
     add_simulate_arguments,
     add_task_arguments,
     check_outputs,
     check_simulate,
+    given,
     make_task,
     measuring_options,
     natural,
@@ -61,16 +64,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:OPTION=VALUE,...],NAME,...",
         help=f"may be given several times (default: {TUNERS})",
     )
-    search.add_argument("--trials", type=positive, metavar="N", help="trials of each run (default: 200)")
+    add_search_arguments(search, trials="trials of each run (default: 200)", asked="each tuner's")
     search.add_argument("--seeds", type=positive, metavar="N", help="runs of each tuner (default: 10)")
     search.add_argument(
         "--start", type=natural, metavar="N", help="random trials that all runs of a seed begin with (default: 1)"
-    )
-    search.add_argument(
-        "--batch-size",
-        type=positive,
-        metavar="N",
-        help="ask tuners for N at a time (default: each its own, or as many as a cluster has machines)",
     )
     search.add_argument(
         "--no-experience",
@@ -90,8 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_simulate_arguments(measuring, several=True)
     add_measuring_arguments(measuring)
     output = parser.add_argument_group("output")
-    output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, ... (pegbox[plot])")
+    add_output_arguments(output, page="the report", curve="the curves")
     output.add_argument("--json", type=Path, metavar="FILE", help="write everything, curves included, after every run")
     output.add_argument("-q", "--quiet", action="store_true", help="print the report only")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -100,10 +96,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Compare, print the report and write what was asked for; also of the runs before one that broke."""
     _check(namespace)
-    tasks = _tasks(namespace)
     tuners = split_tuners(namespace.tuners or [TUNERS])
+    options = given(namespace, "trials", "seeds", "start", "experience", "batch_size", "jobs")
+    options |= {**measuring_options(namespace), "save": namespace.json, "progress": not namespace.quiet}
     try:
-        report = pb.compare(tasks, tuners, **_options(namespace))
+        report = pb.compare(_tasks(namespace), tuners, **options)
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except (ComparisonError, KeyboardInterrupt) as error:
@@ -117,14 +114,14 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def jobs(text: str) -> int | str:
-    """A number, or what `pb.compare` reads itself: "auto", or a cluster."""
+    """Read a number; "auto" and clusters stay text, which `pb.compare` reads."""
     return positive(text) if text.lstrip("+-").isdigit() else text
 
 
 def split_tuners(texts: list[str]) -> list[str]:
-    """`a,b:x=1,y=2,c` is `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
+    """Split `a,b:x=1,y=2,c` into `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
 
-    Raises `ArgumentError` for options that stand where no tuner can take them.
+    Raises `ArgumentError` for options without a tuner before them.
     """
     found: list[str] = []
     for text in texts:
@@ -136,12 +133,12 @@ def split_tuners(texts: list[str]) -> list[str]:
                 found[-1] += f",{piece}"
             else:
                 before = f"{found[-1]!r}: write {found[-1]}:{piece}" if len(found) > first else "no tuner"
-                raise ArgumentError(f"--tuners {text!r}: the option {piece!r} stands behind {before}")
+                raise ArgumentError(f"--tuners {text!r}: the option {piece!r} comes after {before}")
     return found
 
 
 def _check(namespace: argparse.Namespace) -> None:
-    """Refuse early what would fail after an hour."""
+    """Check early what would otherwise fail after an hour."""
     from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.report import check_output
 
@@ -154,28 +151,21 @@ def _check(namespace: argparse.Namespace) -> None:
 
 
 def _check_commas(namespace: argparse.Namespace) -> None:
-    """A usage error for `--tuners bayes random`, where the second one would be an argument of the template."""
+    """End with a usage error at `--tuners bayes random`: the second one would be an argument of the template."""
     words = namespace.command_line
     for option, tuners, next_word in zip(words, words[1:], words[2:], strict=False):
         near = nearest(next_word, registry.names("tuner"))
         if option == "--tuners" and next_word in namespace.args and near:
             written = f"--tuners {tuners.rstrip(',')},{near[0]}"
-            namespace.usage_error(f"{next_word!r} stands behind --tuners {tuners}: join tuners by commas, {written}")
+            namespace.usage_error(f"{next_word!r} comes after --tuners {tuners}: join tuners by commas, {written}")
 
 
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
-    """The task that was named, or what is recorded of it, or what the records hold."""
+    """Make the task that was named, or read its records, or those of whatever task the files hold."""
     if not namespace.simulate:
         return [make_task(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
-
-
-def _options(namespace: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
-    names = ("trials", "seeds", "start", "experience", "batch_size", "jobs")
-    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
-    return {**options, **measuring_options(namespace), "save": namespace.json, "progress": not namespace.quiet}
 
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 DONE = 0
 NOTHING_FOUND = 1
 BAD_USAGE = 2
-BUG = 3  # an exception nobody foresaw; never 1, which would read as "nothing valid was found"
+BUG = 3  # an unforeseen exception; never 1, which would mean "nothing valid was found"
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 

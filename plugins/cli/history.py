@@ -1,10 +1,10 @@
-"""Reading of records files by the commands."""
+"""The records files that commands read."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record, by_run, by_task, call, latest_yardstick, trials_of
 from pegbox.records import best as best_of
 from pegbox.report import escaped
-from pegbox.search import Gain, Objective, gain_of, lost_threads, waiting
+from pegbox.search import Objective, gain_of, lost_threads, waiting
 from pegbox.task import format_cost, format_speed
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def best_config(path: Path, task: Task) -> Config:
-    """The best configuration that the file holds for the task.
+    """Find the best configuration of the task in the file.
 
-    Raises NothingFound when no trial of it succeeded, RecordError when the file is damaged or of another space.
+    Raises NothingFound if no trial of it succeeded, RecordError if the file is damaged or of another space.
     """
     history = History(Journal(path).read(), source=str(path))
     config = history.best_config(task)
@@ -35,113 +35,94 @@ def best_config(path: Path, task: Task) -> Config:
 
 @dataclass(frozen=True)
 class HistorySummary:
-    """All records of one task on one target: how many trials of how many runs, how many failed, the best if any.
+    """The records of one task on one target, and the best of them, if any.
 
-    Trials of an emulator, `emulated` in number, are never the best. `yardstick` is what the best of the latest run was
-    compared with, `gain` what the run of the best has gained; both are of the machine of the best. Of another,
-    `yardstick` has only the work. `note` says that candidates with more threads than the best lost to noise.
+    Trials of an emulator are never the best.
     """
 
-    first: Record
-    trials: int
-    failed: int
-    best: Record | None
-    yardstick: Yardstick | None = None
-    gain: Gain | None = None
-    runs: int = 1
-    emulated: int = 0
-    note: str = ""
+    records: Sequence[Record]
+
+    @cached_property
+    def trials(self) -> Sequence[Record]:
+        """The records without those measured again at the end of a search."""
+        return trials_of(self.records)
+
+    @cached_property
+    def best(self) -> Record | None:
+        """The fastest of all; None if nothing valid was found."""
+        return best_of([record for record in self.records if not record.emulated])
+
+    @cached_property
+    def yardstick(self) -> Yardstick | None:
+        """The baselines of the latest run on the machine of the best; those of another have only the work."""
+        if (known := latest_yardstick(self.records, "" if self.best is None else self.best.host)) is not None:
+            return known
+        elsewhere = latest_yardstick(self.records)
+        return None if elsewhere is None else replace(elsewhere, numpy=None, roofline=None)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of trials, of runs, of failures, and of trials in an emulator."""
+        trials = self.trials
+        return {
+            "trials": len(trials),
+            "runs": len(by_run(trials)),
+            "failed": sum(not record.result.ok for record in trials),
+            "emulated": sum(record.emulated for record in trials),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the task, its trials and its best; None for a best that there is not."""
+        first, best = self.records[0], self.best
+        return {
+            "task": first.name,
+            "ref": first.ref or None,
+            "args": first.args,
+            "kwargs": dict(first.kwargs),
+            "target": first.target,
+            **self.counts,
+            **{name: None if best is None else getattr(best, name) for name in ("cost", "config", "tuner", "host")},
+            "yardstick": None if self.yardstick is None else self.yardstick.to_json(),
+        }
+
+    def __str__(self) -> str:
+        first, best, counts = self.records[0], self.best, self.counts
+        task = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
+        where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
+        several = f" of {counts['runs']} runs" if counts["runs"] > 1 else ""
+        emulated = f", {counts['emulated']} in an emulator, whose times mean nothing" if counts["emulated"] else ""
+        line = f"{task}{where}: {counts['trials']} trials{several}, {counts['failed']} failed{emulated}"
+        if best is None:
+            return f"{line}\n  nothing valid"
+        by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
+        lines = [line, f"  best: {self._speed(best)}{by}", *(f"  {rated}" for rated in self._ratings(best))]
+        # The choices are in AutoTVM's JSON shape: [name, kind, value] for each knob.
+        choices = ", ".join(f"{name}={value}" for name, _, value in best.config.get("entity", []))
+        return "\n".join([*lines, f"  config {best.config.get('index')}: {escaped(choices)}"])
+
+    def _speed(self, best: Record) -> str:
+        known = self.yardstick
+        moved = {} if known is None else {"flop": known.flop, "bytes_moved": known.read + known.written}
+        cost = format_cost(best.cost, best.unit if best.target == Objective.target else "s")
+        return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
+
+    def _ratings(self, best: Record) -> Iterator[str]:
+        """Rate the best, as far as the records allow."""
+        result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
+        known = self.yardstick
+        if known is not None and (compared := known.text(best.cost, result.costs, result.waited)):
+            yield compared
+        if best.target != Objective.target and (gain := gain_of(best, self.records)) is not None:
+            yield str(gain)
+        if result.waited >= WAITED and (waits := waiting(result.waited, known.cores if known else 1)):
+            yield f"note: {waits}"
+        if lost := lost_threads(self.trials, [record for record in self.records if record.remeasured], best):
+            yield f"note: {lost}"
 
 
 def summaries(paths: Sequence[Path]) -> list[HistorySummary]:
-    """One summary for each task, target and space in the files, in the order of first appearance.
+    """Make a summary for each task, target and space in the files, in the order of first appearance.
 
     Raises RecordError when a file cannot be read.
     """
-    return [_summary(group) for group in by_task([record for path in paths for record in Journal(path).read()])]
-
-
-def as_json(found: Sequence[HistorySummary]) -> str:
-    """A JSON list with one object per summary; `cost` is in seconds, None where nothing valid was found."""
-    return json.dumps([_summary_json(summary) for summary in found], indent=2)
-
-
-def as_text(found: Sequence[HistorySummary]) -> str:
-    """A few lines per summary."""
-    return "\n".join(map(_summary_text, found))
-
-
-def _summary(group: Sequence[Record]) -> HistorySummary:
-    trials = trials_of(group)
-    failed = sum(not record.result.ok for record in trials)
-    real = [record for record in group if not record.emulated]
-    best = best_of(real)
-    host = "" if best is None else best.host
-    gain = None if best is None or best.target == Objective.target else gain_of(best, group)
-    runs, emulated = len(by_run(trials)), sum(record.emulated for record in trials)
-    lost = lost_threads(trials, [record for record in group if record.remeasured], best)
-    return HistorySummary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated, lost)
-
-
-def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
-    if (known := latest_yardstick(group, host)) is not None:
-        return known
-    elsewhere = latest_yardstick(group)
-    return None if elsewhere is None else replace(elsewhere, numpy=None, roofline=None)
-
-
-def _summary_json(summary: HistorySummary) -> dict[str, Any]:
-    first, best = summary.first, summary.best
-    return {
-        "task": first.name,
-        "ref": first.ref or None,
-        "args": first.args,
-        "kwargs": dict(first.kwargs),
-        "target": first.target,
-        "trials": summary.trials,
-        "runs": summary.runs,
-        "failed": summary.failed,
-        "emulated": summary.emulated,
-        "cost": None if best is None else best.cost,
-        "config": None if best is None else best.config,
-        "tuner": None if best is None else best.tuner,
-        "host": None if best is None else best.host,
-        "yardstick": None if summary.yardstick is None else summary.yardstick.to_json(),
-    }
-
-
-def _summary_text(summary: HistorySummary) -> str:
-    first, best = summary.first, summary.best
-    what = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
-    where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
-    several = f" of {summary.runs} runs" if summary.runs > 1 else ""
-    emulated = f", {summary.emulated} in an emulator, whose times mean nothing" if summary.emulated else ""
-    lines = [f"{what}{where}: {summary.trials} trials{several}, {summary.failed} failed{emulated}"]
-    if best is None:
-        return f"{lines[0]}\n  nothing valid"
-    by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
-    lines += [f"  best: {_speed(summary, best)}{by}", *(f"  {line}" for line in _quality(summary, best))]
-    lines += [f"  config {best.config.get('index')}: {_entities(best)}"]
-    return "\n".join(lines)
-
-
-def _speed(summary: HistorySummary, best: Record) -> str:
-    known = summary.yardstick
-    moved = {} if known is None else {"flop": known.flop, "bytes_moved": known.read + known.written}
-    cost = format_cost(best.cost, best.unit if best.target == Objective.target else "s")
-    return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
-
-
-def _quality(summary: HistorySummary, best: Record) -> list[str]:
-    """Rate the best, as far as the records allow."""
-    result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
-    known = summary.yardstick
-    beside = "" if known is None else known.text(best.cost, result.costs, result.waited)
-    waits = waiting(result.waited, known.cores if known else 1) if result.waited >= WAITED else ""
-    notes = [f"note: {line}" for line in (waits, summary.note) if line]
-    return [*filter(None, [beside, "" if summary.gain is None else str(summary.gain)]), *notes]
-
-
-def _entities(record: Record) -> str:
-    """The choices of a record's config, which is in AutoTVM's JSON shape: [name, kind, value] for each knob."""
-    return escaped(", ".join(f"{name}={value}" for name, _, value in record.config.get("entity", [])))
+    return [HistorySummary(each) for each in by_task([record for path in paths for record in Journal(path).read()])]

@@ -8,7 +8,13 @@ from typing import Any
 
 import pegbox as pb
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_task_arguments, check_outputs, make_task, write_outputs
+from pegbox.plugins.cli.arguments import (
+    add_output_arguments,
+    add_task_arguments,
+    check_outputs,
+    make_task,
+    write_outputs,
+)
 
 _EPILOG = f"""\
 examples:
@@ -26,8 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a records file, as 'pegbox tune' writes it")
     add_task_arguments(parser, optional=True)
     parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, ... (pegbox[plot])")
+    add_output_arguments(parser, page="the search", curve="the curve")
     parser.set_defaults(run=run)
 
 

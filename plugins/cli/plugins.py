@@ -6,7 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from pegbox.hooks import Plugin, registry
+from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 
 _EPILOG = f"""\
@@ -35,15 +35,10 @@ def run(namespace: argparse.Namespace) -> int:
         print(json.dumps([asdict(plugin) for plugin in plugins], indent=2))
         return exits.DONE
     for plugin in plugins:
-        print(f"{plugin.name:<20} {_state(plugin):<9} {plugin.source} ({plugin.module})")
+        state = "disabled" if not plugin.enabled else "error" if plugin.problems else "ok"
+        print(f"{plugin.name:<20} {state:<9} {plugin.source} ({plugin.module})")
         for kind, names in plugin.provides.items():
             print(f"    {kind.replace('_', ' ')}: {', '.join(sorted(names))}")
         for problem in plugin.problems:
             print(f"    ERROR {problem}")
     return exits.DONE
-
-
-def _state(plugin: Plugin) -> str:
-    if not plugin.enabled:
-        return "disabled"
-    return "error" if plugin.problems else "ok"

@@ -56,8 +56,6 @@ def run(namespace: argparse.Namespace) -> int:
             print(task.compute_dag)
         case "code":
             print(task.schedule_code(config), end="")
-        case "ll" | "asm":
-            print(pb.build(task, config=config).source(namespace.emit))
-        case other:
-            raise AssertionError(f"--emit {other!r} passed the parser but has no printer")
+        case form:
+            print(pb.build(task, config=config).source(form))
     return exits.DONE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pegbox as pb
 from pegbox.errors import SpaceError
@@ -16,6 +15,7 @@ from pegbox.plugins.cli.arguments import (
     check_files,
     default_records,
     duration,
+    given,
     make_task,
     measuring_options,
     natural,
@@ -70,8 +70,12 @@ def run(namespace: argparse.Namespace) -> int:
     records = namespace.records or default_records(namespace).with_suffix(".sweep.jsonl")
     check_files(namespace, records=records, pack=namespace.pack)
     task = make_task(namespace)
+    options = given(namespace, "passes", "seed", "budget") | measuring_options(namespace)
+    if namespace.configs is not None:
+        options["configs"] = namespace.configs or None
+    options["progress"] = not namespace.quiet
     try:
-        result = pb.sweep(task, records=records, **_options(namespace))
+        result = pb.sweep(task, records=records, **options)
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     print(result)
@@ -86,25 +90,11 @@ def run(namespace: argparse.Namespace) -> int:
         print(f"packed:  {namespace.pack} ({count:,} configurations, {namespace.pack.stat().st_size / 1e3:.0f} kB)")
         simulated = namespace.pack
     if not namespace.quiet:
-        print(f"next:    {_next_step(namespace, simulated, done=result.stopped_because == 'done')}")
+        compared = shlex.join(["pegbox", "compare", "--simulate", str(simulated), "--tuners", "bayes,xgb,ga,random"])
+        print(f"next:    {compared if result.stopped_because == 'done' else 'the same command goes on'}")
     return exits.DONE
 
 
-def _options(namespace: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `pb.sweep` that were given; its own defaults stand for the others."""
-    names = ("passes", "seed", "budget")
-    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
-    if namespace.configs is not None:
-        options["configs"] = namespace.configs or None
-    return {**options, **measuring_options(namespace), "progress": not namespace.quiet}
-
-
 def _count(text: str) -> int:
-    """A number of configurations, 0 for all of them; for argparse."""
+    """Read a number of configurations, 0 for all of them; for argparse."""
     return 0 if text == "all" else positive(text)
-
-
-def _next_step(namespace: argparse.Namespace, records: Path, *, done: bool) -> str:
-    if not done:
-        return "the same command goes on"
-    return shlex.join(["pegbox", "compare", "--simulate", str(records), "--tuners", "bayes,xgb,ga,random"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pegbox as pb
 from pegbox.errors import SpaceError, TuningError
@@ -13,12 +14,15 @@ from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
     add_measuring_arguments,
+    add_output_arguments,
+    add_search_arguments,
     add_simulate_arguments,
     add_task_arguments,
     check_outputs,
     check_simulate,
     default_records,
     duration,
+    given,
     make_task,
     measuring_options,
     natural,
@@ -28,7 +32,7 @@ from pegbox.plugins.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from pegbox.search import Trial
+    from pegbox.search import TuneResult
 
 _EPILOG = f"""\
 examples:
@@ -53,17 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_task_arguments(parser, optional=True)
     search = parser.add_argument_group("search")
     search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: bayes; see 'pegbox plugins'")
-    search.add_argument(
-        "--trials", type=positive, metavar="N", help="configurations to try (default: 200, or no limit with --budget)"
-    )
+    trials = "configurations to try (default: 200, or no limit with --budget)"
+    add_search_arguments(search, trials=trials, asked="the tuner's")
     search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
     search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without a better one")
-    search.add_argument(
-        "--batch-size",
-        type=positive,
-        metavar="N",
-        help="ask the tuner for N at a time (default: its own, or as many as a cluster has machines)",
-    )
     search.add_argument(
         "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"
     )
@@ -93,8 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="resume",
         help="the same where the template's code was edited since: take over the costs of the old code",
     )
-    output.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, ... (pegbox[plot])")
+    add_output_arguments(output, page="the search", curve="the curve")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
     parser.set_defaults(run=run, usage_error=parser.error)
 
@@ -108,8 +104,12 @@ def run(namespace: argparse.Namespace) -> int:
     records = None if unrecorded else namespace.records or default_records(namespace)
     check_outputs(namespace, records=records)
     task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
+    options = given(namespace, "tuner", "trials", "budget", "early_stopping", "batch_size", "seed", "transfer")
+    if "budget" in options and "trials" not in options:
+        options["trials"] = None
+    options |= {**measuring_options(namespace), "resume": namespace.resume, "progress": not namespace.quiet}
     try:
-        result = pb.tune(task, records=records, **_options(namespace))
+        result = pb.tune(task, records=records, **options)
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except TuningError as error:
@@ -123,55 +123,33 @@ def run(namespace: argparse.Namespace) -> int:
         print(f"records: {records}")
     plot = None if result.best is None else lambda path: result.plot(path)
     write_outputs(namespace, html=lambda path: result.to_html(path), plot=plot)
-    if not namespace.quiet and result.first_failed is not None:
-        print(f"next:    {_failure_command(namespace, result.first_failed)}   (the first failed one's program)")
+    if not namespace.quiet:
+        for command in _next_commands(namespace, result, records):
+            print(f"next:    {command}")
     if result.best is None:
         if not result.all_trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED
         why = "" if records is None else "; the records tell why"
         raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
-    if records is not None and not namespace.quiet:
-        if result.stopped_because == "interrupted" and not result.emulated:
-            print(f"next:    {_resumed(namespace)}   (goes on)")
-        # Of records from an emulator there is no best: neither command takes them.
-        chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
-        print(f"next:    {_build_command(namespace, chosen)}")
-        if namespace.html is None and namespace.plot is None:
-            print(f"next:    {_plot_command(namespace, records)}")
     return exits.DONE
 
 
-def _options(namespace: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `pb.tune` that were given; its own defaults stand for the others."""
-    names = ("tuner", "trials", "budget", "early_stopping", "batch_size", "seed", "transfer")
-    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
-    if "budget" in options and "trials" not in options:
-        options["trials"] = None
-    return {**options, **measuring_options(namespace), "resume": namespace.resume, "progress": not namespace.quiet}
-
-
-def _resumed(namespace: argparse.Namespace) -> str:
-    """The command that goes on with the search."""
-    words: tuple[str, ...] = namespace.command_line
-    return shlex.join(words if namespace.resume else (*words, "--resume"))
-
-
-def _build_command(namespace: argparse.Namespace, chosen: list[str]) -> str:
-    return shlex.join(["pegbox", "build", *_task_words(namespace), *chosen, "--out", "kernel.so"])
-
-
-def _failure_command(namespace: argparse.Namespace, failed: Trial) -> str:
-    """Shows the program of the configuration, or the error that its template raises, with the lines that it came by."""
-    index = str(failed.config.index)
-    return shlex.join(["pegbox", "show", *_task_words(namespace), "--config", index, "--emit", "ir", "--traceback"])
-
-
-def _plot_command(namespace: argparse.Namespace, records: Path) -> str:
-    return shlex.join(["pegbox", "plot", str(records), *_task_words(namespace), "--html", "search.html"])
-
-
-def _task_words(namespace: argparse.Namespace) -> list[str]:
-    """The task on a command line."""
-    words = [namespace.template, *namespace.args]
-    words += ["--space", namespace.space] if namespace.space else []
-    return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
+def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
+    """Suggest commands that show the first failure, go on, build and plot."""
+    task = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
+    if namespace.target != "llvm":
+        task += ["--target", namespace.target]
+    if result.first_failed is not None:
+        chosen = ["--config", str(result.first_failed.config.index)]
+        shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
+        yield f"{shown}   (the first failed one's program)"
+    if result.best is None or records is None:
+        return
+    if result.stopped_because == "interrupted" and not result.emulated:
+        resume = [] if namespace.resume else ["--resume"]
+        yield f"{shlex.join([*namespace.command_line, *resume])}   (goes on)"
+    # Of records from an emulator there is no best: neither command takes them.
+    chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
+    yield shlex.join(["pegbox", "build", *task, *chosen, "--out", "kernel.so"])
+    if namespace.html is None and namespace.plot is None:
+        yield shlex.join(["pegbox", "plot", str(records), *task, "--html", "search.html"])

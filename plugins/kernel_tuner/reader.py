@@ -7,74 +7,77 @@ file; times become seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from pegbox.errors import RecordError
 from pegbox.measure import Ok, Result
-from pegbox.plugins.kernel_tuner.files import device_beside, is_json_document, stem_of
-from pegbox.plugins.kernel_tuner.forms import Sheet, read_sheet
+from pegbox.plugins.kernel_tuner.formats import ResultsTable, device_in, read_table
 from pegbox.plugins.kernel_tuner.results import Results
 from pegbox.plugins.kernel_tuner.values import plain_column
-from pegbox.records import RecordedSpace, read_unpacked
+from pegbox.records import RecordedSpace, read_document, read_unpacked
 from pegbox.space import Config, ConfigSpace
+
+_PACKED = (".gz", ".xz", ".zip")
+_RECORD = re.compile(rb'\{\s*"input"\s*:')
 
 
 class KernelTunerReader:
     """Reads results files of Kernel Tuner and KTT (.json, also packed as .gz, .xz or .zip)."""
 
     def accepts(self, path: Path) -> bool:
-        """Any JSON document that is not a record of pegbox: `read` says what is wrong with those of other forms."""
-        return is_json_document(path)
+        """Accept any JSON document but records, line by line: `read` explains the defects of other formats."""
+        content = read_unpacked(path, "results").lstrip()
+        return content[:1] in (b"{", b"[") and _RECORD.match(content) is None
 
     def read(self, path: Path, *, objective: str | None = None) -> RecordedSpace:
-        """The file as a recorded space.
+        """Read the file as a recorded space.
 
         Several times of a configuration are the costs of its result. A configuration that is there twice has the costs
         of both where both ran, else the later result.
 
         Args:
-            objective: what tuners minimise, by its name in the file; the time of the kernel by default. Of a rate, such
-                as "GFLOP/s", the reciprocal is minimised.
+            objective: the quantity to minimise, by its name in the file; by default the time of the kernel. Of a rate,
+                such as "GFLOP/s", the reciprocal is minimised.
 
         Raises:
-            RecordError: the file cannot be read, is of none of these forms, has no such objective, or nothing ran.
+            RecordError: the file cannot be read, has none of these formats, has no such objective, or nothing ran.
         """
-        sheet = read_sheet(read_unpacked(path, "results").decode(errors="replace"), str(path))
-        if not sheet.entries:
-            raise RecordError(f"{str(path)!r}: a {sheet.form} file without a result")
-        if not any(entry.configuration for entry in sheet.entries):
-            raise RecordError(f"{str(path)!r}: its {len(sheet.entries)} configurations have no parameters")
-        results = Results(sheet, str(path), objective)
-        space, configs = _space(sheet)
+        table = read_table(read_unpacked(path, "results").decode(errors="replace"), str(path))
+        if not table.entries:
+            raise RecordError(f"{str(path)!r}: a {table.format} file without a result")
+        if not any(entry.configuration for entry in table.entries):
+            raise RecordError(f"{str(path)!r}: its {len(table.entries)} configurations have no parameters")
+        results = Results(table, str(path), objective)
+        space, configs = _space(table)
+        stem = _stem(path)
+        named = not table.kernel or table.kernel.lower() in stem.lower()
         return RecordedSpace(
-            _name(path, sheet),
+            stem if named else f"{table.kernel}-{stem}",
             space,
-            _merged(zip(configs, map(results.of, sheet.entries), strict=True)),
+            _merged(zip(configs, map(results.of, table.entries), strict=True)),
             flop=results.flop,
             source=str(path),
-            host=sheet.device or device_beside(path),
+            host=table.device or _device_next_to(path),
         )
 
 
-def _space(sheet: Sheet) -> tuple[ConfigSpace, list[Config]]:
-    """One option knob per parameter, and the configuration of each entry. What an entry leaves out is None there."""
-    names = dict.fromkeys([*sheet.parameters, *(name for entry in sheet.entries for name in entry.configuration)])
+def _space(table: ResultsTable) -> tuple[ConfigSpace, list[Config]]:
+    """Make one option knob per parameter, and the configuration of each entry; a parameter that it omits is None.
+
+    Values keep the order in which the file declares them; otherwise numbers ascend.
+    """
+    names = dict.fromkeys([*table.parameters, *(name for entry in table.entries for name in entry.configuration)])
     space = ConfigSpace()
     columns: list[list[int | None]] = []
     for name in names:
-        declared = list(sheet.parameters.get(name, ()))
-        values = plain_column([*declared, *(entry.configuration.get(name) for entry in sheet.entries)])
-        space.define_knob(name, _ordered(values, declared=bool(declared)))
+        declared = list(table.parameters.get(name, ()))
+        values = plain_column([*declared, *(entry.configuration.get(name) for entry in table.entries)])
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        space.define_knob(name, sorted(values) if numbers and not declared else values)
         columns.append([space.knobs[name].find(value) for value in values[len(declared) :]])
     return space, [space.config([digit or 0 for digit in row]) for row in zip(*columns, strict=True)]
-
-
-def _ordered(values: Sequence[Any], *, declared: bool) -> list[Any]:
-    """The order of the file where it declares the values, else ascending numbers, else that of appearance."""
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    return sorted(values) if numbers and not declared else list(values)
 
 
 def _merged(results: Iterable[tuple[Config, Result]]) -> Mapping[Config, Result]:
@@ -88,6 +91,21 @@ def _merged(results: Iterable[tuple[Config, Result]]) -> Mapping[Config, Result]
     return found
 
 
-def _name(file: Path, sheet: Sheet) -> str:
-    stem = stem_of(file)
-    return f"{sheet.kernel}-{stem}" if sheet.kernel and sheet.kernel.lower() not in stem.lower() else stem
+def _stem(path: Path) -> str:
+    """Return the name without the parts that say its format: `A100_T4.json.gz` is `A100`."""
+    name = path.name
+    while name.endswith(_PACKED):
+        name = name.rpartition(".")[0]
+    return name.removesuffix(".json").removesuffix("-results").removesuffix("_T4")
+
+
+def _device_next_to(path: Path) -> str:
+    """Return the device in the metadata file that Kernel Tuner writes next to its results, "" without one."""
+    for packing in ("", *_PACKED):
+        metadata = path.with_name(f"{_stem(path)}-metadata.json{packing}")
+        if metadata.is_file():
+            try:
+                return device_in(read_document(read_unpacked(metadata, "metadata").decode(errors="replace")))
+            except RecordError:
+                return ""
+    return ""

@@ -1,4 +1,4 @@
-"""Conversion of a sheet's entries to results: objective, unit, failures."""
+"""The conversion of a table's entries to results: objective, unit, failures."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any
 
 from pegbox.errors import RecordError
 from pegbox.measure import Failed, FailureKind, Ok, Result
-from pegbox.plugins.kernel_tuner.forms import KERNEL_TUNER_UNIT, Entry, Sheet
+from pegbox.plugins.kernel_tuner.formats import KERNEL_TUNER_UNIT, Entry, ResultsTable
 from pegbox.plugins.kernel_tuner.values import SENTINEL, cost_number, failure_of, number, seconds_in, timestamp_of
 from pegbox.records import RecordWarning
 
 TIMES = ("time", "runtime", "duration", "kernel_time")
-"""What the time of a kernel is called; the first that a file has is the objective."""
+"""The names of the time of a kernel; the first that a file has is the objective."""
 
 _GFLOPS = "gflop/s"
 _FLOP_SPREAD = 0.01
 
 
 class Results:
-    """Turns the entries of a sheet into results for one objective.
+    """The conversion of a table's entries to results for one objective.
 
-    Of a rate ("GFLOP/s", "GB/s") the cost is the reciprocal. `flop` is what one call computes, where the file has times
-    and GFLOP/s that agree on it.
+    Of a rate ("GFLOP/s", "GB/s") the cost is the reciprocal. `flop` is the work of one call, if the file has times and
+    GFLOP/s that agree on it.
 
     Raises:
         RecordError: no such objective, or one that is not above 0.
     """
 
-    def __init__(self, sheet: Sheet, source: str, objective: str | None) -> None:
-        self.sheet, self.source = sheet, source
-        self.objective = _objective(sheet, source, objective)
+    def __init__(self, table: ResultsTable, source: str, objective: str | None) -> None:
+        self.table, self.source = table, source
+        self.objective = _objective(table, source, objective)
         self.is_time = self.objective.lower() in TIMES
         self.is_rate = self.objective.lower().endswith("/s")
         self._check_units()
-        self.unit = seconds_in(sheet.unit) or seconds_in(KERNEL_TUNER_UNIT) or 1.0
+        self.unit = seconds_in(table.unit) or seconds_in(KERNEL_TUNER_UNIT) or 1.0
         self._check_positive()
         self.flop = self._flop()
 
@@ -44,7 +44,11 @@ class Results:
         spent = {phase: (cost_number(value) or 0.0) * self.unit for phase, value in entry.spent.items()}
         value, unit = self._measured(entry)
         costs = self._costs(value, unit, entry.runtimes)
-        kind = self._failure(entry, value, costs)
+        kind = failure_of(entry.state) or _failure_in(value)
+        if kind is None and not entry.correct:
+            kind = FailureKind.WRONG_RESULT
+        elif kind is None and not costs:
+            kind = FailureKind.RUN_ERROR
         if kind is None and not spent.get("run") and self.is_time:
             spent["run"] = sum(costs)
         phases = {phase: seconds for phase, seconds in spent.items() if seconds}
@@ -52,14 +56,8 @@ class Results:
         if kind is None:
             return Ok(costs, total, timestamp, phases)
         said = f", {entry.state}" if failure_of(entry.state) is not None and entry.state != value else ""
-        message = f"{self.sheet.form} says {self.objective} = {value!r}{said}"
+        message = f"{self.table.format} says {self.objective} = {value!r}{said}"
         return Failed(kind, message, total, timestamp, phases)
-
-    def _failure(self, entry: Entry, value: Any, costs: Sequence[float]) -> FailureKind | None:
-        kind = failure_of(entry.state) or _failure_in(value)
-        if kind is None and not entry.correct:
-            return FailureKind.WRONG_RESULT
-        return FailureKind.RUN_ERROR if kind is None and not costs else kind
 
     def _measured(self, entry: Entry) -> tuple[Any, Any]:
         return entry.measured.get(self.objective, (None, None))
@@ -78,7 +76,7 @@ class Results:
     def _flop(self) -> float:
         if not self.is_time:
             return 1.0 if self.objective.lower() == _GFLOPS else 0.0  # seconds per operation, then
-        found = [flop for entry in self.sheet.entries for flop in self._flop_of(entry)]
+        found = [flop for entry in self.table.entries for flop in self._flop_of(entry)]
         middle = statistics.median(found) if found else 0.0
         return middle if all(abs(flop - middle) <= _FLOP_SPREAD * middle for flop in found) else 0.0
 
@@ -90,7 +88,7 @@ class Results:
             yield time * (seconds_in(unit) or self.unit) * speed * 1e9
 
     def _check_units(self) -> None:
-        said = [self.sheet.unit, *(self._measured(entry)[1] for entry in self.sheet.entries if self.is_time)]
+        said = [self.table.unit, *(self._measured(entry)[1] for entry in self.table.entries if self.is_time)]
         for unit in dict.fromkeys(str(unit) for unit in said if unit and seconds_in(unit) is None):
             message = (
                 f"{self.source!r}: times in {unit!r}, which is not a known unit of time; taken as {KERNEL_TUNER_UNIT}"
@@ -98,8 +96,8 @@ class Results:
             warnings.warn(message, RecordWarning, stacklevel=5)
 
     def _check_positive(self) -> None:
-        """A time that is not above 0 is one that was not measured; another quantity may really be that small."""
-        values = [self._measured(entry)[0] for entry in self.sheet.entries if failure_of(entry.state) is None]
+        """Refuse other quantities that are not above 0. A time of 0 was not measured."""
+        values = [self._measured(entry)[0] for entry in self.table.entries if failure_of(entry.state) is None]
         bad = [value for value in values if (found := number(value)) is not None and found <= 0]
         if bad and not self.is_time:
             raise RecordError(
@@ -108,19 +106,19 @@ class Results:
             )
 
 
-def _objective(sheet: Sheet, source: str, wanted: str | None) -> str:
-    """The name of what is minimised. Raises `RecordError` that lists what was measured."""
-    names = dict.fromkeys(name for entry in sheet.entries for name in entry.measured)
+def _objective(table: ResultsTable, source: str, wanted: str | None) -> str:
+    """Find the name of the objective. Raises `RecordError`, with a list of the measured quantities, without one."""
+    names = dict.fromkeys(name for entry in table.entries for name in entry.measured)
     if wanted is not None and wanted in names:
         return wanted
     by_lower = {name.lower(): name for name in reversed(list(names))}
     times = [by_lower[name] for name in TIMES if name in by_lower]
     if wanted is None and times:
         return times[0]
-    if any(entry.runtimes for entry in sheet.entries) and wanted in (None, TIMES[0]):
+    if any(entry.runtimes for entry in table.entries) and wanted in (None, TIMES[0]):
         return TIMES[0]
     numeric = dict.fromkeys(
-        name for entry in sheet.entries for name, (value, _) in entry.measured.items() if number(value) is not None
+        name for entry in table.entries for name, (value, _) in entry.measured.items() if number(value) is not None
     )
     has = ", ".join(numeric) or "nothing"
     if wanted is not None:
@@ -135,7 +133,7 @@ def _costs_in(value: Any) -> list[float]:
 
 
 def _failure_in(value: Any) -> FailureKind | None:
-    """The failure that stands in place of a value: a word, or the sentinel."""
+    """Return the failure that a value is: a word, or the sentinel."""
     found = number(value)
     if found is not None:
         return FailureKind.INVALID if SENTINEL <= found < float("inf") else None

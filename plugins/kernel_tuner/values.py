@@ -19,29 +19,19 @@ _SECONDS = {
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1e-9),
 }
 
-# The enumeration of the T4 schema, Kernel Tuner's classes of errors, KTT's states.
+# The enumeration of the T4 schema, Kernel Tuner's classes of errors, KTT's states. All others are INVALID.
 _FAILURES = {
-    "timeout": FailureKind.TIMEOUT,
-    "timelimitexceeded": FailureKind.TIMEOUT,
-    "compile": FailureKind.COMPILE_ERROR,
-    "compilation": FailureKind.COMPILE_ERROR,
-    "compilationfailed": FailureKind.COMPILE_ERROR,
-    "compilationfailedconfig": FailureKind.COMPILE_ERROR,
-    "devicelimitsexceeded": FailureKind.COMPILE_ERROR,
-    "runtime": FailureKind.RUN_ERROR,
-    "runtimefailedconfig": FailureKind.RUN_ERROR,
-    "computationfailed": FailureKind.RUN_ERROR,
-    "correctness": FailureKind.WRONG_RESULT,
-    "validationfailed": FailureKind.WRONG_RESULT,
-    "constraints": FailureKind.INVALID,
-    "invalidconfig": FailureKind.INVALID,
-    "errorconfig": FailureKind.RUN_ERROR,
+    **dict.fromkeys(("timeout", "timelimitexceeded"), FailureKind.TIMEOUT),
+    **dict.fromkeys(("compile", "compilation", "compilationfailed"), FailureKind.COMPILE_ERROR),
+    **dict.fromkeys(("compilationfailedconfig", "devicelimitsexceeded"), FailureKind.COMPILE_ERROR),
+    **dict.fromkeys(("runtime", "runtimefailedconfig", "computationfailed", "errorconfig"), FailureKind.RUN_ERROR),
+    **dict.fromkeys(("correctness", "validationfailed"), FailureKind.WRONG_RESULT),
 }
 _FINE = frozenset({"", "correct", "ok", "valid", "none"})
 
 
 def number(value: Any) -> float | None:
-    """The number that a value is or reads as; None for anything else, NaN and booleans included."""
+    """Read a number or its text; None for anything else, NaN and booleans included."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -52,32 +42,33 @@ def number(value: Any) -> float | None:
 
 
 def cost_number(value: Any) -> float | None:
-    """A number that something can cost: finite, above 0, and not the sentinel of a failure."""
+    """Read a cost: finite, above 0, and not the sentinel of a failure; None for anything else."""
     found = number(value)
     return found if found is not None and 0.0 < found < SENTINEL else None
 
 
 def failure_of(word: Any) -> FailureKind | None:
-    """The kind of failure that a word names; None where it says that all is well. Unknown words are failures, too."""
+    """Return the kind of failure that a word names, None if it names success. Unknown words are failures, too."""
     text = str(word if word is not None else "").strip().lower().replace(" ", "").replace("_", "")
     return None if text in _FINE else _FAILURES.get(text, FailureKind.INVALID)
 
 
 def seconds_in(unit: Any) -> float | None:
-    """Seconds in one of the unit; None where it is not a known unit of time."""
+    """Return the seconds of a unit, None if it is not a known unit of time."""
     return _SECONDS.get(str(unit or "").strip().lower())
 
 
 def plain_column(values: Iterable[Any]) -> list[Any]:
-    """The values of one parameter in one spelling: "16" and 16.0 are 16 where all values are numbers."""
+    """Write the values of one parameter alike: "16" and 16.0 are 16 if all values are numbers."""
     listed = list(values)
     if all(value is None or isinstance(value, bool) or _finite(value) is not None for value in listed):
         return [value if value is None or isinstance(value, bool) else _finite(value) for value in listed]
-    return [_written(value) for value in listed]
+    # JSON lacks infinities and NaN: they become text.
+    return [str(value) if isinstance(value, float) and not math.isfinite(value) else value for value in listed]
 
 
 def timestamp_of(text: Any) -> float:
-    """Seconds since the epoch, 0 where the text is not a time."""
+    """Read seconds since the epoch, 0 if the text is not a time."""
     try:
         return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
     except ValueError:
@@ -91,8 +82,3 @@ def _finite(value: Any) -> int | float | None:
     if found is None or not math.isfinite(found):
         return None
     return int(found) if found.is_integer() else found
-
-
-def _written(value: Any) -> Any:
-    """Convert a value to one that a knob can hold: infinities and NaN, which JSON lacks, become text."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
+import os
 import platform
+import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
-from pegbox.codegen import Target
-from pegbox.errors import ArgumentError
+from pegbox.codegen import CompiledProgram, Program, Target
+from pegbox.errors import ArgumentError, MeasureError
 from pegbox.hooks import users_level
-from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Failed, Result, Runner, TimingPolicy
-from pegbox.plugins.runners.dask_builds import Builds
-from pegbox.plugins.runners.dask_client import connected, dashboard_of
+from pegbox.measure import GIVEN_UP, RUN_GIVEN_UP, Bench, CorePlan, Failed, FailureKind, Result, Runner, TimingPolicy
+from pegbox.plugins.runners.dask_client import START, connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, check_memory, find_machines, speeds
-from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import RESOURCE, Kind, one_kind
 from pegbox.plugins.runners.machine_lock import building
-from pegbox.plugins.runners.tally import search_name
 
 if TYPE_CHECKING:
-    from distributed import Client
-
-    from pegbox.codegen import CompiledProgram, Program
     from pegbox.comparison import RunPool
     from pegbox.compute import NumpyProgram
-    from pegbox.measure import Roofline
+    from pegbox.measure import Lowered, Lowering, Roofline
+
+_RESUME = ", then go on with --resume (resume=True): the records have all that was measured"
 
 
 class DaskRunner(Runner):
@@ -44,7 +43,7 @@ class DaskRunner(Runner):
         patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
         builds: "cluster" to compile there, too, when this machine's cores are busy, or "here".
 
-    Raises `MeasureError` where no scheduler answers, no worker can measure, or machines or versions differ.
+    Raises `MeasureError` if no scheduler answers, no worker can measure, or machines or versions differ.
     """
 
     cluster = True
@@ -64,28 +63,41 @@ class DaskRunner(Runner):
     ) -> None:
         check_choice("builds", builds, ("cluster", "here"))
         wanted = Target(target) if isinstance(target, str) else target
-        self._name, self._timeout = search_name(), timing.timeout
-        self._owned = contextlib.ExitStack()
-        try:
-            self._client: Client = self._owned.enter_context(connected(scheduler))
-            found = find_machines(self._client, patience=patience)
+        self._timeout = timing.timeout
+        with contextlib.ExitStack() as owned:
+            client = owned.enter_context(connected(scheduler))
+            found = find_machines(client, patience=patience)
             chosen = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host, target=wanted)
             self._kind = chosen[0].kind
             self._measures_here = any(machine.node == platform.node() for machine in chosen)
-            self._tasks = self._set_up(bench, timing, max_memory, host, patience)
-            may_build = builds == "cluster" and self._kind.llvm
-            self._builds = Builds(self._client, self._name, self._kind) if may_build else None
-            if self._builds is not None:
-                self._owned.callback(self._builds.close)
-            self._dashboard = dashboard_of(self._client)
-            self._warn_of_spread()
-        except BaseException:
-            self._owned.close()
-            raise
+            check_memory(client, bench.nbytes)
+            self._builds = builds == "cluster" and bool(self._kind.llvm)
+            from pegbox.plugins.runners.dask_tasks import Tasks, Where
+            from pegbox.plugins.runners.dask_worker import MeasuringState, build_resource, measuring_resource
+
+            state = MeasuringState(
+                f"pegbox-{uuid.uuid4().hex}",
+                bench,
+                timing,
+                max_memory=max_memory,
+                kind=self._kind,
+                chosen=host,
+                builds=self._builds,
+                process=f"process {os.getpid()} on {platform.node()}",
+            )
+            self._tasks = Tasks(client, state, start=START, resume=_RESUME)
+            owned.callback(self._tasks.close)
+            self._timed = Where({RESOURCE: 1, measuring_resource(self._kind, host): 1}, patience)
+            self._built_by = build_resource(self._kind)
+            # On a worker of one thread, a candidate that can be timed goes before a program to be compiled.
+            self._compiled = Where({self._built_by: 1}, patience=0.0, priority=-1)
+            self._dashboard = dashboard_of(client)
+            _warn_of_spread(speeds(client, self._tasks.workers(self._timed)).values())
+            self._owned = owned.pop_all()
 
     @staticmethod
     def run_pool(payload: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
-        """The pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
+        """Open a pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
         if scheduler is None:
             raise ArgumentError(
                 "jobs='dask': say which cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
@@ -98,7 +110,7 @@ class DaskRunner(Runner):
     @property
     def machines(self) -> int:
         """The number of workers that measure now. See `Runner`."""
-        return max(1, len(self._tasks.workers))
+        return max(1, len(self._tasks.workers(self._timed)))
 
     @property
     def where(self) -> str:
@@ -118,13 +130,37 @@ class DaskRunner(Runner):
     @property
     def builders(self) -> int:
         """The number of programs that the cluster compiles besides those that it times. See `Runner`."""
-        if self._builds is None:
+        if not self._builds:
             return 0
-        return self._builds.places(RESOURCE, len(self._tasks.workers) - self._tasks.pending)
+        workers = [worker["resources"] for worker in self._tasks.workers(self._compiled).values()]
+        only_compile = sum(int(each[self._built_by]) for each in workers if not each.get(RESOURCE))
+        measure = sorted(int(each[self._built_by]) for each in workers if each.get(RESOURCE))
+        idle = len(self._tasks.workers(self._timed)) - self._tasks.pending(self._timed)
+        return only_compile + sum(measure[: max(0, idle)])
 
-    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+    @property
+    def lowers(self) -> bool:
+        """True unless this machine alone measures: its builders wait for timings, lowering here does not."""
+        return not self._measures_here or self.machines > 1
+
+    def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
         """Compile on a machine that is not timing. See `Runner`."""
-        return None if self._builds is None else self._builds.build(program, timeout)
+        if not self._builds or not self._tasks.workers(self._compiled):
+            return None
+        shipped = dataclasses.replace(job, target=job.target.explicit) if isinstance(job, Program) else job
+        try:
+            built: CompiledProgram | Lowered | Failed | None = self._tasks.ask(
+                self._compiled, "build", shipped, timeout
+            )
+        except MeasureError:
+            return None
+        if built is None:
+            return GIVEN_UP
+        if isinstance(built, Failed):
+            return None if built.kind == FailureKind.CRASH else built  # so many workers died: not the program's fault
+        if isinstance(job, Program) and isinstance(built, CompiledProgram):
+            return dataclasses.replace(built, target=job.target)
+        return built
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
         """Waits while a worker on this machine times. See `Runner`."""
@@ -136,78 +172,51 @@ class DaskRunner(Runner):
         return self._kind.name
 
     def check_target(self, target: Target) -> None:
-        """Raise `MeasureError` where the machines do not run code for the target. See `Runner`."""
+        """Raise `MeasureError` if the machines do not run code for the target. See `Runner`."""
         self._kind.check_target(target)
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate on some machine. See `pegbox.measure.Runner`."""
-        from pegbox.plugins.runners import dask_worker
-
         self.check_target(program.target)
         self._kind.check_threads(program.num_threads)
-        found: Result = self._tasks.ask(dask_worker.run, program, best) or RUN_GIVEN_UP
+        found: Result = self._tasks.ask(self._timed, "run", program, best) or RUN_GIVEN_UP
         return found
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         """Time candidates in turns, all of them on the same machine; when workers keep ending with them, each alone."""
-        from pegbox.plugins.runners import dask_worker
-
-        found: list[Result] | Failed | None = self._tasks.ask(dask_worker.rerun, list(programs))
+        found: list[Result] | Failed | None = self._tasks.ask(self._timed, "rerun", list(programs))
         if isinstance(found, Failed):
             return [self.run(program) for program in programs]
         return found or [RUN_GIVEN_UP] * len(programs)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes on one of the machines. See `Runner`."""
-        from pegbox.plugins.runners import dask_worker
-
-        found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
+        """Time NumPy on one of the machines. See `Runner`."""
+        found: Sequence[float] | Failed | None = self._tasks.ask(self._timed, "time_numpy", program, threads)
         return None if isinstance(found, Failed) else found
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of one of the machines. See `Runner`."""
+        """Measure the limits of one of the machines. See `Runner`."""
         if not self._kind.llvm:
             return None
-        from pegbox.plugins.runners import dask_worker
-
-        found: Roofline | Failed | None = self._tasks.ask(dask_worker.roofline, dtype, nbytes, target)
+        found: Roofline | Failed | None = self._tasks.ask(self._timed, "roofline", dtype, nbytes, target)
         return None if isinstance(found, Failed) else found
 
     def interrupt(self) -> None:
         """Take back what is queued and give up what is measured."""
-        from pegbox.plugins.runners import dask_worker
-
-        self._tasks.give_up(dask_worker.give_up)
-        if self._builds is not None:
-            self._builds.give_up()
+        self._tasks.give_up()
 
     def close(self) -> None:
         """Leave the cluster as it was; one that was started here ends."""
-        from pegbox.plugins.runners import dask_worker
+        self._owned.close()
 
-        if self._tasks.close(dask_worker.give_up):
-            self._owned.close()
 
-    def _set_up(
-        self, bench: Bench, timing: TimingPolicy, max_memory: int | None, host: str | None, patience: float
-    ) -> Tasks:
-        """Give the bench to the workers; the tasks that can use it there."""
-        from pegbox.plugins.runners.dask_lease import Lease
-        from pegbox.plugins.runners.dask_worker import Station, kind_resource
-
-        check_memory(self._client, bench.nbytes)
-        station = Station(self._name, bench, timing, max_memory=max_memory, kind=self._kind, chosen=host)
-        self._owned.callback(Lease(self._client, station).close)
-        resources = {RESOURCE: 1, kind_resource(self._kind): 1}
-        return Tasks(self._client, self._name, resources=resources, patience=patience)
-
-    def _warn_of_spread(self) -> None:
-        rates = [rate for rate in speeds(self._client, self._tasks.workers).values() if rate]
-        if rates and (apart := max(rates) / min(rates) - 1) > APART:
-            warnings.warn(
-                f"equal machines of the cluster differ by {apart:.0%} on a fixed kernel ({min(rates):.4g} to "
-                f"{max(rates):.4g} GFLOP/s of a core): costs that differ by less don't compare. The best are measured "
-                "again on one of them; 'pegbox cluster' shows which is slow",
-                RuntimeWarning,
-                stacklevel=users_level(),
-            )
+def _warn_of_spread(found: Iterable[float]) -> None:
+    rates = [rate for rate in found if rate]
+    if rates and (apart := max(rates) / min(rates) - 1) > APART:
+        warnings.warn(
+            f"equal machines of the cluster differ by {apart:.0%} on a fixed kernel ({min(rates):.4g} to "
+            f"{max(rates):.4g} GFLOP/s of a core): costs that differ by less don't compare. The best are measured "
+            "again on one of them; 'pegbox cluster' shows which is slow",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )

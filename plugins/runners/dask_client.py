@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.plugins.runners.dask_identity import check_scheduler
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -16,25 +18,25 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 10.0
 _JOIN_SECONDS = 10.0
 _LEAST_SECONDS = 0.01
-"""Without seconds, Dask waits for ever."""
+"""The shortest wait: with zero seconds, Dask waits for ever."""
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
-"""What starts a worker that measures."""
+"""The command that starts a worker that measures."""
 
 
 def address_of(client: Client) -> str:
-    """The address of a client's scheduler, for messages."""
+    """Return the address of a client's scheduler, for messages."""
     scheduler = client.scheduler
     return str(scheduler.address if scheduler is not None else "its address")
 
 
 def dashboard_of(client: Client) -> str:
-    """The address of the page that shows what the cluster does, empty where there is none, as without bokeh."""
+    """Return the address of the page that shows the cluster at work; empty if there is none, as without bokeh."""
 
     def serves(dask_scheduler: Any) -> bool:  # it travels as code: a scheduler needs no pegbox
         return bool(dask_scheduler.http_application.applications)
 
-    with contextlib.suppress(Exception):  # the page is no need
+    with contextlib.suppress(Exception):  # nothing needs the page
         if client.run_on_scheduler(serves):
             return str(client.dashboard_link or "")
     return ""
@@ -50,54 +52,109 @@ def await_worker(client: Client, *, patience: float, start: str) -> None:
         raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
 
 
-def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
-    """A client of the scheduler, which leaving the context closes; one that was given stays open.
+def check_versions(found: Mapping[str, str]) -> None:
+    """Check that all have this process's version of distributed, whose parts understand no other; the keys name them.
 
-    Raises `MeasureError` where distributed is missing, or no scheduler answers.
+    Raises `MeasureError` with a list of the others.
+    """
+    here = version("distributed")
+    if other := {place: there for place, there in found.items() if there != here}:
+        listed = "".join(f"\n  {place}: {there}" for place, there in other.items())
+        raise MeasureError(
+            f"the cluster has other versions of distributed than this process ({here}); install the same there, or "
+            f"theirs here (pip install dask==VERSION distributed==VERSION):{listed}"
+        )
+
+
+def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
+    """Return a client of the scheduler, which leaving the context closes; one that was given stays open.
+
+    Raises `MeasureError` if distributed is missing, or no scheduler answers.
     """
     try:
         from distributed import Client
     except ImportError as error:
         raise MeasureError(f"the runner 'dask' needs distributed: pip install 'pegbox[dask]' ({error})") from error
-    if isinstance(scheduler, Client):
-        _check_usable(scheduler)
-        return contextlib.nullcontext(scheduler)
     if scheduler is None:
         return _local_client()
-    if not isinstance(scheduler, str):
+    if isinstance(scheduler, str):
+        return _remote_client(scheduler)
+    if not isinstance(scheduler, Client):
         raise ArgumentError(
             f"scheduler={scheduler!r}: give its address, such as 'tcp://host:8786', or a distributed.Client"
         )
-    return _remote_client(scheduler)
+    if scheduler.asynchronous:
+        raise ArgumentError(f"{scheduler!r} is asynchronous; make it with Client(..., asynchronous=False)")
+    if scheduler.status != "running":
+        raise MeasureError(f"{scheduler!r} is {scheduler.status}; make another one, or give the scheduler's address")
+    return contextlib.nullcontext(scheduler)
 
 
-def _check_usable(client: Client) -> None:
-    if client.asynchronous:
-        raise ArgumentError(f"{client!r} is asynchronous; make it with Client(..., asynchronous=False)")
-    if client.status != "running":
-        raise MeasureError(f"{client!r} is {client.status}; make another one, or give the scheduler's address")
+@contextlib.contextmanager
+def _local_client() -> Iterator[Client]:
+    from pegbox.plugins.runners.dask_local import local_client
+
+    with _quiet(), local_client() as client:
+        yield client
 
 
 @contextlib.contextmanager
 def _remote_client(address: str) -> Iterator[Client]:
     from distributed import Client
 
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_quiet())
+    with _quiet(), contextlib.ExitStack() as stack:
+        start = "start one with 'dask scheduler', and give the address that it prints"
         try:
-            check_scheduler(address, seconds=_CONNECT_SECONDS)  # a client that was made in vain takes long to end
-            client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TypeError, ImportError) as error:
+            # A client that is made in vain takes long to end. In a notebook, this thread has a loop that runs.
+            with ThreadPoolExecutor(1) as thread:
+                kind, there = thread.submit(asyncio.run, _identity(address)).result()
+            if kind == "Scheduler":
+                check_versions({f"scheduler at {address}": there})
+                client = stack.enter_context(Client(address, timeout=_CONNECT_SECONDS, set_as_default=False))
+        except MeasureError:
+            raise
+        except Exception as error:  # of the network, of TLS, or of reading another protocol
+            why = str(error) or type(error).__name__
+            if isinstance(error, asyncio.TimeoutError):
+                why = f"something listens, but says nothing within {_CONNECT_SECONDS:g} s"
+            elif isinstance(error, MemoryError):  # the first bytes of another protocol, read as a length
+                why = "another program listens on that port"
+            elif address.startswith("tls:"):
+                start = (
+                    "give the certificates in Dask's configuration (distributed.comm.tls), or a distributed.Client "
+                    "with its security"
+                )
+            raise MeasureError(f"scheduler={address!r}: no Dask scheduler answers there ({why}); {start}") from error
+        if kind != "Scheduler":
             raise MeasureError(
-                f"scheduler={address!r}: no Dask scheduler answers there ({error}); start one with 'dask scheduler', "
-                "and give the address that it prints"
-            ) from error
-        yield stack.enter_context(client)
+                f"scheduler={address!r}: a Dask {kind.lower()} answers there, not a scheduler; give the address that "
+                "'dask scheduler' prints"
+            )
+        yield client
+
+
+async def _identity(address: str) -> tuple[str, str]:
+    """Ask the server at the address for its kind, in Dask's word, and its version of distributed."""
+    from distributed.comm import connect, resolve_address
+    from distributed.core import send_recv
+    from distributed.security import Security
+
+    async def ask() -> tuple[str, str]:
+        resolve_address(address)  # a name that means nothing would be tried again and again
+        comm = await connect(address, timeout=_CONNECT_SECONDS, **Security().get_connection_args("client"))
+        try:
+            kind: str = (await send_recv(comm, op="identity"))["type"]
+            versions: dict[str, Any] = await send_recv(comm, op="versions") if kind == "Scheduler" else {}
+            return kind, str(versions.get("packages", {}).get("distributed"))
+        finally:
+            comm.abort()
+
+    return await asyncio.wait_for(ask(), _CONNECT_SECONDS + 1)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's tracebacks of lost connections off the terminal: what follows from them is said by errors."""
+    """Keep Dask's tracebacks of lost connections off the terminal: pegbox's errors explain their effects."""
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "comm", "core", "utils")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -107,11 +164,3 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _local_client() -> Iterator[Client]:
-    from pegbox.plugins.runners.dask_local import local_client
-
-    with _quiet(), local_client() as client:
-        yield client

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.plugins.runners.dask_client import START, address_of, await_worker
-from pegbox.plugins.runners.dask_identity import check_versions
+from pegbox.plugins.runners.dask_client import START, address_of, await_worker, check_versions
 from pegbox.plugins.runners.machine import RESOURCE, ClusterMachine
 
 if TYPE_CHECKING:
@@ -17,32 +16,33 @@ if TYPE_CHECKING:
 _SPEED_SECONDS = 30.0
 
 APART = 0.03
-"""By what share machines may differ on the fixed kernel before a search says so."""
+"""The share by which machines may differ on the fixed kernel before a search warns."""
 
 
 def find_machines(client: Client, *, patience: float = math.inf) -> list[ClusterMachine]:
-    """The machines of a cluster's workers, those that don't measure too. The first one is waited for 10 seconds, or for
-    `patience` where that is less.
+    """Describe the machines of all workers, those that don't measure too; wait at most 10 seconds for a first one, or
+    `patience` if that is less.
 
-    Raises `MeasureError` where there is no worker, one that measures, or a worker without pegbox.
+    Raises `MeasureError` if there is no worker, none that measures, or one without pegbox.
     """
     from pegbox.plugins.runners.dask_worker import describe
 
     start = f"start one on each machine: {START.format(address=address_of(client))}"
     await_worker(client, patience=patience, start=start)
-    packages = {
-        f"worker at {address}": there["packages"] for address, there in client.get_versions()["workers"].items()
-    }
-    check_versions({who: each["distributed"] for who, each in packages.items()})
+    versions = client.get_versions()["workers"]
+    check_versions({f"worker at {address}": there["packages"]["distributed"] for address, there in versions.items()})
     found: Mapping[str, Any] = client.run(describe, on_error="return")
     if broken := {address: error for address, error in found.items() if not isinstance(error, ClusterMachine)}:
         listed = "".join(f"\n  {address}: {type(error).__name__}: {error}" for address, error in broken.items())
         raise MeasureError(f"workers that cannot use pegbox; install the same version there as here:{listed}")
     machines = sorted(found.values(), key=lambda machine: (machine.node, machine.address))
     if not any(machine.measures for machine in machines):
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        resources = {f"{name}={count:g}" for worker in workers for name, count in worker["resources"].items()}
+        has = ", ".join(sorted(resources)) or "no resources"
         raise MeasureError(
             f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', of which one says "
-            f"that a machine may measure (they have {_resources(client)}); {start}"
+            f"that a machine may measure (they have {has}); {start}"
         )
     return machines
 
@@ -50,8 +50,7 @@ def find_machines(client: Client, *, patience: float = math.inf) -> list[Cluster
 def check_memory(client: Client, nbytes: int) -> None:
     """Check that each worker's memory limit holds the inputs and outputs, of `nbytes`, and the message they come in.
 
-    Raises:
-        MeasureError: some limits don't; Dask would end these workers without a reason.
+    Raises `MeasureError` if some don't; Dask would end these workers without a reason.
     """
     workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     small = {a: limit for a, worker in workers.items() if 0 < (limit := worker.get("memory_limit") or 0) < 2 * nbytes}
@@ -65,34 +64,26 @@ def check_memory(client: Client, nbytes: int) -> None:
 
 
 def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
-    """Count the candidates that each search has measured on each worker since it started, by the worker's address."""
+    """Count the candidates that each worker has measured since it started, by its address and by the process."""
     from pegbox.plugins.runners.dask_worker import measured
 
     return dict(client.run(measured, on_error="ignore"))
 
 
-def _resources(client: Client) -> str:
-    """Write the resources of all workers as `--resources` takes them."""
-    workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-    found = {f"{name}={count:g}" for worker in workers.values() for name, count in worker["resources"].items()}
-    return ", ".join(sorted(found)) or "no resources"
-
-
 def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:
-    """GFLOP/s of a core of each worker on one fixed kernel, measured on all at once; 0 where that is not known.
+    """Measure GFLOP/s of a core on a fixed kernel on all these workers at once, by address; 0 if not known.
 
-    A single worker is not asked: there is nothing to compare it with. Workers that measure are given by their address.
+    A single worker is not asked: there is nothing to compare it with.
     """
     from pegbox.plugins.runners.dask_worker import speed
 
-    asked = {
-        address: client.submit(speed, workers=[address], allow_other_workers=False, resources={RESOURCE: 1}, pure=False)
-        for address in (workers if len(workers) > 1 else ())
-    }
+    options = {"allow_other_workers": False, "resources": {RESOURCE: 1}, "pure": False}
+    compared = workers if len(workers) > 1 else ()
+    asked = {address: client.submit(speed, workers=[address], **options) for address in compared}
     rates: dict[str, float] = {}
     for address, future in asked.items():
         try:
             rates[address] = future.result(timeout=_SPEED_SECONDS)
-        except Exception:  # it has gone, or measures for somebody else: the others are compared
+        except Exception:  # it has gone, or measures for another search: the others are compared
             rates[address] = 0.0
     return rates

@@ -1,10 +1,11 @@
-"""The worker's side of the runner "dask": a bench, a local runner, and the tasks that use them."""
+"""The worker's side of the runner "dask": the state that a worker plugin holds, and the task that calls its methods."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import dataclasses
+import hashlib
 import platform
 import threading
 import time
@@ -12,87 +13,245 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from distributed import Worker, get_worker
+from distributed import Worker, WorkerPlugin, get_worker
 
-from pegbox.codegen import LEAST_BYTES, Target
+from pegbox.codegen import LEAST_BYTES, Target, usable_cores
 from pegbox.errors import MeasureError
-from pegbox.measure import RUN_GIVEN_UP, Bench, CorePlan, Result, TimingPolicy, Tolerance, memory_share
-from pegbox.plugins.runners.dask_lease import LeasedPlugin
-from pegbox.plugins.runners.dask_tasks import UnfitWorker
+from pegbox.measure import (
+    GIVEN_UP,
+    RUN_GIVEN_UP,
+    Bench,
+    Builder,
+    CorePlan,
+    Failed,
+    TimingPolicy,
+    Tolerance,
+    memory_share,
+)
+from pegbox.plugins.runners.counters import Counters
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, ClusterMachine, Kind
-from pegbox.plugins.runners.machine_lock import alone
-from pegbox.plugins.runners.tally import Tally
+from pegbox.plugins.runners.machine_lock import alone, building
 from pegbox.workers import GivenUp, IdleTimer
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram
+    from pegbox.codegen import CompiledProgram, Program
     from pegbox.compute import NumpyProgram
-    from pegbox.measure import Roofline
+    from pegbox.measure import Lowered, Lowering, Result, Roofline
+
+LEASE = 15.0
+"""The seconds between two looks for the client."""
 
 IDLE = 60.0
-"""Seconds without work after which the processes that run candidates end; the next candidate starts others."""
+"""The seconds without work after which a worker's processes end; the next job starts others."""
 
 _LEAVE_SECONDS = 10.0
 
-_TALLIES: defaultdict[str, Tally] = defaultdict(Tally)
-"""What each worker of this process has measured, by address."""
+_MEASURED: defaultdict[str, Counters] = defaultdict(Counters)
+"""The counters of each worker of this process, by address."""
 
 T = TypeVar("T")
 
 
-def kind_resource(kind: Kind) -> str:
-    """The resource of the workers of one kind: a candidate that needs it runs on no other, whoever joins or leaves."""
-    return f"{RESOURCE}-{kind.digest}"
+class UnfitWorker(MeasureError):
+    """An error of a worker that can measure nothing, on a full disk for example; its tasks go to others."""
+
+    def __init__(self, message: str, address: str = "") -> None:
+        super().__init__(message)
+        self.address = address
+
+
+def perform(name: str, turn: int, method: str, *arguments: object) -> Any:
+    """Call a method of the state `name` on this worker: the task of everything that a client asks for."""
+    state = get_worker().plugins.get(name)
+    if state is None:
+        raise MeasureError(f"{platform.node()} has no part in this search any more: it was closed")
+    return getattr(state, method)(turn, *arguments)
+
+
+def give_up(name: str, turn: int, dask_worker: Worker) -> None:
+    """Give up the jobs before `turn` on a worker. It is not a task, so it waits for none."""
+    if (state := dask_worker.plugins.get(name)) is not None:
+        state.give_up(turn)
 
 
 def describe(dask_worker: Worker) -> ClusterMachine:
-    """The machine of a worker."""
+    """Describe the machine of a worker."""
     return ClusterMachine.own(dask_worker.address, measures=dask_worker.state.total_resources.get(RESOURCE, 0) >= 1)
 
 
 def measured(dask_worker: Worker) -> Mapping[str, int]:
-    """Count the candidates that each search has measured on a worker since it started."""
-    return _TALLIES[dask_worker.address].counts
+    """Count the candidates that a worker has measured since it started, by the process that searched."""
+    return _MEASURED[dask_worker.address].counts
 
 
-class Station(LeasedPlugin):
-    """A task's bench on a worker, with a `LocalRunner` from the first candidate on.
+def speed() -> float:
+    """Time a fixed kernel of multiply-adds on this machine: GFLOP/s of a core, 0 if not known. This is a task, too."""
+    bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
+    folder = get_worker().local_directory
+    with (
+        alone(),
+        contextlib.closing(LocalRunner(bench, timing=TimingPolicy(), cores=CorePlan.detect(), folder=folder)) as runner,
+    ):
+        found = runner.roofline("float32", LEAST_BYTES, Target.host(num_cores=1))
+    return 0.0 if found is None else found.gflops or 0.0
 
-    Dask gives it to every worker, also to those that join later. A worker of another kind than `kind`, or one that was
-    not `chosen`, keeps it without use.
+
+def measuring_resource(kind: Kind, chosen: str | None) -> str:
+    """Name the resource of the workers of one kind among those that `chosen` names: candidates run on no others."""
+    return _resource(RESOURCE, kind, chosen)
+
+
+def build_resource(kind: Kind) -> str:
+    """Name the resource of the workers that compile with the versions of `kind`, on any processor."""
+    return _resource(f"{RESOURCE}-build", kind.pegbox, kind.llvm)
+
+
+def _resource(prefix: str, *parts: object) -> str:
+    return f"{prefix}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
+
+
+class WorkerState(WorkerPlugin):  # type: ignore[misc]
+    """The state of one client's jobs on a worker; Dask gives it to every worker, also to those that join later.
+
+    It asks the scheduler for its client and leaves all workers when that is gone. `name` is the plugin's, and the key
+    of a task that the client waits for: Dask forgets it with the client.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def setup(self, worker: Worker) -> None:
+        """Called by Dask on the worker."""
+        self._worker, self._since, self._closed = worker, 0, False
+        self._watch = asyncio.create_task(self._leave_with_client())
+
+    async def teardown(self, worker: Worker) -> None:
+        """Called by Dask if the client removes the plugin, and when the worker ends."""
+        if self._watch is not asyncio.current_task():
+            self._watch.cancel()
+        self._closed = True
+        await asyncio.to_thread(self.close)
+
+    def give_up(self, turn: int) -> None:
+        """Give up the jobs that were asked for before `turn`."""
+        self._since = turn
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Give up the jobs in progress."""
+
+    def close(self) -> None:
+        """End all processes; harmless when done twice."""
+
+    def is_over(self, turn: int) -> bool:
+        """Decide if jobs of the turn were given up."""
+        return self._closed or turn < self._since
+
+    async def _leave_with_client(self) -> None:
+        worker, state = self._worker, object()
+        while state is not None:
+            await asyncio.sleep(LEASE)
+            with contextlib.suppress(OSError):  # a worker whose scheduler is gone ends
+                state = (await worker.scheduler.get_task_status(keys=[self.name]))[self.name]
+        with contextlib.suppress(OSError, ValueError):  # the plugin of another worker may have been faster
+            await worker.scheduler.unregister_worker_plugin(name=self.name)
+        if self.name in worker.plugins:
+            await worker.plugin_remove(name=self.name)
+
+
+class MeasuringState(WorkerState):
+    """A search's bench on a worker, a `LocalRunner` from the first candidate on, and builders from the first program.
+
+    Workers of the same `kind` that are `chosen` measure; those with the same versions compile, if `builds`. All others
+    keep it without use.
     """
 
     def __init__(
-        self, name: str, bench: Bench, timing: TimingPolicy, *, max_memory: int | None, kind: Kind, chosen: str | None
+        self,
+        name: str,
+        bench: Bench,
+        timing: TimingPolicy,
+        *,
+        max_memory: int | None,
+        kind: Kind,
+        chosen: str | None,
+        builds: bool,
+        process: str,
     ) -> None:
-        self.name, self.bench, self.timing = name, bench, timing
-        self.max_memory, self.kind, self.chosen = max_memory, kind, chosen
+        super().__init__(name)
+        self.bench, self.timing, self.max_memory = bench, timing, max_memory
+        self.kind, self.chosen, self.builds, self.process = kind, chosen, builds, process
 
     async def setup(self, worker: Worker) -> None:
-        """Called by Dask where the worker is."""
-        self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
+        """See `WorkerState`; also announces the jobs that the worker may get."""
+        self._alone, self._runner, self._builder = threading.Lock(), None, None
         self._idle = IdleTimer(IDLE, self._release)
-        self._worker = worker
         self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
-        machine = describe(worker)
-        if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
-            await worker.set_resources(**{kind_resource(self.kind): 1})
         await super().setup(worker)
+        machine = await asyncio.to_thread(describe, worker)
+        resources: dict[str, int] = {}
+        if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
+            resources[measuring_resource(self.kind, self.chosen)] = 1
+        if self.builds and (machine.kind.pegbox, machine.kind.llvm) == (self.kind.pegbox, self.kind.llvm):
+            size = max(1, min(worker.state.nthreads, len(usable_cores())))
+            memory = memory_share(workers=size + 1)
+            self._builder = Builder(workers=size, cores=usable_cores(), max_memory=memory, idle=IDLE)
+            resources[build_resource(self.kind)] = size
+        await worker.set_resources(**resources)
 
-    async def teardown(self, worker: Worker) -> None:
-        """Called by Dask when the client says so, and when the worker ends."""
-        await super().teardown(worker)
-        await asyncio.to_thread(self.close)
-
-    def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
-        """Run `action` alone on this machine and return its result;
-
-        None where the requests before turn `number` were given up.
-        """
+    def build(self, turn: int, job: Program | Lowering, timeout: float) -> CompiledProgram | Lowered | Failed:
+        """Compile, or lower and compile, while nothing is timed on this machine."""
+        assert self._builder is not None
         try:
-            with alone(lambda: self._is_over(number), timeout=self.timing.timeout), self._turn:
-                if self._is_over(number):
+            with building(lambda: self.is_over(turn), timeout=timeout):
+                return self._builder.build(job, timeout=timeout)
+        except GivenUp:
+            return GIVEN_UP
+
+    def run(self, turn: int, program: CompiledProgram, best: float) -> Result:
+        """Measure a candidate."""
+
+        def measure(runner: LocalRunner) -> Result:
+            began = time.perf_counter()
+            result = runner.run(program, best=best)
+            shipping = time.perf_counter() - began - sum(result.phases.values())
+            _MEASURED[self._worker.address].add(self.process)
+            return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
+
+        return self._use(turn, measure) or RUN_GIVEN_UP
+
+    def rerun(self, turn: int, programs: Sequence[CompiledProgram]) -> list[Result]:
+        """Measure several candidates in turns."""
+        return self._use(turn, lambda runner: runner.rerun(programs)) or [RUN_GIVEN_UP] * len(programs)
+
+    def time_numpy(self, turn: int, program: NumpyProgram, threads: int) -> Sequence[float] | None:
+        """Time NumPy."""
+        return self._use(turn, lambda runner: runner.time_numpy(program, threads=threads))
+
+    def roofline(self, turn: int, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """Measure the limits of this machine."""
+        return self._use(turn, lambda runner: runner.roofline(dtype, nbytes, target))
+
+    def interrupt(self) -> None:
+        """End what is measured and compiled."""
+        if (runner := self._runner) is not None:
+            runner.interrupt()
+        if self._builder is not None:
+            self._builder.interrupt()
+
+    def close(self) -> None:
+        """See `WorkerState`."""
+        self.interrupt()
+        self._release()
+        if self._builder is not None:
+            self._builder.close()
+
+    def _use(self, turn: int, action: Callable[[LocalRunner], T]) -> T | None:
+        """Run `action` alone on this machine and return its result; None if the turn was given up."""
+        try:
+            with alone(lambda: self.is_over(turn), timeout=self.timing.timeout), self._alone:
+                if self.is_over(turn):
                     return None
                 self._idle.stop()
                 try:
@@ -111,96 +270,24 @@ class Station(LeasedPlugin):
             ) from error
 
     def _leave(self) -> None:
-        """Give up the resource that this search's tasks need: other workers get them."""
-        leaving = self._worker.set_resources(**{kind_resource(self.kind): 0})
+        """Give up the resource that this search's tasks need, so that other workers get them."""
+        leaving = self._worker.set_resources(**{measuring_resource(self.kind, self.chosen): 0})
         asyncio.run_coroutine_threadsafe(leaving, self._worker.loop.asyncio_loop).result(_LEAVE_SECONDS)
-
-    def give_up(self, number: int) -> None:
-        """Give up the run in progress and all that were asked before the turn `number`."""
-        self._since = number
-        if (runner := self._runner) is not None:
-            runner.interrupt()
-
-    def close(self) -> None:
-        """End the runner; harmless when done twice."""
-        self._closed = True
-        if (runner := self._runner) is not None:
-            runner.interrupt()
-        self._release()
-
-    def _is_over(self, number: int) -> bool:
-        return self._closed or number < self._since
 
     def _open(self) -> LocalRunner:
         if self._runner is None:
             share = memory_share()
             memory = share if self.max_memory is None else min(share, self.max_memory)
-            cores = CorePlan.detect()
-            self._runner = LocalRunner(
-                self.bench, timing=self.timing, cores=cores, max_memory=memory, folder=self._folder
-            )
+            options = {"timing": self.timing, "cores": CorePlan.detect(), "max_memory": memory, "folder": self._folder}
+            self._runner = LocalRunner(self.bench, **options)
         return self._runner
 
     def _release(self) -> None:
-        with self._turn:
+        with self._alone:
             self._idle.stop()
             runner, self._runner = self._runner, None
             if runner is not None:
                 runner.close()
 
     _runner: LocalRunner | None
-
-
-def run(name: str, number: int, program: CompiledProgram, best: float) -> Result:
-    """The task that measures a candidate."""
-
-    def measured(runner: LocalRunner) -> Result:
-        began = time.perf_counter()
-        result = runner.run(program, best=best)
-        shipping = time.perf_counter() - began - sum(result.phases.values())
-        _TALLIES[get_worker().address].add(name)
-        return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
-
-    return _station(name).use(number, measured) or RUN_GIVEN_UP
-
-
-def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[Result]:
-    """The task that measures several candidates in turns."""
-    found = _station(name).use(number, lambda runner: runner.rerun(programs))
-    return found or [RUN_GIVEN_UP] * len(programs)
-
-
-def time_numpy(name: str, number: int, program: NumpyProgram, threads: int) -> Sequence[float] | None:
-    """The task that times NumPy."""
-    found: Sequence[float] | None = _station(name).use(
-        number, lambda runner: runner.time_numpy(program, threads=threads)
-    )
-    return found
-
-
-def roofline(name: str, number: int, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-    """The task that measures the limits of a machine."""
-    found: Roofline | None = _station(name).use(number, lambda runner: runner.roofline(dtype, nbytes, target))
-    return found
-
-
-def speed() -> float:
-    """The task that times one fixed kernel, of multiply-adds, on this machine: GFLOP/s of a core, 0 where not known."""
-    bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
-    options = {"timing": TimingPolicy(), "cores": CorePlan.detect(), "folder": get_worker().local_directory}
-    with alone(), contextlib.closing(LocalRunner(bench, **options)) as runner:
-        found = runner.roofline("float32", LEAST_BYTES, Target.host(num_cores=1))
-    return 0.0 if found is None else found.gflops or 0.0
-
-
-def give_up(name: str, number: int, dask_worker: Worker) -> None:
-    """Give up what a worker is doing; it is not a task and waits for none."""
-    if (station := dask_worker.plugins.get(name)) is not None:
-        station.give_up(number)
-
-
-def _station(name: str) -> Any:
-    try:
-        return get_worker().plugins[name]
-    except KeyError:
-        raise MeasureError(f"{platform.node()} has no bench of this search: it was closed") from None
+    _builder: Builder | None

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pegbox.compute import NumpyProgram
 
 _JOBS = "pegbox.measure.jobs.run_job"
-# What a trial may take beside the candidate's own calls: loading it, checking the answer.
+# The time of a trial besides the candidate's own calls: loading it, checking the answer.
 _OVERHEAD_SECONDS = 10.0
 _YARDSTICK_SECONDS = 3.0
-"""What a question about the machine may take."""
+"""The seconds that a measurement of the machine may take."""
 
 # What an earlier candidate may be guilty of: it may have damaged the process, or taken what others need.
 _OTHERS_FAULT = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
@@ -93,14 +93,14 @@ class LocalRunner(Runner):
             return self._take_turns(list(programs), turn)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
-        """Seconds that NumPy takes for the bench, on the cores that candidates get. See `Runner`."""
+        """Time NumPy on the cores that candidates get. See `Runner`."""
         found = self._ask("time_numpy", program, self._cores.running(threads))
         if not isinstance(found, list) or not found:
             return None
         return found if all(isinstance(each, float) and 0 < each < _YARDSTICK_SECONDS for each in found) else None
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """The limits of the cores that candidates get. See `Runner`."""
+        """Measure the limits of the cores that candidates get. See `Runner`."""
         found = self._ask("roofline", dtype, nbytes, target, self._cores.running(target.num_cores))
         try:
             return None if found is None else Roofline(**found)
@@ -126,10 +126,7 @@ class LocalRunner(Runner):
             self._folder.close()
 
     def _ask(self, job: str, *arguments: object) -> Any:
-        """Run a job in the worker and return its result;
-
-        None where it takes too long or breaks, as nothing depends on it.
-        """
+        """Run a job in the worker and return its result; None if it takes too long or breaks: nothing depends on it."""
         turn = self._turn
         with self._busy:
             try:
@@ -222,7 +219,7 @@ class LocalRunner(Runner):
         )
 
     def _living_worker(self, turn: int, *, silent: bool) -> Worker:
-        """Return a living worker; with `silent`, one beside which nothing is starting up either.
+        """Return a living worker; if `silent`, once nothing else is starting up.
 
         Raises `GivenUp` if an interruption has come since the turn began.
         """

@@ -1,11 +1,10 @@
-"""`ClusterMachine`: one of those that measure, and the kind that it is of."""
+"""The kind of a machine, and the machines of a cluster: `Kind`, `ClusterMachine`."""
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -28,19 +27,22 @@ if TYPE_CHECKING:
     from pegbox.codegen import Target
 
 _FEW = 4
-"""Features that a message tells how to leave out; where more are missing, another processor is the remedy."""
+"""The most features that a message says how to leave out; if more are missing, another processor is the remedy."""
 
 RESOURCE = "pegbox"
-"""What a worker that measures was started with: one of it."""
+"""The resource of workers that measure; each has one."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What must be equal for costs to compare: `cpu` is the processor's name, `llvm_cpu` LLVM's name of it, `features`
-    what it has, `cores` how many may be used; `pegbox` and `llvm` are versions.
+    """The properties that must be equal for costs to compare.
 
-    A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are
-    those of `cpu_flags`.
+    Attributes:
+        cpu, llvm_cpu: the processor's name, and LLVM's.
+        features: the processor's; of a machine without llvmlite, which runs programs that others compile, `cpu_flags`.
+        cores: the number of cores that may be used.
+        pegbox, llvm: versions; `llvm` and `llvm_cpu` are empty without llvmlite.
+        openmp: True if there is an OpenMP runtime, which kernels of several threads need.
     """
 
     cpu: str
@@ -51,7 +53,6 @@ class Kind:
     llvm: str
     architecture: str = field(default_factory=architecture)
     openmp: bool = True
-    """Whether there is an OpenMP runtime, which kernels of several threads need."""
 
     @classmethod
     def own(cls) -> Kind:
@@ -69,13 +70,8 @@ class Kind:
 
     @property
     def emulated(self) -> bool:
-        """True if times there are an emulator's, which mean nothing."""
+        """True if its times are an emulator's, which mean nothing."""
         return self.cpu.startswith(EMULATED)
-
-    @property
-    def digest(self) -> str:
-        """Equal for equal kinds, and short."""
-        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]
 
     def __str__(self) -> str:
         llvm = f"LLVM {self.llvm}" if self.llvm else "no LLVM"
@@ -91,7 +87,7 @@ class Kind:
         return sorted(set(cpu_flags()) - set(self.features)) if target.is_host_cpu else []
 
     def check_target(self, target: Target, *, whose: str = "the cluster's") -> None:
-        """Raise `MeasureError` where the processor cannot run code for the target; `whose` names it."""
+        """Raise `MeasureError` if the processor cannot run code for the target; `whose` names it."""
         lacks = self.lacks(target)
         if not lacks:
             return
@@ -111,7 +107,7 @@ class Kind:
         )
 
     def check_threads(self, threads: int) -> None:
-        """Raise `MeasureError` where kernels of so many threads cannot run."""
+        """Raise `MeasureError` if kernels of so many threads cannot run."""
         if threads > 1 and not self.openmp:
             raise MeasureError(
                 f"candidates have {threads} threads, but the cluster's machines ({self.name}) have no OpenMP runtime; "
@@ -122,7 +118,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class ClusterMachine:
-    """A Dask worker at `address` on the host `node`; `measures` says whether it has the resource to measure."""
+    """A Dask worker at `address` on the host `node`; `measures` is True if it has the resource to measure."""
 
     address: str
     node: str
@@ -134,7 +130,7 @@ class ClusterMachine:
         return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
-        """Decide whether the machine's name or its processor's has that part; all names have None."""
+        """Return True if the machine's name or its processor's has that part; all names have None."""
         names = (self.node, self.kind.cpu, self.kind.llvm_cpu, self.kind.architecture)
         return not part or part.lower() in " ".join(names).lower()
 
@@ -145,18 +141,21 @@ class ClusterMachine:
 def one_kind(
     machines: Iterable[ClusterMachine], *, here: Kind, chosen: str | None = None, target: Target | None = None
 ) -> list[ClusterMachine]:
-    """The machines to measure on: all, or those with `chosen` in their name or their processor's, and those that run
-    code for `target`: where some have its processor itself, only these.
+    """Choose the machines to measure on: those with `chosen` in their name or their processor's that run code for
+    `target`; if some have its processor itself, only these.
 
-    Raises `MeasureError`, with a list of what there is, where they are of several kinds, where none is chosen, or where
-    the versions are not those of this process, which is of the kind `here`.
+    Raises `MeasureError`, with a list of the machines, if they are of several kinds, if none is left, or if their
+    versions differ from those of this process, which is of the kind `here`.
     """
     there = list(machines)
     found = [machine for machine in there if machine.is_named(chosen)]
     if not found:
         raise MeasureError(f"host={chosen!r}: no machine of the cluster has that in its name:{_listed(there)}")
     if target is not None:
-        found = _able(found, target)
+        able = [machine for machine in found if not machine.kind.lacks(target)]
+        if not able:
+            raise MeasureError(f"target='{target}': no machine of the cluster runs code for it:{_listed(found)}")
+        found = [machine for machine in able if machine.kind.llvm_cpu == target.cpu] or able
     if other := [m for m in found if m.kind.pegbox != here.pegbox or m.kind.llvm not in ("", here.llvm)]:
         raise MeasureError(
             f"the cluster has other versions than this process (pegbox {here.pegbox}, LLVM {here.llvm}); install the "
@@ -168,13 +167,6 @@ def one_kind(
             f"of a machine's or its processor's name, or with target=:{_listed(found)}"
         )
     return found
-
-
-def _able(machines: list[ClusterMachine], target: Target) -> list[ClusterMachine]:
-    able = [machine for machine in machines if not machine.kind.lacks(target)]
-    if not able:
-        raise MeasureError(f"target='{target}': no machine of the cluster runs code for it:{_listed(machines)}")
-    return [machine for machine in able if machine.kind.llvm_cpu == target.cpu] or able
 
 
 def _listed(machines: Iterable[ClusterMachine]) -> str:

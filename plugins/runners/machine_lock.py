@@ -1,6 +1,6 @@
 """The lock of a machine, by which its processes keep timings and builds apart.
 
-All users of the machine share it, so its files are among the temporary files, where any of them can make others.
+All users of the machine share it, so its files are among the temporary files, where each of them can make some.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags that follow no link, and do not wait for the other end of a FIFO."""
 
 _LOOK_SECONDS = 0.1
-"""The interval at which those who wait look whether they are given up."""
+"""The interval between two looks for a wait that was given up."""
 
 _PATIENCE_SECONDS = 300.0
 """The shortest wait for the lock after which it counts as stuck."""
@@ -36,44 +36,36 @@ _TURNS = 30
 _REMEDY = "set TMPDIR=DIR to another folder for all processes that measure on this machine"
 
 
-def _never() -> bool:
-    return False
-
-
-@contextlib.contextmanager
-def alone(given_up: Callable[[], bool] = _never, *, timeout: float = 0.0) -> Iterator[None]:
+def alone(given_up: Callable[[], bool] = bool, *, timeout: float = 0.0) -> contextlib.AbstractContextManager[None]:
     """Run the body while no other process of this machine is in such a body: two would disturb each other's timings.
 
     Args:
-        given_up: says when to wait no longer.
+        given_up: a question that ends the wait when it is answered with True.
         timeout: seconds that one candidate may take; longer ones make the wait longer after which the lock is stuck.
 
     Raises:
         GivenUp: `given_up()` became true before the body could begin.
         MeasureError: the lock is stuck, or its file is not one that can be locked.
     """
-    with _locked("measuring", fcntl.LOCK_EX, given_up, timeout):
-        yield
+    return _locked(fcntl.LOCK_EX, given_up, timeout)
 
 
-@contextlib.contextmanager
-def building(given_up: Callable[[], bool] = _never, *, timeout: float = 0.0) -> Iterator[None]:
+def building(given_up: Callable[[], bool] = bool, *, timeout: float = 0.0) -> contextlib.AbstractContextManager[None]:
     """Run the body while no process of this machine is in the body of `alone`; others may be in one of these.
 
-    Takes and raises what `alone` does.
+    The arguments and errors are those of `alone`.
     """
-    with _locked("measuring", fcntl.LOCK_SH, given_up, timeout):
-        yield
+    return _locked(fcntl.LOCK_SH, given_up, timeout)
 
 
 @contextlib.contextmanager
-def _locked(name: str, how: int, given_up: Callable[[], bool], timeout: float) -> Iterator[None]:
-    """Hold a lock of this machine. Who waits for it lets nobody in before him: builds would never let anyone time."""
+def _locked(how: int, given_up: Callable[[], bool], timeout: float) -> Iterator[None]:
+    """Hold the lock in the order of asking: builds that overtake a timing would never let it begin."""
     patience = max(_PATIENCE_SECONDS, _TURNS * timeout)
     with contextlib.ExitStack() as queue:
-        _lock(queue, f"{name}-queue", fcntl.LOCK_EX, given_up, patience)
+        _lock(queue, "measuring-queue", fcntl.LOCK_EX, given_up, patience)
         with contextlib.ExitStack() as held:
-            _lock(held, name, how, given_up, patience)
+            _lock(held, "measuring", how, given_up, patience)
             queue.close()
             yield
 
@@ -96,7 +88,7 @@ def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[
 
 
 def _waited(descriptor: int, how: int, given_up: Callable[[], bool], patience: float) -> bool:
-    """Wait for the lock, and return whether it came in time. If not, or with `GivenUp`, close the file.
+    """Wait for the lock; return False if it did not come in time. Then, or with `GivenUp`, close the file.
 
     The wait is on a thread, because nothing else ends it: looks at short intervals would come late for each trial, and
     disturb the one that is timed.
@@ -116,7 +108,7 @@ def _waited(descriptor: int, how: int, given_up: Callable[[], bool], patience: f
 
 
 def _take(descriptor: int, how: int, granted: Future[None]) -> None:
-    """Take the lock; who gave it up meanwhile does not get it."""
+    """Take the lock, unless it was given up meanwhile."""
     try:
         fcntl.flock(descriptor, how)
     except OSError as error:
@@ -145,8 +137,10 @@ def _checked(path: Path) -> int:
 
 
 def _opened(path: Path) -> int:
-    """A file that all users of this machine may lock. Linux lets nobody "create" what another has in such a folder,
-    but for those who say that it is new."""
+    """Open a file that all users of this machine may lock.
+
+    Linux refuses to create another user's file in such a folder, unless the call says that it must be new.
+    """
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, _READ)
     with contextlib.suppress(FileExistsError):  # another process was faster

@@ -10,7 +10,7 @@ from pegbox.hooks import hookimpl
 
 @hookimpl
 def pegbox_register_runners() -> Mapping[str, str]:
-    """The runners "local", this machine, in a process of its own; "dask", a cluster."""
+    """Register the runners "local", a process of this machine, and "dask", a cluster."""
     return {
         "local": "pegbox.plugins.runners.local:LocalRunner",
         "dask": "pegbox.plugins.runners.dask:DaskRunner",
@@ -19,5 +19,5 @@ def pegbox_register_runners() -> Mapping[str, str]:
 
 @hookimpl
 def pegbox_register_runner_objects() -> Mapping[str, Any]:
-    """The client of a Dask cluster, by name, so that nothing is imported: it measures on its cluster."""
+    """Register the client of a Dask cluster by name, so that nothing is imported."""
     return {"distributed.client.Client": lambda client: ("dask", {"scheduler": client})}

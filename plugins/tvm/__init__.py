@@ -11,7 +11,6 @@ from pegbox.plugins.tvm.absence import names, watch_imports
 
 __version__ = f"0.18.0+pegbox.{pegbox.__version__}"  # whose names these are, for scripts that ask
 
-_HERE = "pegbox.plugins.tvm"
 _NAMES = {
     "auto_scheduler": "auto_scheduler",
     "autotvm": "autotvm",
@@ -39,11 +38,5 @@ _NAMES["te"] += """
 """
 _NAMES["tir"] += " call_extern call_packed call_pure_extern decl_buffer"
 
-_HOME = {name: f"{_HERE}.{module}" for module, names in _NAMES.items() for name in names.split()}
-
-__getattr__ = names(__name__, _HOME)
+__getattr__ = names(__name__, _NAMES)
 watch_imports()
-
-
-def __dir__() -> list[str]:
-    return ["__version__", *_HOME]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any
 
 from pegbox.errors import ArgumentError, PegboxError
@@ -67,7 +69,7 @@ _REASONS = {
     "schedule.trace holds the steps of a schedule, and schedule.mod is its program": "tir.schedule",
     "programs are pegbox.loops' (docs/script.md)": "tir",
     # autotvm
-    "a template that nobody tuned runs with its fallback; autotvm.apply_history_best chooses another": """
+    "an untuned template runs with its fallback; autotvm.apply_history_best chooses another": """
         autotvm.DispatchContext autotvm.FallbackContext autotvm.ApplyConfig autotvm.clear_fallback_cache
         autotvm.task.dispatcher
     """,
@@ -174,31 +176,46 @@ def refuse(owner: str, options: Mapping[str, Any]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """A finder that answers for the modules of TVM's that are not here, after Python has found none."""
+    """A finder for the modules of this package, each of which then answers for TVM's names that are not in it."""
 
-    def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
-        if fullname.startswith(f"{_PACKAGE}."):
+    def find_spec(self, fullname: str, path: Any, _target: object = None) -> ModuleSpec | None:
+        if not fullname.startswith(f"{_PACKAGE}."):
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is None or spec.loader is None:
             raise _absent(fullname.removeprefix(f"{_PACKAGE}."))
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            vars(module).setdefault("__getattr__", names(fullname))
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 def watch_imports() -> None:
-    """Let `import tvm.relay` give the reason, as `tvm.relay` does."""
+    """Let absent names, and imports of absent modules such as `tvm.relay`, give the reason."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        sys.meta_path.insert(0, _Finder())
 
 
 def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Make the `__getattr__` of a module of this package.
 
     Args:
-        homes: the module of each name that is imported when it is first used.
+        homes: the names in each of its modules, which are imported when they are first used.
     """
-    found = on_demand(package, homes or {})
-    vars(sys.modules[package]).setdefault("__path__", [])  # so that Python asks the finder for what is below a module
+    places = {name: f"{package}.{module}" for module, listed in (homes or {}).items() for name in listed.split()}
+    found = on_demand(package, places)
+    module = vars(sys.modules[package])
+    module.setdefault("__path__", [])  # so that Python asks the finder for modules below it
+    if homes:
+        module["__dir__"] = lambda: sorted(places)
 
     def get(name: str) -> Any:
         dotted = f"{package.removeprefix(_PACKAGE)}.{name}".removeprefix(".")
-        if name not in (homes or {}) and not name.startswith("_") and _reason(dotted):
+        if name not in places and not name.startswith("_") and _reason(dotted):
             raise _absent(dotted)
         return found(name)
 

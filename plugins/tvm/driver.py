@@ -9,7 +9,7 @@ import pegbox
 from pegbox.errors import ArgumentError
 from pegbox.plugins.tvm.runtime.module import Module
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.schedule.te.program import shown_sizes, variables_of
+from pegbox.schedule import shown_sizes, variables_of
 from pegbox.te import Tensor, TESchedule
 from pegbox.tir import IRModule, PrimFunc
 
@@ -22,8 +22,7 @@ class SizedModule(IRModule):
     def __init__(self, schedule: TESchedule, args: Sequence[Tensor], name: str, *, simple_mode: bool) -> None:
         """Lower a schedule, which may change afterwards.
 
-        Raises:
-            ScheduleError: it is not legal for these numbers, or an argument is missing.
+        Raises `ScheduleError` if it is not legal for these numbers, or lacks an argument.
         """
         self.schedule, self.args, self.name = schedule.copy(), list(args), name
         sizes = None if simple_mode else shown_sizes(variables_of(schedule))
@@ -39,9 +38,7 @@ def lower(
 ) -> IRModule:
     """Make the plain loop program of a schedule, function or module, as a module; see `pegbox.lower`.
 
-    Raises:
-        ArgumentError: `binds`, or what `pegbox.lower` refuses.
-        ScheduleError: the schedule is not legal, or an argument is missing.
+    Raises what `pegbox.lower` does, and `ArgumentError` for `binds`.
     """
     _check_binds(binds)
     if isinstance(inp, IRModule):
@@ -61,9 +58,7 @@ def build(
 ) -> Module:
     """Compile a schedule with its arguments, a function or a module.
 
-    Raises:
-        TargetError: the target is not a CPU.
-        ArgumentError, ScheduleError, CompileError: as `lower`, and what cannot be compiled.
+    Raises what `lower` and `pegbox.build` do, and `TargetError` for a target other than a CPU.
     """
     _check_binds(binds)
     machine = None if target is None else Target(target, target_host)

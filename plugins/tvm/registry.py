@@ -16,8 +16,7 @@ def register_func(func_name: Any, f: Callable[..., Any] | None = None, override:
 
     `tir.call_packed` calls it in `te.extern`, in this process.
 
-    Raises:
-        ArgumentError: the name is taken.
+    Raises `ArgumentError` if the name is taken.
     """
     if callable(func_name):
         return register_func(func_name.__name__, func_name, override)
@@ -32,8 +31,7 @@ def register_func(func_name: Any, f: Callable[..., Any] | None = None, override:
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """Return the function that was registered under a name; None where there is none and that is allowed.
 
-    Raises:
-        ArgumentError: there is none. TVM's own functions are not here.
+    Raises `ArgumentError` if there is none; TVM's own functions are not here.
     """
     if name in _functions or allow_missing:
         return _functions.get(name)
@@ -43,6 +41,16 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
 def remove_global_func(name: str) -> None:
     """Forget the function of that name."""
     _functions.pop(name, None)
+
+
+def definition_of(function: Callable[..., Any]) -> tuple[str, str]:
+    """Return the place of a definition, which may run again, as in a notebook."""
+    return function.__module__, function.__qualname__
+
+
+def tuples(value: Any) -> Any:
+    """Return lists as tuples, at any depth."""
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def convert(value: Any) -> Any:

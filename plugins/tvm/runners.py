@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
+from pegbox.measure import Failed, Ok, Result
 from pegbox.plugins.tvm.absence import refuse
+from pegbox.records import AUTOTVM_FAILURES, AUTOTVM_NUMBERS, Journal, Record
+from pegbox.search import Callback, SearchState, Session, Trial
+
+if TYPE_CHECKING:
+    from pegbox.task import Task
 
 
 class MeasureErrorNo:
@@ -69,8 +76,7 @@ def _given(**options: Any) -> dict[str, Any]:
 def measuring(builder: object, runner: object) -> dict[str, Any]:
     """Return the arguments of `Session.round` for a builder and a runner; each is "local" or an object.
 
-    Raises:
-        ArgumentError: one of them is something else.
+    Raises `ArgumentError` for anything else.
     """
     builder = LocalBuilder() if builder == "local" else builder
     runner = LocalRunner() if runner == "local" else runner
@@ -79,3 +85,36 @@ def measuring(builder: object, runner: object) -> dict[str, Any]:
     if not isinstance(runner, LocalRunner):
         raise ArgumentError(f"runner={runner!r}: give 'local' or a LocalRunner(...)")
     return {"timeout": runner.timeout, "measure_options": {**builder.options, **runner.options}}
+
+
+def number_of(result: Result) -> int:
+    """Return the number of `MeasureErrorNo` for a result of pegbox."""
+    return AUTOTVM_NUMBERS[result.kind] if isinstance(result, Failed) else 0
+
+
+def result_of(number: int, costs: tuple[Any, ...], total: float, timestamp: float, message: str) -> Result:
+    """Return a result of pegbox. Raises `ValueError` for costs that are not numbers, or an unknown error number."""
+    if not number:
+        return Ok(tuple(map(float, costs)), float(total), float(timestamp))
+    if number not in AUTOTVM_FAILURES:
+        raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(AUTOTVM_FAILURES)}")
+    return Failed(AUTOTVM_FAILURES[number], message, float(total), float(timestamp))
+
+
+class Log(Callback):
+    """A callback that appends the trials of a session to a file of records, before anything else sees them."""
+
+    essential = True
+
+    def __init__(self, journal: Journal, task: Task, session: Session, tuner: str = "") -> None:
+        self._journal = journal
+        self._record = functools.partial(
+            Record.of, task, tuner=tuner or session.name, seed=session.seed, run=session.run
+        )
+
+    def on_trial(self, trial: Trial, state: SearchState) -> None:
+        self._journal.append(self._record(trial.config, trial.result))
+
+    def on_remeasured(self, trial: Trial, state: SearchState) -> None:
+        record = self._record(trial.config, trial.result, remeasured=True, yardstick=state.yardstick)
+        self._journal.append(record)

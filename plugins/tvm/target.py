@@ -9,9 +9,6 @@ from typing import Any, TypeAlias
 
 import pegbox
 from pegbox.errors import TargetError
-from pegbox.plugins.tvm.absence import names
-
-__getattr__ = names(__name__)
 
 TargetLike: TypeAlias = "str | Mapping[str, Any] | pegbox.Target"
 
@@ -25,8 +22,7 @@ class Target(pegbox.Target):
         target: a string such as "llvm -mcpu=core-avx2", the same as JSON or a mapping, or a target.
         host: the target of the code that calls the kernel; on CPUs it is the target itself.
 
-    Raises:
-        TargetError: a GPU or another kind that pegbox has no code generator for, or a malformed string.
+    Raises `TargetError` for a malformed string, a GPU, or another kind.
     """
 
     def __init__(self, target: TargetLike = "llvm", host: TargetLike | None = None) -> None:
@@ -38,8 +34,7 @@ class Target(pegbox.Target):
     def current(cls, allow_none: bool = True) -> Target | None:
         """Return the target of the innermost `with` block around the caller, or None.
 
-        Raises:
-            TargetError: there is none, and None is not allowed.
+        Raises `TargetError` if there is none, and None is not allowed.
         """
         found = cls.entered()
         if found is None and not allow_none:

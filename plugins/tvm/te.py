@@ -11,11 +11,8 @@ from pegbox.compute import ComputeOp as ComputeOp
 from pegbox.compute import ExternOp as ExternOp
 from pegbox.compute import PlaceholderOp as PlaceholderOp
 from pegbox.compute import ScanOp as ScanOp
-from pegbox.plugins.tvm.absence import names
 from pegbox.te import *  # noqa: F403
 from pegbox.te import TESchedule as Schedule  # noqa: F401
-
-__getattr__ = names(__name__)
 
 Values = tuple[Any, ...]
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.plugins.tvm.absence import names
-
-__getattr__ = names(__name__)
-
 
 def assert_allclose(
     actual: npt.ArrayLike, desired: npt.ArrayLike, rtol: float = 1e-7, atol: float = 1e-7, verbose: bool = True
 ) -> None:
     """Compare like NumPy's function, but shapes must be equal, and values near zero may differ by `atol`.
 
-    Raises:
-        AssertionError: they differ.
+    Raises `AssertionError` if they differ.
     """
     got, wanted = np.asanyarray(actual), np.asanyarray(desired)
     np.testing.assert_equal(got.shape, wanted.shape)

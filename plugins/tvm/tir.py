@@ -13,15 +13,12 @@ from pegbox.errors import ComputeError
 from pegbox.expr import Buffer as Buffer
 from pegbox.expr import Call as Call
 from pegbox.expr import Var as Var
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.ir import call_intrin as call_intrin
 from pegbox.plugins.tvm.registry import get_global_func
 from pegbox.plugins.tvm.runtime.ndarray import NDArray
 from pegbox.te import Expr as PrimExpr  # noqa: F401
 from pegbox.tir import *  # noqa: F403
 from pegbox.tir import BlockRV, LoopRV
-
-__getattr__ = names(__name__)
 
 
 class Schedule(tir.Schedule):  # type: ignore[no-redef]
@@ -48,7 +45,7 @@ class Schedule(tir.Schedule):  # type: ignore[no-redef]
 
 
 class CallEffectKind(IntEnum):
-    """The effects of a call beside its value. Calls in expressions are pure here."""
+    """The effects of a call besides its value. Calls in expressions are pure here."""
 
     Pure = 1
     ReadState = 2
@@ -59,8 +56,7 @@ class CallEffectKind(IntEnum):
 def call_packed(func_name: str, *args: Any) -> te.Expr:
     """Call a registered function on buffers and numbers, in `te.extern`. Such kernels run in this process only.
 
-    Raises:
-        ComputeError: an argument is neither.
+    Raises `ComputeError` for other arguments.
     """
     plain = [getattr(arg, "value", arg) for arg in args]  # constants as numbers
     buffers = [hasattr(arg, "access_ptr") for arg in plain]

@@ -5,16 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from pegbox.plugins.tvm.absence import names, refuse
-
-__getattr__ = names(__name__)
+from pegbox.plugins.tvm.absence import refuse
 
 
 def PassContext(opt_level: int = 2, **options: Any) -> nullcontext[None]:
     """Make a context of lowering, which is always the same: `opt_level` has no effect, options are refused.
 
-    Raises:
-        ArgumentError: an option.
+    Raises `ArgumentError` for these.
     """
     refuse("PassContext", options)
     return nullcontext()

@@ -234,7 +234,7 @@ def test_build_names_what_it_wrote(pegbox: Any, api: Any) -> None:
     untuned = pegbox("build", "matmul", "64", "--out", "k.o", "--no-header")
     assert untuned.out == "wrote k.o\n"
     assert "warning: neither --records nor --config: " in untuned.err
-    assert "which nobody tuned; search with 'pegbox tune', and give its file with --records" in untuned.err
+    assert "which is not tuned; search with 'pegbox tune', and give its file with --records" in untuned.err
     assert api.calls["export"] == {"config": "config 1", "path": Path("k.o"), "header": False}
 
 

@@ -109,11 +109,11 @@ def test_a_template_chooses_among_records_of_several(pegbox: Any, api: Any, comp
         ("matmul --host vm", "it needs --simulate"),
         ("matmul --seeds 0", "'0' is not a whole number of at least 1"),
         ("matmul --jobs 0", "'0' is not a whole number of at least 1"),
-        ("matmul --tuners epsilon=0", "stands behind no tuner"),
-        ("matmul --tuners xgb,epsilon=0", "stands behind 'xgb': write xgb:epsilon=0"),
+        ("matmul --tuners epsilon=0", "comes after no tuner"),
+        ("matmul --tuners xgb,epsilon=0", "comes after 'xgb': write xgb:epsilon=0"),
         (
             "matmul 64 --tuners bayes randm",
-            "'randm' stands behind --tuners bayes: join tuners by commas, --tuners bayes,ran",
+            "'randm' comes after --tuners bayes: join tuners by commas, --tuners bayes,ran",
         ),
         ("matmul --json no/r.json", "there is no folder 'no'"),
         ("matmul --html no/r.html", "there is no folder 'no'"),
@@ -206,7 +206,7 @@ def test_any_list_of_specs_is_split_as_it_was_joined(given_specs: list[tuple[str
 
 
 def test_options_of_an_earlier_word_do_not_take_those_of_a_later_one() -> None:
-    with pytest.raises(ArgumentError, match="stands behind no tuner"):
+    with pytest.raises(ArgumentError, match="comes after no tuner"):
         split_tuners(["a:x=1", "y=2"])
 
 

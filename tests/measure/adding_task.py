@@ -22,18 +22,18 @@ class AddingConfig:
 
 @dataclass
 class AddingTask:
-    """C = A + B. No two configs make equal programs, unless `twins` are wanted."""
+    """C = A + B. No two configs make equal programs, unless `duplicates` are wanted."""
 
     target: Target = field(default_factory=lambda: Target.host(num_cores=1))
     flop: float = kernels.SIZE
     lowered: list[str] = field(default_factory=list)
-    twins: bool = False
+    duplicates: bool = False
     has_indirect_reads: bool = False
 
     def lower(self, config: AddingConfig) -> Any:
         self.lowered.append(config.name)
         program = config.make()
-        return program if self.twins else replace(program, ll=f"{program.ll}; {config.name}\n")
+        return program if self.duplicates else replace(program, ll=f"{program.ll}; {config.name}\n")
 
     def arguments(self) -> Any:
         return kernels.arguments()

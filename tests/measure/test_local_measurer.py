@@ -118,7 +118,7 @@ def test_a_best_cost_from_elsewhere_counts(open_measurer: Any) -> None:
 
 def test_configs_beyond_the_window_are_not_lowered_ahead(open_measurer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Where one core does everything, a chunk is built before it is timed.
-    monkeypatch.setattr("pegbox.measure.pipeline.local._CHUNK", 4)
+    monkeypatch.setattr("pegbox.measure.pipeline.pipeline._CHUNK", 4)
     task = AddingTask()
     configs = [AddingConfig(f"c{i}") for i in range(20)]
     results = open_measurer(task, builders=1).measure(configs)
@@ -250,7 +250,7 @@ def test_fewer_cores_of_a_cluster_than_threads_are_told_of() -> None:
 
 
 def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pegbox.measure.pipeline.local._CHUNK", 8)
+    monkeypatch.setattr("pegbox.measure.pipeline.pipeline._CHUNK", 8)
     events: list[str] = []
 
     class Watching(AddingTask):
@@ -311,17 +311,17 @@ def test_what_is_known_from_records_is_built_once_to_be_measured_again(open_meas
 def test_equal_programs_are_measured_once(open_measurer: Any) -> None:
     events: list[str] = []
     program, slower = kernels.good(), kernels.slow(10)
-    measurer = open_measurer(AddingTask(twins=True), runner=watched_runner(events))
+    measurer = open_measurer(AddingTask(duplicates=True), runner=watched_runner(events))
     first, second, later = (AddingConfig(name, lambda: program) for name in ("a", "b", "later"))
     other = AddingConfig("slow", lambda: slower)
-    one, twin, unlike = measure(measurer, first, second, other)
+    one, same, unlike = measure(measurer, first, second, other)
     assert events == ["run", "run"]
     assert isinstance(one, Ok)
-    assert isinstance(twin, Ok)
+    assert isinstance(same, Ok)
     assert isinstance(unlike, Ok)
-    assert twin.costs == one.costs
-    assert set(twin.phases) == {"lower"}
-    assert twin.total_seconds == twin.phases["lower"]
+    assert same.costs == one.costs
+    assert set(same.phases) == {"lower"}
+    assert same.total_seconds == same.phases["lower"]
     assert [result.cost for result in measure(measurer, later)] == [one.cost]
     assert events == ["run", "run"]
 
@@ -330,21 +330,21 @@ def test_a_configuration_that_comes_again_is_measured_again(open_measurer: Any) 
     events: list[str] = []
     program = kernels.good()
     again = AddingConfig("again", lambda: program)
-    measurer = open_measurer(AddingTask(twins=True), runner=watched_runner(events))
+    measurer = open_measurer(AddingTask(duplicates=True), runner=watched_runner(events))
     measure(measurer, again)
     measure(measurer, again)
     assert events == ["run", "run"]
 
 
-def test_a_twin_of_what_was_given_up_is_measured(open_measurer: Any) -> None:
+def test_a_duplicate_of_what_was_given_up_is_measured(open_measurer: Any) -> None:
     program = kernels.good()
     # One builder: what is built first runs first, and the endless one would run for two minutes.
-    measurer = open_measurer(AddingTask(twins=True), timeout=120.0, best=100.0, builders=1)
+    measurer = open_measurer(AddingTask(duplicates=True), timeout=120.0, best=100.0, builders=1)
     waiting = AddingConfig("waiting", lambda: program)
     results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), waiting])
     assert next(results)[1].ok
     results.close()
-    (after,) = measure(measurer, AddingConfig("twin", lambda: program))
+    (after,) = measure(measurer, AddingConfig("second", lambda: program))
     assert after.ok
     assert "build" in after.phases
 

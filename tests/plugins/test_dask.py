@@ -23,13 +23,14 @@ from pegbox.codegen.targets.host import cpu_features
 from pegbox.errors import MeasureError, TuningError
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
-from pegbox.plugins.runners import dask, dask_client, dask_tasks
+from pegbox.plugins.runners import dask, dask_client
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.machine import ClusterMachine, Kind, one_kind
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.tuners.random import RandomTuner
 
 distributed = pytest.importorskip("distributed")
+dask_tasks = pytest.importorskip("pegbox.plugins.runners.dask_tasks")
 dask_worker = pytest.importorskip("pegbox.plugins.runners.dask_worker")
 
 KIND = Kind("EPYC 9575F", "znver5", ("+avx2",), 16, "0.1.0", "22.1.0")
@@ -87,6 +88,12 @@ def test_other_versions_than_here_are_refused(fields: dict[str, Any]) -> None:
         one_kind([ONE, other(**fields)], here=KIND)
 
 
+def test_candidates_for_chosen_machines_run_on_no_other_of_the_same_kind() -> None:
+    """The workers of another search, of all machines, have the resource of all of them."""
+    resources = {dask_worker.measuring_resource(KIND, chosen) for chosen in (None, "rack-1", "rack-2")}
+    assert len(resources) == 3
+
+
 @contextlib.contextmanager
 def cluster_of(count: int, **options: Any) -> Iterator[Any]:
     given = {"resources": {"pegbox": 1}, "threads_per_worker": 1, "memory_limit": 0, **options}
@@ -138,7 +145,7 @@ def test_what_a_dying_worker_measures_is_measured_by_another(client: Any, quick:
         slow = kernels.compiled(kernels.slow(400_000_000))
         thread = threading.Thread(target=lambda: found.append(runner.run(slow)))
         thread.start()
-        name = runner._name
+        name = runner._tasks._name
         deadline = time.monotonic() + 20
         while not (busy := _busy(client, name)) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -152,8 +159,8 @@ def _busy(client: Any, name: str) -> list[int]:
     """The processes of the workers that measure."""
 
     def busy(dask_worker: Any) -> int:
-        station = dask_worker.plugins[name]
-        return os.getpid() if station._runner is not None and station._turn.locked() else 0
+        state = dask_worker.plugins[name]
+        return os.getpid() if state._runner is not None and state._alone.locked() else 0
 
     return [pid for pid in client.run(busy).values() if pid]
 
@@ -235,7 +242,7 @@ def test_a_cluster_that_loses_its_workers_ends_the_search(monkeypatch: pytest.Mo
     monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.05)
     with cluster_of(1, processes=False) as client, opened(client, patience=0.1) as runner:
         client.retire_workers(list(client.scheduler_info()["workers"]))
-        with pytest.raises(MeasureError, match=r"no worker to measure on for 0.1 s.*--resume"):
+        with pytest.raises(MeasureError, match=r"no worker for these tasks for 0.1 s.*--resume"):
             runner.run(kernels.compiled(kernels.good()))
 
 

@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
+import pegbox as pb
 from pegbox.codegen import CompiledProgram, Target, compile_program
 from pegbox.errors import ArgumentError
-from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
+from pegbox.measure import CorePlan, Failed, Lowered, Lowering, Ok, TimingPolicy
+from pegbox.measure.jobs.lowering import program_key
+from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.result import FailureKind
-from pegbox.plugins.runners import dask_tasks, machine_lock
+from pegbox.plugins.runners import dask, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
-from pegbox.plugins.runners.dask_builds import Builds
-from pegbox.plugins.runners.dask_tasks import Tasks
-from pegbox.plugins.runners.machine import Kind
 from pegbox.plugins.runners.machine_lock import alone, building
 from pegbox.testing import llvm_kernels as kernels
 
 distributed = pytest.importorskip("distributed")
+dask_tasks = pytest.importorskip("pegbox.plugins.runners.dask_tasks")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,18 @@ def test_workers_compile_what_this_machine_would(runner: DaskRunner) -> None:
     assert isinstance(runner.run(built), Ok)
 
 
+def test_workers_lower_what_they_compile(runner: DaskRunner) -> None:
+    task = pb.create_task("matmul", args=(16, 16, 16), target="llvm -num-cores 1")
+    packed = pack_task(task)
+    assert packed is not None
+    config = task.space.get(0)
+    lowered = runner.build(Lowering(packed, config.digits, max_block=10_000), timeout=60.0)
+    assert isinstance(lowered, Lowered)
+    assert lowered.program.args == tuple(task.arguments())
+    assert lowered.key == program_key(unpack_task(packed).lower(config))
+    assert runner.build(Lowering(b"no pickle", config.digits, max_block=10_000), timeout=60.0) is None
+
+
 def test_a_program_that_llvm_refuses_has_failed_to_compile(runner: DaskRunner) -> None:
     built = runner.build(kernels.unparsable(), timeout=60.0)
     assert isinstance(built, Failed)
@@ -67,29 +80,30 @@ def test_a_program_that_llvm_refuses_has_failed_to_compile(runner: DaskRunner) -
 def test_a_machine_compiles_while_it_times_nothing(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert runner.machines == 1
     assert runner.builders == 2
-    monkeypatch.setattr(type(runner._tasks), "pending", 1)
+    monkeypatch.setattr(runner._tasks, "pending", lambda where: 1)
     assert runner.builders == 1  # on the worker that measures nothing
 
 
-def test_where_no_worker_compiles_nothing_is_built(runner: DaskRunner) -> None:
-    with contextlib.closing(Builds(runner._client, "other", replace(Kind.own(), llvm="1.0"))) as builds:
-        assert builds.places("pegbox", 1) == 0
-        assert builds.build(kernels.good(), 60.0) is None
+def test_where_no_worker_compiles_nothing_is_built(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those whose versions are others have another resource."""
+    monkeypatch.setattr(runner, "_compiled", dask_tasks.Where({"pegbox-build-others": 1}, patience=0.0))
+    assert runner.builders == 0
+    assert runner.build(kernels.good(), timeout=60.0) is None
 
 
 def test_a_runner_that_cannot_begin_leaves_nothing_on_the_workers(
     runner: DaskRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def plugins() -> Any:
-        return runner._client.run(lambda dask_worker: set(dask_worker.plugins))
+        return runner._tasks._client.run(lambda dask_worker: set(dask_worker.plugins))
 
-    def ends(self: DaskRunner) -> None:
+    def ends(rates: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DaskRunner, "_warn_of_spread", ends)
+    monkeypatch.setattr(dask, "_warn_of_spread", ends)
     before = plugins()
     with pytest.raises(KeyboardInterrupt):
-        DaskRunner(kernels.bench(), timing=TimingPolicy(), cores=CorePlan.detect(), scheduler=runner._client)
+        DaskRunner(kernels.bench(), timing=TimingPolicy(), cores=CorePlan.detect(), scheduler=runner._tasks._client)
     assert plugins() == before
 
 
@@ -134,7 +148,8 @@ def test_a_target_says_all_that_compiling_elsewhere_needs() -> None:
 
 def test_who_looks_again_takes_no_result_from_others(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.001)
-    tasks = Tasks(runner._client, "quick", resources={}, patience=20.0)
+    monkeypatch.setattr(dask_tasks, "perform", lambda name, turn, method, given: bytes(given))
+    where = dask_tasks.Where({}, patience=20.0)
     with ThreadPoolExecutor(16) as threads:
-        found = list(threads.map(lambda value: tasks.ask(lambda name, number, given: bytes(given), value), range(100)))
+        found = list(threads.map(lambda value: runner._tasks.ask(where, "any", value), range(100)))
     assert [len(each) for each in found] == list(range(100))

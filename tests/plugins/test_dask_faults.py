@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -24,17 +24,16 @@ import pegbox as pb
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, TimingPolicy
-from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, dask_tasks, machine_lock
+from pegbox.plugins.runners import dask_client, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import check_memory, find_machines
-from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.process import GivenUp
 from tests.helpers.rack import waited
 
 distributed = pytest.importorskip("distributed")
-dask_lease = pytest.importorskip("pegbox.plugins.runners.dask_lease")
+dask_tasks = pytest.importorskip("pegbox.plugins.runners.dask_tasks")
 dask_worker = pytest.importorskip("pegbox.plugins.runners.dask_worker")
 
 
@@ -59,7 +58,17 @@ def opened(client: Any) -> DaskRunner:
     return DaskRunner(kernels.bench(), timing=timing, cores=CorePlan.detect(), scheduler=client)
 
 
-def stations(cluster: Any) -> list[str]:
+@contextlib.contextmanager
+def tasks_of(cluster: Any) -> Iterator[Any]:
+    state = dask_worker.WorkerState("pegbox-tests")
+    with client_of(cluster) as client:
+        yield dask_tasks.Tasks(client, state, start="dask worker", resume="; --resume")
+
+
+ANYWHERE = dask_tasks.Where({}, patience=1.0)
+
+
+def states(cluster: Any) -> list[str]:
     plugins = [worker.plugins for worker in cluster.workers.values()]
     return [name for each in plugins for name in each if name.startswith("pegbox")]
 
@@ -116,7 +125,7 @@ def test_another_version_of_distributed_is_refused(cluster: Any, monkeypatch: py
         rf"other versions of distributed than this process \(2020\.1\)(.|\n)*{{}} at tcp.*: {distributed.__version__}"
     )
     with client_of(cluster) as client:
-        monkeypatch.setattr(dask_identity, "version", lambda package: "2020.1")
+        monkeypatch.setattr(dask_client, "version", lambda package: "2020.1")
         with pytest.raises(MeasureError, match=words.format("worker")):
             find_machines(client)
     with pytest.raises(MeasureError, match=words.format("scheduler")), connected(cluster.scheduler_address):
@@ -167,33 +176,25 @@ def test_a_worker_of_several_threads_measures_one_candidate_at_a_time(cluster: A
 
 
 def test_the_bench_leaves_the_workers_with_its_client(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_lease, "LEASE", 0.05)
+    monkeypatch.setattr(dask_worker, "LEASE", 0.05)
     with client_of(cluster) as other, contextlib.closing(opened(other)) as staying:
-        names = stations(cluster)
+        names = states(cluster)
         with client_of(cluster) as client:
             gone = opened(client)
-            assert len(stations(cluster)) > len(names)
-        waited(lambda: stations(cluster) == names)
+            assert len(states(cluster)) > len(names)
+        waited(lambda: states(cluster) == names)
         assert isinstance(staying.run(kernels.compiled(kernels.good())), Ok)
         gone.close()
-    assert stations(cluster) == []
+    assert states(cluster) == []
 
 
 def test_what_is_told_to_all_workers_does_not_wait_for_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_broadcast, "_BRIEF_SECONDS", 0.05)
+    monkeypatch.setattr(dask_tasks, "_BRIEF_SECONDS", 0.05)
     hanging, said = threading.Event(), []
-    dask_broadcast.briefly(lambda: (said.append("give up"), hanging.wait(10)))
+    dask_tasks.briefly(lambda: (said.append("give up"), hanging.wait(10)))
     assert said == ["give up"]
     assert not hanging.is_set()
     hanging.set()
-
-
-class Asked(NamedTuple):
-    """A future of a task that no worker has."""
-
-    which: str
-
-    def release(self) -> None: ...
 
 
 def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +202,7 @@ def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: p
     first = threading.local()
     died = distributed.KilledWorker("a", SimpleNamespace(address="tcp://one:1"), 3)
 
-    def result(tasks: Tasks, future: Any) -> str:
+    def answered(tasks: Any, where: object, turn: int, method: str, arguments: tuple[str]) -> str:
         if not hasattr(first, "over"):  # they are on one worker, which four times ends
             first.over = True
             both.wait(10)
@@ -210,15 +211,13 @@ def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: p
         time.sleep(0.05)
         if alone:
             together.release()
-        if future.which == "guilty" or not alone:
+        if arguments == ("guilty",) or not alone:
             raise died
         return "measured"
 
-    monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number, which: Asked(which))
-    monkeypatch.setattr(Tasks, "_result", result)
-    with client_of(cluster) as client, ThreadPoolExecutor(2) as threads:
-        tasks = Tasks(client, "search", resources={}, patience=1.0)
-        guilty, innocent = threads.map(lambda which: tasks.ask(print, which), ["guilty", "innocent"])
+    monkeypatch.setattr(dask_tasks.Tasks, "_answer", answered)
+    with tasks_of(cluster) as tasks, ThreadPoolExecutor(2) as threads:
+        guilty, innocent = threads.map(lambda which: tasks.ask(ANYWHERE, "run", which), ["guilty", "innocent"])
     assert innocent == "measured"
     assert isinstance(guilty, Failed)
     assert "several workers ended" in guilty.message
@@ -229,35 +228,35 @@ def test_a_scheduler_that_hangs_has_no_workers(cluster: Any, monkeypatch: pytest
         await asyncio.sleep(30)
 
     monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
-    with client_of(cluster) as client:
-        assert Tasks(client, "search", resources={}, patience=1.0).workers
-        monkeypatch.setattr(client, "scheduler", SimpleNamespace(processing=hangs, identity=hangs))
+    monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.0)
+    with tasks_of(cluster) as tasks:
+        assert tasks.workers(ANYWHERE)
+        monkeypatch.setattr(tasks._client, "scheduler", SimpleNamespace(processing=hangs, identity=hangs))
         asked = threading.Event()
-        tasks = Tasks(client, "search", resources={}, patience=1.0)
-        threading.Thread(target=lambda: tasks.workers or asked.set(), daemon=True).start()
+        threading.Thread(target=lambda: tasks.workers(ANYWHERE) or asked.set(), daemon=True).start()
         assert asked.wait(10)
         monkeypatch.undo()
 
 
 def test_workers_that_are_there_and_take_nothing_end_the_search(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.01)
-    with client_of(cluster) as client:
+    with tasks_of(cluster) as tasks:
         nowhere = {"pure": False, "resources": {"none": 1}}
-        monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number: client.submit(job, **nowhere))
-        tasks = Tasks(client, "search", resources={}, patience=0.05)
+        monkeypatch.setattr(dask_tasks.Tasks, "_submit", lambda tasks, *task: tasks._client.submit(print, **nowhere))
         remedy = r"took none of .* for 0\.05 s.*paused.*--memory-limit.*--resume"
         with pytest.raises(MeasureError, match=remedy):
-            tasks.ask(print)
+            tasks.ask(dask_tasks.Where({}, patience=0.05), "run")
 
 
 def test_finalists_whose_workers_end_are_timed_one_by_one(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Tasks.ask
+    asked = dask_tasks.Tasks.ask
 
-    def ask(tasks: Tasks, job: Callable[..., Any], *arguments: Any) -> Any:
-        together = job is dask_worker.rerun
-        return Failed(FailureKind.CRASH, "several workers ended") if together else asked(tasks, job, *arguments)
+    def ask(tasks: Any, where: object, method: str, *arguments: Any) -> Any:
+        if method == "rerun":
+            return Failed(FailureKind.CRASH, "several workers ended")
+        return asked(tasks, where, method, *arguments)
 
-    monkeypatch.setattr(Tasks, "ask", ask)
+    monkeypatch.setattr(dask_tasks.Tasks, "ask", ask)
     program = kernels.compiled(kernels.good())
     with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
         assert all(isinstance(result, Ok) for result in runner.rerun([program, program]))
@@ -399,14 +398,14 @@ def test_a_worker_that_cannot_write_is_set_aside(monkeypatch: pytest.MonkeyPatch
     """The search goes on with the others, with one warning; where there are none, that is its error."""
     options = {"resources": {"pegbox": 1}, "threads_per_worker": 1, "memory_limit": 0, "protocol": "tcp"}
     full: set[str] = set()
-    opening = dask_worker.Station._open
+    opening = dask_worker.MeasuringState._open
 
-    def open_where_there_is_room(station: Any) -> Any:
-        if station._worker.address in full:
+    def open_where_there_is_room(state: Any) -> Any:
+        if state._worker.address in full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return opening(station)
+        return opening(state)
 
-    monkeypatch.setattr(dask_worker.Station, "_open", open_where_there_is_room)
+    monkeypatch.setattr(dask_worker.MeasuringState, "_open", open_where_there_is_room)
     program = kernels.compiled(kernels.good())
     with (
         distributed.LocalCluster(

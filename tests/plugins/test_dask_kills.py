@@ -193,7 +193,8 @@ def test_the_bench_of_a_killed_search_leaves_the_workers(tmp_path: Path) -> None
         search.kill()
         search.wait()
         waited(lambda: not benches(client), seconds=90)
-        waited(lambda: len(cluster.processes()) <= idle, seconds=120)  # a process that forks others waits a minute
+        # A process that forks others waits a minute; each worker keeps the watchdog of its processes.
+        waited(lambda: len(cluster.processes()) <= idle + 2, seconds=120)
         assert list((tmp_path / "scratch").rglob("pegbox-bench-*")) == []
         again = tmp_path / "again.jsonl"
         search = cluster.search(*tuned(again, 10), *on(cluster))

@@ -65,9 +65,9 @@ def test_what_makes_runs_leaves_the_workers_with_its_client(client: Any) -> None
 
 
 def _shorten_lease() -> None:
-    from pegbox.plugins.runners import dask_lease
+    from pegbox.plugins.runners import dask_worker
 
-    dask_lease.LEASE = 0.05
+    dask_worker.LEASE = 0.05
 
 
 def _left_by_pegbox(client: Any) -> list[str]:

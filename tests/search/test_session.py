@@ -155,6 +155,22 @@ def test_callbacks_and_options_are_those_of_the_round(task: Task, measured: list
     assert (measured[0]["timeout"], measured[0]["repeats"], measured[1]["timeout"]) == (3.0, 5, 10.0)
 
 
+def test_each_round_on_a_machine_is_watched_for_noise(
+    task: Task, measured: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    class Watch(Callback):
+        def __init__(self, count: int) -> None:
+            threads.append(count)
+
+    monkeypatch.setattr("pegbox.search.session.NoiseWatch", Watch)
+    session = Session(task, tuner="random")
+    session.round(1)
+    session.round(1)
+    assert threads == [1, 1]
+
+
 def test_an_unknown_option_of_measuring_is_refused(task: Task) -> None:
     with pytest.raises(ArgumentError, match="repeat"):
         Session(task, tuner="random").round(1, measure_options={"repeatt": 5})

@@ -17,7 +17,7 @@ import pytest
 
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import MeasureError
-from pegbox.workers import fork_client, process, readiness
+from pegbox.workers import channel, descendants, fork_client, process
 from pegbox.workers.channel import READY, BrokenReply, Reply, encode_reply
 from pegbox.workers.process import JobError, Worker, WorkerDied, WorkerTimeout
 
@@ -248,7 +248,7 @@ def server_of(worker: Worker) -> int:
 def stop(pid: int) -> None:
     """Stop a process, and wait until it is."""
     os.kill(pid, signal.SIGSTOP)
-    while not readiness.is_stopped(pid):
+    while not descendants.is_stopped(pid):
         time.sleep(0.001)
 
 
@@ -367,7 +367,7 @@ def test_a_server_that_takes_nothing_more_is_replaced(
     start().wait_ready()
     full = fork_client._servers[0]
     stop(full.pid)
-    monkeypatch.setattr(readiness, "is_stopped", lambda pid: False)
+    monkeypatch.setattr(channel, "is_stopped", lambda pid: False)
     with contextlib.suppress(BlockingIOError):
         while True:
             full._socket.send(b"f")
@@ -447,7 +447,7 @@ def test_a_server_has_loaded_what_its_workers_need(start: Callable[..., Worker])
 def test_a_server_loads_nothing_where_libraries_do_not_survive_a_fork(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fork_client, "_may_warm_up", lambda: False)
+    monkeypatch.setattr(fork_client, "_WARMS_UP", False)
     assert start(warm="worker_jobs").call("warmed_by", timeout=LONG) is None
 
 
@@ -478,7 +478,7 @@ def test_workers_end_when_their_client_is_killed_whatever_they_do(number: int) -
     script = textwrap.dedent(f"""
         import os, signal, sys, time
         sys.path.append({str(HERE)!r})
-        from pegbox.workers import fork_client, process, readiness
+        from pegbox.workers import channel, descendants, fork_client, process
         from pegbox.workers.process import Worker
         workers = [Worker("worker_jobs") for _ in range(4)]
         pids = [fork_client._servers[0].pid]

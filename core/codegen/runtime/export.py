@@ -140,8 +140,11 @@ def link_shared_library(
     Raises:
         CompileError: there is no linker, or it failed (its message is shown).
     """
+    check_path("path", path)
+    listed = check_list("parts", parts, "object files, libraries and options", of=str)
+    command = find_linker() if linker is None else check_list("linker", linker, "the words of a command", of=str)
     with written_beside(path) as out:
-        _run_linker([*(linker or find_linker()), "-shared"], out, parts, shown=path)
+        _run_linker([*command, "-shared"], out, listed, shown=path)
 
 
 def _run_linker(command: Sequence[str], out: Path, parts: Sequence[str], *, shown: str | os.PathLike[str]) -> None:

@@ -31,28 +31,27 @@ PEAKS = frozenset({"float32", "float64"})
 """The types whose multiply-add peak is measured."""
 
 _VERSION = 2
-"""Of the file and the kernels that measure: what older ones have found is measured again."""
+"""The version of the file and of the kernels that measure; limits of older ones are measured again."""
 
 TIMES = 3
-"""How often limits are measured before they are only looked up: in so many searches, as a core may be disturbed for as
-long as one takes."""
+"""The number of searches that measure limits before they are only looked up: one may be disturbed as a whole."""
 
 _LARGEST = 1 << 27
-"""Bytes beyond which memory is no slower."""
+"""The bytes beyond which memory is no slower."""
 
 _ROUNDS, _ROUND_NS = 3, 1e6
 
 _LEAST_TRIES, _MOST_TRIES = 3, 12
 _PAUSE = 0.01
-"""Seconds between tries: a scheduler's slice has passed by then."""
+"""The seconds between tries: a scheduler's slice has passed by then."""
 
 _AGREE = 0.97
-"""Of the best. A limit that two tries come so close to was reached undisturbed."""
+"""The share of the best that a second try reaches if both were undisturbed."""
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """Limits of `cores` cores together: `gflops` of multiply-adds (None: not known for the type), GB/s of memory.
+    """The limits of `cores` cores together: `gflops` of multiply-adds (None: not known for the type), GB/s of memory.
 
     `read` is that of reading alone; `copy` counts what is read and what is written.
     """
@@ -63,13 +62,13 @@ class Roofline:
     copy: float
 
     def seconds(self, *, read: float, written: float) -> float:
-        """The least that moving so many bytes takes: as many are copied as both have, the rest is read or written."""
+        """Compute the least that moving so many bytes takes: what both have is copied, the rest is read or written."""
         both = min(read, written)
         return (2 * both / self.copy + (read - both) / self.read + (written - both) / self.copy) * 1e-9
 
 
 def size_class(nbytes: float, cores: int) -> int:
-    """The bytes that each core's memory is measured with: a power of four, no more than its share."""
+    """Return the bytes that each core's memory is measured with: a power of four, no more than its share."""
     from pegbox.codegen.runtime.peak import LEAST_BYTES
 
     share = min(max(nbytes / cores, LEAST_BYTES), _LARGEST)
@@ -77,7 +76,7 @@ def size_class(nbytes: float, cores: int) -> int:
 
 
 def measure_roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> Roofline:
-    """The roofline on these cores. `nbytes` are each core's, a `size_class`."""
+    """Measure the roofline on these cores. `nbytes` are each core's, a `size_class`."""
     from pegbox.codegen.runtime.peak import copy_kernel, multiply_add_kernel, read_kernel
 
     meters = [_meter(make(nbytes, target), nbytes, cores) for make in (read_kernel, copy_kernel)]
@@ -87,32 +86,22 @@ def measure_roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[in
     return Roofline(len(cores), gflops[0] if gflops else None, read, copy)
 
 
-def best_of_tries(meters: Sequence[Callable[[], float]], rest: Callable[[float], object] = time.sleep) -> list[float]:
-    """The most that each meter says, in tries that stand apart: as many as it takes until two of them agree on it."""
+def best_of_tries(meters: Sequence[Callable[[], float]]) -> list[float]:
+    """Return the most of each meter, in tries with pauses between them, until two of them agree on it."""
     found: list[list[float]] = [[] for _ in meters]
     for turn in range(1, _MOST_TRIES + 1):
         for rates, meter in zip(found, meters, strict=True):
             rates.append(meter())
         if turn >= _LEAST_TRIES and all(sorted(rates)[-2] >= _AGREE * max(rates) for rates in found):
             break
-        rest(_PAUSE)
+        time.sleep(_PAUSE)
     return [max(rates) for rates in found]
 
 
 def _meter(kernel: Kernel, work: float, cores: Sequence[int]) -> Callable[[], float]:
-    """Says in each call the work per nanosecond, of all cores at once."""
+    """Make a function that measures the work per nanosecond of all cores at once, in the best of some rounds."""
     sets = [[np.zeros(spec.shape, spec.dtype) for spec in kernel.args] for _ in cores]
     number = max(1, math.ceil(_ROUND_NS / max(min(kernel.time_ns(sets[0], 1) for _ in range(2)), 1)))
-    return lambda: _rate(kernel, work, sets, number, cores)
-
-
-def _rate(
-    kernel: Kernel, work: float, sets: Sequence[Sequence[np.ndarray]], number: int, cores: Sequence[int]
-) -> float:
-    """The best of some rounds: a limit is what is reached undisturbed."""
-    if len(cores) == 1:
-        pin(cores)
-        return max(work * number / kernel.time_ns(sets[0], number) for _ in range(_ROUNDS))
     together = threading.Barrier(len(cores))
     rates = np.zeros((len(cores), _ROUNDS))
 
@@ -122,12 +111,16 @@ def _rate(
             together.wait()
             rates[place, turn] = work * number / kernel.time_ns(sets[place], number)
 
-    threads = [threading.Thread(target=measure, args=(place,)) for place in range(len(cores))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return float(rates.sum(axis=0).max())
+    def rate() -> float:
+        others = [threading.Thread(target=measure, args=(place,)) for place in range(1, len(cores))]
+        for thread in others:
+            thread.start()
+        measure(0)
+        for thread in others:
+            thread.join()
+        return float(rates.sum(axis=0).max())
+
+    return rate
 
 
 def kept_roofline(
@@ -140,11 +133,10 @@ def kept_roofline(
     anew: bool = False,
     host: str = "",
 ) -> Roofline | None:
-    """Find the roofline measured for this machine (or the one that `host` names), target, type and number of cores, at
-    that size in bytes; measure it where there is none.
+    """Find the roofline of this machine (or the one that `host` names), target, type and number of cores, at that size.
 
-    Where that was fewer than `TIMES` times, `measure` does so again for the size class, and the fastest is kept, in the
-    user's cache folder. `anew` measures in any case.
+    `measure` measures it for the size class, unless it has done so `TIMES` times; `anew` measures in any case. The
+    fastest is kept in the user's cache folder.
     """
     size = size_class(nbytes, cores)
     key = f"{host or describe_host()} | {target} on {cores} | {dtype if dtype in PEAKS else '-'} | {size}"
@@ -154,14 +146,11 @@ def kept_roofline(
     found = measure(size)
     if found is None:
         return known
-    best = found if known is None else _faster(known, found)
-    _write({**_read(), key: (best, times + 1)})
-    return best
-
-
-def _faster(one: Roofline, other: Roofline) -> Roofline:
-    gflops = None if one.gflops is None or other.gflops is None else max(one.gflops, other.gflops)
-    return Roofline(one.cores, gflops, max(one.read, other.read), max(one.copy, other.copy))
+    if known is not None:
+        gflops = None if known.gflops is None or found.gflops is None else max(known.gflops, found.gflops)
+        found = Roofline(known.cores, gflops, max(known.read, found.read), max(known.copy, found.copy))
+    _write({**_read(), key: (found, times + 1)})
+    return found
 
 
 def cache_file() -> Path:
@@ -176,27 +165,21 @@ def _read() -> dict[str, tuple[Roofline, int]]:
         form: Any = json.loads(cache_file().read_text(encoding="utf-8"))
         if form["version"] != _VERSION:
             return {}
-        return {
-            str(key): (Roofline(**{name: value for name, value in held.items() if name != "times"}), held["times"])
-            for key, held in form["rooflines"].items()
-            if _is_sound(held)
-        }
+        found = {}
+        for key, held in form["rooflines"].items():
+            numbers = [value for name, value in held.items() if value is not None or name != "gflops"]
+            if all(isinstance(value, int | float) and 0 < value < math.inf for value in numbers):
+                times = held.pop("times")
+                found[str(key)] = Roofline(**held), times
+        return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError):
         return {}
 
 
-def _is_sound(held: dict[str, Any]) -> bool:
-    numbers = [value for name, value in held.items() if value is not None or name != "gflops"]
-    return all(isinstance(value, int | float) and 0 < value < math.inf for value in numbers)
-
-
 def _write(rooflines: dict[str, tuple[Roofline, int]]) -> None:
     """Replace the file at once; a folder that cannot be written to is no reason to fail."""
-    form = {
-        "version": _VERSION,
-        "rooflines": {key: {**asdict(held), "times": times} for key, (held, times) in rooflines.items()},
-    }
+    kept = {key: {**asdict(held), "times": times} for key, (held, times) in rooflines.items()}
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_file()
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(file, json.dumps(form))
+        write_file(file, json.dumps({"version": _VERSION, "rooflines": kept}))

@@ -1,4 +1,4 @@
-"""`Yardstick`: what the cost of a kernel is compared with, so that one can say whether it is good."""
+"""`Yardstick`: the values that the cost of a kernel is compared with, to see how good it is."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from pegbox.measure.trial.timing import spread
 from pegbox.task.work import format_seconds
 
 MOST = 1.05
-"""Of a roof. What is beyond shows that the roof was measured too low, and nothing is said of it."""
+"""The share of a limit beyond which the limit was measured too low, and is not reported."""
 
 NEAR = 0.95
-"""Of a roof. Who comes so close may have met one that was measured too low: it is measured again."""
+"""The share of a limit from which it may have been measured too low, and is measured again."""
 
 UNSTEADY = 1.5
-"""How many times as long slow timings take as fast ones (`spread`) where two medians don't compare."""
-
+"""The ratio of slow timings to fast ones (`spread`) beyond which two medians don't compare."""
 
 WAITED = 0.1
-"""Of a timing: where threads waited for cores longer, the costs of several threads are those of other programs."""
+"""The share of run-queue wait beyond which the costs of several threads are those of other programs."""
 
 CALLS = 4.0
-"""How many times as long as calling NumPy at all (`Yardstick.numpy_call`) its time must be to be that of the work."""
+"""The ratio to a call of NumPy at all (`Yardstick.numpy_call`) from which its time is that of the work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +71,10 @@ class Yardstick:
         return max(limits, key=lambda name: limits[name]) if limits else None
 
     def share(self, seconds: float) -> float | None:
-        """The share of the limit that a call of so many seconds comes to; None where no limit is known or it is
-        exceeded by more than 5%. Up to there the limit was measured a little low, and the share is 1."""
+        """Compute the share of the limit that a call reaches; None if no limit is known, or is exceeded by 5%.
+
+        Up to there the limit was measured a little low, and the share is 1.
+        """
         found = self.measured_share(seconds)
         return None if found is None or found > MOST else min(found, 1.0)
 
@@ -94,7 +95,7 @@ class Yardstick:
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as records keep them."""
+        """Return plain values, as records keep them."""
         return asdict(self)
 
     @classmethod
@@ -105,13 +106,13 @@ class Yardstick:
             form = {**form, "slow": tuple(slow)}
             roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
             made = cls(**{**form, "roofline": roofline, "numpy_costs": tuple(form.get("numpy_costs", ()))})
-            held = [made.cores, made.flop, made.read, made.written, *made.numpy_costs, made.numpy_call]
+            numbers = [made.cores, made.flop, made.read, made.written, *made.numpy_costs, made.numpy_call]
             optional = [made.numpy]
             if roofline is not None:
-                held += [roofline.cores, roofline.read, roofline.copy]
+                numbers += [roofline.cores, roofline.read, roofline.copy]
                 optional.append(roofline.gflops)
-            held += [value for value in optional if value is not None]
-            if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in held):
+            numbers += [value for value in optional if value is not None]
+            if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers):
                 raise TypeError("numbers of at least 0")
             if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
                 raise TypeError("names of operations")
@@ -120,7 +121,7 @@ class Yardstick:
         return made
 
     def _limits(self) -> dict[str, float]:
-        """Seconds that a call takes at least, by what limits it; empty where a limit that may bind is not known."""
+        """Compute the least seconds of a call by limit; empty if a limit that may bind is not known."""
         if self.roofline is None or (self.flop and not self.roofline.gflops):
             return {}
         limits = {"memory": self.roofline.seconds(read=self.read, written=self.written)}
@@ -135,16 +136,16 @@ class Yardstick:
         speedup = self.speedup(seconds)
         if self.numpy is None or speedup is None:
             return ""
-        told = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
+        text = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
         if spread(costs) > UNSTEADY:
-            told += f", the kernel {_range_text(seconds, costs)}"
+            text += f", the kernel {_range_text(seconds, costs)}"
         if self.is_call:
-            return f"{told}, mostly Python's call of it, which the kernel's time is without: not compared"
+            return f"{text}, mostly Python's call of it, which the kernel's time is without: not compared"
         if self._waits(waited):
-            return f"{told}, the kernel's threads waited for cores {waited:.0%} of the time: too noisy to compare"
+            return f"{text}, the kernel's threads waited for cores {waited:.0%} of the time: too noisy to compare"
         if not self.is_comparable(costs):
-            return f"{told}: too noisy to compare"
-        return f"{told}: {speedup:.2f}x"
+            return f"{text}: too noisy to compare"
+        return f"{text}: {speedup:.2f}x"
 
     def _limit_text(self) -> str:
         assert self.roofline is not None

@@ -1,11 +1,14 @@
-"""Jobs of builder processes (the child side): LLVM text in, object code out."""
+"""Jobs of builder processes (the child side): LLVM text, or a config to lower, in, object code out."""
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.targets.host import has_llvm
 from pegbox.errors import CompileError
+from pegbox.measure.jobs.lowering import Lowered, Lowering, lower_packed, program_key
 from pegbox.measure.jobs.reply import of_build
 from pegbox.measure.result import Failed, FailureKind
 
@@ -28,6 +31,19 @@ def warm_up() -> None:
 def build(program: Program) -> dict[str, Any] | bytes:
     """Compile one program, as `compile_program` does; see `pegbox.measure.jobs.reply`."""
     return of_build(_built(program))
+
+
+def lower_and_build(job: Lowering) -> dict[str, Any] | bytes:
+    """Lower and compile a config; return a pickled `Lowered`: no candidate runs in this process."""
+    program, seconds = lower_packed(job)
+    if not isinstance(program, Failed):
+        key = program_key(program)
+        program = replace(program, scalar_loops=program.scalar_loops and job.scalar_loops)
+        built = _built(program)
+        if not isinstance(built, Failed):
+            return pickle.dumps(Lowered(built, key, seconds))
+        program = built
+    return of_build(replace(program, phases={"lower": seconds}))
 
 
 def _built(program: Program) -> CompiledProgram | Failed:

@@ -7,11 +7,13 @@ what was asked.
 from __future__ import annotations
 
 import math
+import pickle
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pegbox.measure.jobs.lowering import Lowered
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.workers.channel import BrokenReply
 
@@ -20,17 +22,18 @@ if TYPE_CHECKING:
     from pegbox.measure.trial.timing import TimingPolicy
 
 MOST_BUILD = 1 << 30
-"""Bytes of the largest build that is taken."""
+"""The bytes of the largest build that is read."""
 
 _MOST_TEXT = 10_000
-_PHASES = frozenset({"load", "first_run", "check", "timing"})
+_PHASES = frozenset({"lower", "load", "first_run", "check", "timing"})
 _OF_RUNNING = frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT})
 _OF_BUILDING = frozenset({FailureKind.COMPILE_ERROR})
+_OF_LOWERING = frozenset({FailureKind.COMPILE_ERROR, FailureKind.INVALID})
 _SECONDS = struct.Struct("<d")
 
 
 def of_result(result: Result) -> dict[str, Any]:
-    """A result as JSON has it; the parent adds the total and the time of day."""
+    """Encode a result for JSON; the parent adds the total and the time of day."""
     if isinstance(result, Failed):
         return {"failed": int(result.kind), "message": result.message[:_MOST_TEXT], "phases": result.phases}
     return {
@@ -42,12 +45,12 @@ def of_result(result: Result) -> dict[str, Any]:
 
 
 def of_build(built: CompiledProgram | Failed) -> dict[str, Any] | bytes:
-    """A build as bytes (the seconds it took, then object code), or a failure as JSON has it."""
+    """Encode a build as bytes (its seconds, then object code), or a failure for JSON."""
     return of_result(built) if isinstance(built, Failed) else _SECONDS.pack(built.seconds) + built.object_code
 
 
 def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
-    """The build of `program`. Raises `BrokenReply` for anything that is none."""
+    """Read the build of `program`. Raises `BrokenReply` for anything else."""
     if not isinstance(data, bytes):
         return _failed(data, _OF_BUILDING, math.inf)
     if len(data) < _SECONDS.size:
@@ -55,16 +58,26 @@ def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
     return program.compiled(data[_SECONDS.size :], _SECONDS.unpack_from(data)[0])
 
 
+def read_lowered(data: Any) -> Lowered | Failed:
+    """Read the answer to a `Lowering`. Raises `BrokenReply` for anything else."""
+    if not isinstance(data, bytes):
+        return _failed(data, _OF_LOWERING, math.inf)
+    lowered = pickle.loads(data)
+    if not isinstance(lowered, Lowered):
+        raise BrokenReply("no program")
+    return lowered
+
+
 @dataclass(frozen=True)
 class Asked:
-    """What a trial was to be: its timing, the best cost before it, and the seconds that passed until it answered."""
+    """A trial as it was requested: its timing, the best cost before it, and the seconds until its answer."""
 
     policy: TimingPolicy
     best: float
     seconds: float
 
     def result(self, data: Any) -> Result:
-        """The result of one trial. Raises `BrokenReply` for anything that the trial cannot have given."""
+        """Read the result of one trial. Raises `BrokenReply` for anything that it cannot have given."""
         if not isinstance(data, dict) or "costs" not in data:
             return _failed(data, _OF_RUNNING, self.seconds)
         ok = self._ok(data, self.policy.max_repeats)
@@ -73,7 +86,7 @@ class Asked:
         return ok
 
     def results(self, data: Any, count: int) -> list[Result]:
-        """The results of `count` trials that took turns. Raises `BrokenReply` as `result` does."""
+        """Read the results of `count` trials that took turns. Raises `BrokenReply` as `result` does."""
         if not isinstance(data, list) or len(data) != count:
             raise BrokenReply(f"no list of {count} results")
         found = [self._turns(one) for one in data]
@@ -107,7 +120,7 @@ def _failed(data: Any, kinds: Iterable[FailureKind], seconds: float) -> Failed:
 
 
 def _fields(data: Any, *names: str) -> list[Any]:
-    """The values of an object that has these fields and no others."""
+    """Return the values of an object that has these fields and no others."""
     if not isinstance(data, dict) or set(data) != set(names):
         raise BrokenReply(f"no object with the fields {', '.join(names)}")
     return [data[name] for name in names]
@@ -120,7 +133,7 @@ def _phases(data: Any, seconds: float) -> dict[str, float]:
 
 
 def _times(values: Iterable[Any], most: float) -> list[float]:
-    """Seconds that passed inside of `most` seconds, which another clock has counted."""
+    """Check seconds that passed within `most` seconds, which another clock has counted."""
     found = list(values)
     if not all(type(value) is float and 0 <= value <= most * 1.01 + 0.001 for value in found):
         raise BrokenReply(f"times that are no seconds between 0 and {most:.3g}")

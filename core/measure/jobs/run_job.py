@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.baselines.baseline import time_program
+from pegbox.measure.baselines.numpy_time import time_program
 from pegbox.measure.baselines.roofline import measure_roofline
 from pegbox.measure.jobs.build_job import warm_up
 from pegbox.measure.jobs.reply import of_result
@@ -64,11 +64,10 @@ def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequ
 
 
 def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> tuple[float, ...] | None:
-    """Seconds that NumPy takes on `cores` for what the bench expects, several times over; None where its answer is
-    another.
+    """Time NumPy on `cores` in seconds, several times; None if its answer is not that of the bench.
 
-    The faster of one thread and of one for each core: where the work is little or a core is busy, threads of BLAS wait
-    for each other many times as long as they compute.
+    The faster of one thread and of one for each core counts: if the work is little or a core is busy, threads of BLAS
+    wait for each other many times as long as they compute.
     """
     pin(cores)
     found: list[tuple[float, ...]] = []
@@ -80,7 +79,7 @@ def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> tuple[float, ...]
 
 
 def roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> dict[str, Any]:
-    """The fields of a `pegbox.measure.baselines.roofline.Roofline`."""
+    """Measure the fields of a `pegbox.measure.Roofline`."""
     pin(cores)
     return asdict(measure_roofline(dtype, nbytes, target, cores))
 

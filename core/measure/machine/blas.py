@@ -40,7 +40,7 @@ def _loaded_with(modules: int) -> list[_Library]:
 
 
 def _loaded() -> list[_Library]:
-    """The copies of OpenBLAS in this process; none where there is no list of what is loaded (which Linux has)."""
+    """Find the copies of OpenBLAS in this process; only Linux lists the libraries."""
     try:
         with open("/proc/self/maps") as file:
             paths = dict.fromkeys(re.findall(r"/\S*openblas\S*\.so\S*", file.read()))

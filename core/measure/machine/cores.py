@@ -27,7 +27,7 @@ class CorePlan:
 
     @classmethod
     def detect(cls, *, threads: int = 1) -> CorePlan:
-        """The plan for candidates that use `threads` threads, on the cores of the calling thread's affinity mask."""
+        """Make the plan for candidates of `threads` threads, on the cores of the calling thread's affinity mask."""
         every = usable_cores()
         if threads > 1 or len(every) < 2:
             return cls(every[-1:], every, every, overlap=False)
@@ -38,29 +38,34 @@ class CorePlan:
         return cls((timing,), quiet or others, every, overlap=True)
 
     @classmethod
-    def for_timing(cls, threads: int) -> CorePlan:
+    def here(cls, threads: int) -> CorePlan:
         """Choose cores as `detect` does; warns where these are fewer cores than threads."""
         cores = len(usable_cores())
-        warn_of_threads(threads, cores, f"this process may use {_counted(cores)}", "this machine")
+        usable = f"{cores} core{'s' if cores != 1 else ''}"
+        warn_of_threads(threads, cores, f"this process may use {usable}", "this machine")
         return cls.detect(threads=threads)
 
     @classmethod
-    def for_building(cls) -> CorePlan:
-        """The plan where other machines time candidates."""
+    def elsewhere(cls) -> CorePlan:
+        """Make the plan for candidates that other machines time."""
         every = usable_cores()
         return cls((), every, every, overlap=True)
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """The timing cores where something may be built while none is timed: where few others do, and none beside it.
+        """The timing cores, if few others build: something may be built there while nothing is timed.
 
         With more builders it is the lowering, in one process, that they wait for.
         """
         return self.timing if self.overlap and len(self.building) < _MANY else ()
 
     def running(self, threads: int) -> tuple[int, ...]:
-        """The cores for a candidate of `threads` threads: as many, so that each of its threads gets one of its own."""
+        """Choose the cores for a candidate of `threads` threads: as many, so that each of its threads has its own."""
         return self.timing if threads <= 1 else apart_first(self.every)[:threads]
+
+    def timed_on(self, threads: int) -> int:
+        """Count the cores for a candidate of `threads` threads. Other machines have as many."""
+        return len(self.running(threads)) if self.timing else threads
 
     def silent(self, threads: int) -> bool:
         """Decide whether a candidate of `threads` threads must be timed while no other process of ours runs."""
@@ -68,7 +73,7 @@ class CorePlan:
 
 
 def warn_of_threads(threads: int, cores: int, there: str, machine: str) -> None:
-    """Warn where candidates of `threads` threads are timed on fewer cores; `there` and `machine` name these."""
+    """Warn if candidates of `threads` threads are timed on fewer cores; `there` and `machine` name these."""
     if threads > cores:
         warnings.warn(
             f"the target has -num-cores {threads}, but {there}: threads take turns there, and timings say nothing of "
@@ -76,7 +81,3 @@ def warn_of_threads(threads: int, cores: int, there: str, machine: str) -> None:
             RuntimeWarning,
             stacklevel=users_level(),
         )
-
-
-def _counted(cores: int) -> str:
-    return f"{cores} cores" if cores > 1 else "1 core"

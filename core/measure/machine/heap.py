@@ -20,7 +20,7 @@ def kept_heap() -> Iterator[None]:
     then costs a page fault for every 4 KiB, in every call, and the program takes twice its time or more. What a process
     has freed before decides that (mallopt(3), M_MMAP_THRESHOLD): an ordinary one that has run for a while keeps them.
     """
-    mallopt = _mallopt()
+    mallopt: Callable[[int, int], int] = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
     for parameter, value in _KEPT.items():
         mallopt(parameter, value)
     try:
@@ -28,7 +28,3 @@ def kept_heap() -> Iterator[None]:
     finally:
         for parameter, value in _USUAL.items():
             mallopt(parameter, value)
-
-
-def _mallopt() -> Callable[[int, int], int]:
-    return getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)

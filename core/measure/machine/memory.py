@@ -9,7 +9,7 @@ _LEAST = 1 << 30
 
 
 def memory_share(*, workers: int = 1) -> int:
-    """Bytes for each of `workers` processes: three quarters of the memory together, at least 1 GiB each.
+    """Compute the bytes for each of `workers` processes: three quarters of the memory together, at least 1 GiB each.
 
     The memory is the machine's, or the control group's where that is less (containers).
     """

@@ -20,14 +20,14 @@ ALL = "/proc/self/task"
 STAT = "/proc/stat"
 
 _QUIET = 0.02
-"""Of a timing: other threads of the process that compute for no more than that have not taken part."""
+"""The share of a timing that other threads of the process may compute without having taken part."""
 
 _MOMENT, _PATIENCE = 0.25, 5.0
-"""Seconds: the moment that has to be quiet, and the longest wait for one."""
+"""The seconds that have to be quiet, and the longest wait for them."""
 
 
 class Reading(NamedTuple):
-    """Nanoseconds: of the clock, that this thread has waited for a core, and that other threads have computed."""
+    """The nanoseconds of the clock, of this thread's run-queue wait, and of other threads' computing."""
 
     clock: int
     waited: int
@@ -35,10 +35,10 @@ class Reading(NamedTuple):
 
 
 def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = None) -> int:
-    """Nanoseconds of `run`, which gives them by a clock of its own, less those that this thread waited for its core.
+    """Return the nanoseconds of `run`, by its own clock, less those that this thread waited for its core.
 
     Waits before `run` started its clock and after it stopped it do not count: as much as passed there by ours is not
-    subtracted. Nor is anything where other threads computed too, for which nobody knows what the wait has cost.
+    subtracted. Nothing is subtracted if other threads computed too: the cost of the wait is not known then.
     """
     read = read or reading
     before = read()
@@ -64,7 +64,7 @@ def reading() -> Reading | None:
 
 
 class WaitMeter:
-    """How long, from its making on, threads of this process wait for cores that other programs have."""
+    """A meter of the time that threads of this process wait for cores that other programs have."""
 
     def __init__(self) -> None:
         self._cores = affinity_mask()
@@ -72,7 +72,7 @@ class WaitMeter:
         self._load = self._read_load()
 
     def share(self) -> float:
-        """The part of the time since in which threads waited, 1 at most; 0 where it is not known.
+        """Return the part of the time since in which threads waited, 1 at most; 0 if not known.
 
         Threads of a kernel also wait for each other, where the scheduler puts two of them on one core and another is
         idle. So it is no more than what other programs computed on these cores.
@@ -89,7 +89,7 @@ class WaitMeter:
         return max(0.0, self._others(passed) / passed)
 
     def _others(self, passed: int) -> int:
-        """Nanoseconds that other programs computed on the cores; 0 where it is not known."""
+        """Count the nanoseconds that other programs computed on the cores; 0 if not known."""
         before, after = self._load, self._read_load()
         if before is None or after is None:
             return 0
@@ -97,7 +97,7 @@ class WaitMeter:
         return passed * len(self._cores) - (idle_now - idle) - (own_now - own)
 
     def _read_load(self) -> tuple[int, int] | None:
-        """Nanoseconds that the cores were idle, and that this process computed; None for one core, or if not known."""
+        """Read the nanoseconds of idle cores, and of this process; None for a single core, or if not known."""
         idle = _idle(self._cores) if len(self._cores) > 1 else None
         return None if idle is None else (idle, time.process_time_ns())
 
@@ -112,7 +112,7 @@ def wait_until_quiet(sleep: Callable[[float], None] = time.sleep) -> None:
 
 
 def _idle(cores: Sequence[int]) -> int | None:
-    """Nanoseconds that these cores were idle together, in steps of a hundredth of a second."""
+    """Sum the nanoseconds that these cores were idle, in steps of a hundredth of a second."""
     try:
         with open(STAT, "rb") as file:
             lines = {fields[0]: fields for line in file if line.startswith(b"cpu") and (fields := line.split())}

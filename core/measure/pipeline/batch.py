@@ -1,4 +1,4 @@
-"""The pipeline of a batch: lower, build and run, overlapped as far as timing allows."""
+"""A batch of trials: built and run on threads, overlapped as far as timing allows."""
 
 from __future__ import annotations
 
@@ -22,35 +22,40 @@ def window_of(builders: int, machines: int) -> int:
     return builders + 2 * machines + 1
 
 
-class TrialSteps(Protocol):
+class Trial(Protocol):
     """The two steps of a trial that block; they run on the threads of the executors."""
 
     def build(self) -> CompiledProgram | Failed: ...
 
-    def run(self, compiled: CompiledProgram) -> Result: ...
-
-    def finish(self, failed: Failed) -> Result: ...
+    def run(self, compiled: CompiledProgram, /) -> Result: ...
 
 
 class Batch:
     """Trials on their way to results.
 
-    Builds run on the threads of `builders`, runs on the single thread of `runners`, in the order the builds end. A
-    program that `silent` says must be timed in silence is held until `all_lowered` was called and no build is left.
-    `moved` is set whenever a trial has finished or is held from now on: clear it, look at what there is to do, wait.
-    `pending` are trials that have been started and whose results `in_order` has not given yet.
+    Builds run on the threads of `builders`, runs on those of `runners`, in the order the builds end. A program that
+    must be timed in silence, as `silent` says, is held until `all_lowered` was called and no build is left. `moved` is
+    set whenever a trial has finished or is held from now on: clear it, look at what there is to do, wait. `pending` are
+    trials that have been started and whose results `in_order` has not given yet. Nothing more begins once `given_up` is
+    set: steps in progress end by themselves, futures may stay without a result.
     """
 
-    def __init__(self, *, builders: Executor, runners: Executor, silent: Callable[[CompiledProgram], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        builders: Executor,
+        runners: Executor,
+        silent: Callable[[CompiledProgram], bool],
+        given_up: threading.Event | None = None,
+    ) -> None:
         self._builders, self._runners, self._silent = builders, runners, silent
+        self._given_up = given_up or threading.Event()
         self.moved = threading.Event()
         self.pending: deque[tuple[Config, Future[Result]]] = deque()
         self._lock = threading.Lock()
-        self._building = 0
-        self._unfinished = 0
+        self._building = self._unfinished = 0
         self._lowered = False
-        self._cancelled = False
-        self._held: list[tuple[TrialSteps, CompiledProgram, Future[Result]]] = []
+        self._held: list[tuple[Trial, CompiledProgram, Future[Result]]] = []
 
     @property
     def load(self) -> int:
@@ -58,14 +63,9 @@ class Batch:
         with self._lock:
             return self._unfinished - len(self._held)
 
-    @property
-    def cancelled(self) -> bool:
-        """True if nothing more is to begin."""
-        return self._cancelled
-
-    def submit(self, trial: TrialSteps) -> Future[Result]:
-        """Start a trial on its way."""
-        future: Future[Result] = Future()
+    def submit(self, trial: Trial, future: Future[Result] | None = None) -> Future[Result]:
+        """Start a trial on its way; return the future of its result, which may be given."""
+        future = Future() if future is None else future
         with self._lock:
             self._building += 1
             self._unfinished += 1
@@ -93,41 +93,29 @@ class Batch:
                 self.moved.wait()
 
     def all_lowered(self) -> None:
-        """No trial follows, so silence may begin when the last build ends."""
+        """Note that no trial follows: silence may begin when the last build ends."""
         with self._lock:
             self._lowered = True
         self._release()
 
-    def cancel(self) -> None:
-        """Start nothing more. Steps in progress end by themselves; futures may stay without a result."""
-        with self._lock:
-            self._cancelled = True
-            self._held.clear()
-        self.moved.set()
-
-    def _build(self, trial: TrialSteps, future: Future[Result]) -> None:
+    def _build(self, trial: Trial, future: Future[Result]) -> None:
         try:
-            if not self._cancelled:
+            if not self._given_up.is_set():
                 built = trial.build()
                 if isinstance(built, Failed):
-                    self._finish(future, trial.finish(built))
+                    self._settle(future, built)
+                elif self._silent(built):
+                    with self._lock:
+                        self._held.append((trial, built, future))
+                    self.moved.set()
                 else:
-                    self._enqueue(trial, built, future)
+                    self._runners.submit(self._run, trial, built, future)
         except BaseException as error:
-            self._fail(future, error)
+            self._settle(future, error)
         finally:
             with self._lock:
                 self._building -= 1
             self._release()
-
-    def _enqueue(self, trial: TrialSteps, built: CompiledProgram, future: Future[Result]) -> None:
-        if not self._silent(built):
-            self._runners.submit(self._run, trial, built, future)
-            return
-        with self._lock:
-            if not self._cancelled:
-                self._held.append((trial, built, future))
-        self.moved.set()
 
     def _release(self) -> None:
         with self._lock:
@@ -137,22 +125,19 @@ class Batch:
         for trial in held:
             self._runners.submit(self._run, *trial)
 
-    def _run(self, trial: TrialSteps, built: CompiledProgram, future: Future[Result]) -> None:
+    def _run(self, trial: Trial, built: CompiledProgram, future: Future[Result]) -> None:
         try:
-            if not self._cancelled:
-                self._finish(future, trial.run(built))
+            if not self._given_up.is_set():
+                self._settle(future, trial.run(built))
         except BaseException as error:
-            self._fail(future, error)
+            self._settle(future, error)
 
-    def _finish(self, future: Future[Result], result: Result) -> None:
+    def _settle(self, future: Future[Result], outcome: Result | BaseException) -> None:
+        """Give a trial its result. An exception says that the machinery broke, not the candidate."""
         with self._lock:
             self._unfinished -= 1
-        future.set_result(result)
-        self.moved.set()
-
-    def _fail(self, future: Future[Result], error: BaseException) -> None:
-        """The machinery broke, not a candidate: whoever waits for the result gets the exception."""
-        with self._lock:
-            self._unfinished -= 1
-        future.set_exception(error)
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
         self.moved.set()

@@ -6,9 +6,10 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
-from pegbox.measure.jobs.reply import MOST_BUILD, read_build
+from pegbox.measure.jobs.lowering import Lowering
+from pegbox.measure.jobs.reply import MOST_BUILD, read_build, read_lowered
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.workers.channel import BrokenReply
 from pegbox.workers.pool import Pool
@@ -16,6 +17,10 @@ from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, Worker
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
+    from pegbox.measure.jobs.lowering import Lowered
+
+LOWERING_SECONDS = 30.0
+"""The seconds that lowering may take beyond the limit of a compilation."""
 
 _JOBS = "pegbox.measure.jobs.build_job"
 
@@ -60,23 +65,31 @@ class Builder:
         """The number of builders."""
         return self._pool.size
 
-    def build(self, program: Program, *, timeout: float | None = None) -> CompiledProgram | Failed:
-        """Compile one program; whatever goes wrong with it is a `Failed` of the kind COMPILE_ERROR or TIMEOUT.
+    @overload
+    def build(self, job: Program, *, timeout: float | None = None) -> CompiledProgram | Failed: ...
 
-        `timeout` is in seconds, by default that of the builder.
+    @overload
+    def build(self, job: Program | Lowering, *, timeout: float | None = None) -> CompiledProgram | Lowered | Failed: ...
+
+    def build(self, job: Program | Lowering, *, timeout: float | None = None) -> CompiledProgram | Lowered | Failed:
+        """Compile a program, or lower and compile a config; whatever goes wrong with it is a `Failed`.
+
+        `timeout` is in seconds, by default that of the builder; lowering may take `LOWERING_SECONDS` more.
 
         Where LLVM ends its process, scalar loops stay scalar at the second attempt, as in `compile_program`. After a
         kill from outside the second attempt is like the first. Raises `MeasureError` when builder processes cannot be
-        started at all.
+        started at all, and `JobError` if the task of a `Lowering` cannot be made in one.
         """
         turn, seconds = self._pool.turn, self._timeout if timeout is None else timeout
+        if isinstance(job, Lowering):
+            seconds += LOWERING_SECONDS
         try:
             try:
-                return self._build(program, turn, seconds)
+                return self._build(job, turn, seconds)
             except WorkerDied as error:
-                if error.by_itself and not program.scalar_loops:
+                if error.by_itself and not job.scalar_loops:
                     return _dead(error)
-                again = dataclasses.replace(program, scalar_loops=program.scalar_loops and not error.by_itself)
+                again = dataclasses.replace(job, scalar_loops=job.scalar_loops and not error.by_itself)
             return self._build(again, turn, seconds)
         except WorkerDied as error:
             return _dead(error)
@@ -95,16 +108,20 @@ class Builder:
         """Kill all builders for good; waits for builds in progress to come back."""
         self._pool.close()
 
-    def _build(self, program: Program, turn: int, timeout: float) -> CompiledProgram | Failed:
-        """Compile in the next free builder. Raises `WorkerDied` if it ends, `GivenUp` after an interruption."""
+    def _build(self, job: Program | Lowering, turn: int, timeout: float) -> CompiledProgram | Lowered | Failed:
+        """Do a job in the next free builder. Raises `WorkerDied` if it ends, `GivenUp` after an interruption."""
         try:
             with self._pool.worker(turn) as worker:
-                return read_build(worker.call("build", program, timeout=timeout), program)
+                if isinstance(job, Lowering):
+                    return read_lowered(worker.call("lower_and_build", job, timeout=timeout))
+                return read_build(worker.call("build", job, timeout=timeout), job)
         except WorkerTimeout:
             return Failed(FailureKind.TIMEOUT, f"compiling took longer than {timeout:g} s")
         except BrokenReply as error:
             return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
         except JobError as error:
+            if isinstance(job, Lowering):
+                raise
             return Failed(FailureKind.COMPILE_ERROR, str(error))
 
     def _start(self, place: int) -> Worker:

@@ -3,84 +3,94 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+import threading
 import time
-import traceback
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from pegbox.errors import CompileError, PegboxError
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.origin import explained
+from pegbox.measure.jobs.lowering import Lowered, Lowering, lower
+from pegbox.measure.result import Failed, Ok, Result
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.pipeline.build_sites import Site
+    from pegbox.measure.pipeline.pipeline import Pipeline
     from pegbox.space import Config
-    from pegbox.task.task import Task
+
+_Result = TypeVar("_Result", bound=Result)
 
 
 class Candidate:
-    """A config of a task; `lower` and `build` give the next form or a `Failed`, `finish` completes any result."""
+    """A config in a pipeline. It is lowered, built and run in turn; a `Failed` of any step is final.
 
-    def __init__(self, task: Task, config: Config, *, host: str = "") -> None:
+    Once `given_up` is set, what waits for its turn to build or to run fails.
+    """
+
+    def __init__(self, config: Config, pipeline: Pipeline, *, given_up: threading.Event) -> None:
         self.config = config
-        self._task = task
-        self._host = host
+        self._pipeline, self._given_up = pipeline, given_up
+        self._job: Program | Lowering | None = None
+        self._key: bytes | None = None
         self._phases: dict[str, float] = {}
 
-    def lower(self, *, max_block: float = math.inf) -> Program | Failed:
+    def lower(self) -> Program | Failed:
         """Apply the config and emit LLVM text, in this process.
 
         Whatever the template raises makes this one config INVALID, sys.exit() too, and so do more than `max_block`
         instructions in a row; the tuning run goes on.
         """
         began = time.perf_counter()
-        try:
-            program = self._task.lower(self.config)
-            return program if program.longest_block <= max_block else _too_long(program, max_block)
-        except CompileError as error:
-            return Failed(FailureKind.COMPILE_ERROR, str(error))
-        except (Exception, SystemExit) as error:
-            return Failed(FailureKind.INVALID, _describe(error))
-        finally:
-            self._phases["lower"] = time.perf_counter() - began
+        lowered = lower(self._pipeline.task, self.config, self._pipeline.max_block)
+        self._phases["lower"] = time.perf_counter() - began
+        if isinstance(lowered, Failed):
+            return self.finish(lowered)
+        self._job = lowered
+        return lowered
 
-    def build(self, site: Site, program: Program) -> CompiledProgram | Failed:
-        """Compile in a builder process."""
-        began = time.perf_counter()
-        try:
-            return site.build(program)
-        finally:
-            self._phases["build"] = time.perf_counter() - began
+    def lower_later(self, task: bytes) -> None:
+        """Leave the lowering to the process that compiles, which gets the packed task."""
+        self._job = Lowering(task, self.config.digits, self._pipeline.max_block)
 
-    def finish(self, result: Result, *, running: float = 0.0, threads: int = 0) -> Result:
-        """The result with its phases, its total (without the time spent waiting for a turn) and the time of day.
+    def build(self) -> CompiledProgram | Failed:
+        """Compile what was lowered, or lower and compile. Blocks."""
+        assert self._job is not None
+        built, seconds = self._pipeline.builds.build(self._job, self._given_up)
+        if built is None:  # the task cannot be made in another process
+            program = self._pipeline.lower_here(self)
+            return program if isinstance(program, Failed) else self.build()
+        if isinstance(built, Failed):
+            self._phases["build"] = seconds - built.phases.get("lower", 0.0)
+            return self.finish(built)
+        if isinstance(built, Lowered):
+            self._key = built.key
+            self._phases |= {"lower": built.seconds, "build": seconds - built.seconds}
+            return dataclasses.replace(built.program, target=self._pipeline.task.target)
+        self._phases["build"] = seconds
+        return built
 
-        What of the `running` seconds no phase accounts for is the phase "ship": pickling, pipes, restarts. `threads`
-        are those of the program, where it ran.
+    def run(self, compiled: CompiledProgram) -> Result:
+        """Check and time it; one that was not lowered here, unless an equal one is known. Blocks."""
+        running = 0.0
+
+        def run() -> Result:
+            nonlocal running
+            result, running = self._pipeline.runs.run(self.config, compiled, self._given_up)
+            return result
+
+        if self._key is None:
+            result = run()
+        else:
+            result = self._pipeline.duplicates.share(self.config, self._key, run, self._given_up)
+        return self.finish(result, running=running, threads=compiled.num_threads)
+
+    def finish(self, result: _Result, *, running: float = 0.0, threads: int = 0) -> _Result:
+        """Return a result with its phases, its total (without waits for a turn), and the time of day.
+
+        The part of the `running` seconds that no phase accounts for is the phase "ship": pickling, pipes, restarts.
+        `threads` are those of the program, if it ran.
         """
         if threads and isinstance(result, Ok):
             result = dataclasses.replace(result, threads=threads)
         phases = {**self._phases, **result.phases}
         if running:
             phases["ship"] = max(0.0, running - sum(result.phases.values()))
-        total = sum(phases.values())
-        return dataclasses.replace(result, phases=phases, total_seconds=total, timestamp=time.time(), host=self._host)
-
-
-def _too_long(program: Program, most: float) -> Failed:
-    return Failed(
-        FailureKind.INVALID,
-        f"{program.longest_block:,} instructions without a branch between them, above max_block={most:,}: LLVM takes "
-        "seconds for so many, and no processor runs them well; unroll less, or vectorize (pegbox.build does not ask)",
-    )
-
-
-def _describe(error: BaseException) -> str:
-    text = explained(error)
-    if isinstance(error, PegboxError):
-        return text
-    # A slip in the template itself: its author wants to know where.
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text
+        total, host = sum(phases.values()), self._pipeline.runs.host
+        return dataclasses.replace(result, phases=phases, total_seconds=total, timestamp=time.time(), host=host)

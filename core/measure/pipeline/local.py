@@ -1,39 +1,35 @@
-"""`LocalMeasurer`: measures configs on this machine, with builds and runs in worker processes."""
+"""`LocalMeasurer`: measures configs of a task, with builds and runs in worker processes."""
 
 from __future__ import annotations
 
 import functools
 import math
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_cost, check_float, check_int
-from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
+from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.measure.baselines.gauge import Gauge
+from pegbox.measure.baselines.probe import BaselineProbe
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
 from pegbox.measure.machine.memory import memory_share
 from pegbox.measure.machine.run_delay import wait_until_quiet
 from pegbox.measure.measurer import Measurer
-from pegbox.measure.pipeline.batch import Batch, window_of
-from pegbox.measure.pipeline.build_sites import BuildSites
 from pegbox.measure.pipeline.builder import Builder
-from pegbox.measure.pipeline.cache import BuildCache
-from pegbox.measure.pipeline.candidate import Candidate
-from pegbox.measure.pipeline.twins import Twins, follow
-from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerLike
+from pegbox.measure.pipeline.builds import Builds
+from pegbox.measure.pipeline.pipeline import Pipeline
+from pegbox.measure.pipeline.runs import MOST_ELSEWHERE, Runs
+from pegbox.measure.result import Result
+from pegbox.measure.runners.runner import Runner, RunnerLike
 from pegbox.measure.runners.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.trial.bench import Bench, check_inputs
 from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.shown import value_text
-from pegbox.workers.affinity import confined, pin
+from pegbox.workers.affinity import confined
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -43,19 +39,55 @@ if TYPE_CHECKING:
     from pegbox.space import Config
     from pegbox.task.task import Task
 
-# More builders than this only wait: the lowering of one process cannot feed them.
-_MOST_BUILDERS = 8
-_CHUNK = 64
-_MOST_RUNS = 1024
-"""Candidates that are on their way to the machines of a cluster: each has a thread here that waits for its build, then
-one for its run."""
+# More builders than this only wait for candidates: those that are timed here take their turns, and are lowered here.
+_MOST_BUILDERS, _MOST_ELSEWHERE = 8, 32
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The limits of builds and runs. See `LocalMeasurer`; `max_memory` is that of a runner."""
+
+    build_timeout: float
+    builders: int | None
+    max_memory: int | None
+    best: float
+    max_block: int
+    kept_builds: int
+
+    def __post_init__(self) -> None:
+        seconds = {
+            "build_timeout": check_float("build_timeout", self.build_timeout),
+            "best": check_cost("best", self.best),
+        }
+        for name, value in seconds.items():
+            if not value > 0:
+                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
+        if self.builders is not None:
+            check_int("builders", self.builders, maximum=1024)
+        if self.max_memory is not None:
+            check_int("max_memory", self.max_memory)
+        check_int("max_block", self.max_block)
+        check_int("kept_builds", self.kept_builds)
+
+    def builder(self, cores: CorePlan) -> Builder:
+        """Start the builders of this machine."""
+        most = _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE
+        workers = self.builders or min(len(cores.building), most)
+        return Builder(
+            workers=workers,
+            cores=cores.building,
+            shared=() if self.builders else cores.shared,
+            timeout=self.build_timeout,
+            max_memory=memory_share(workers=workers + 1),
+        )
 
 
 class LocalMeasurer(Measurer):
     """Measures configs of `task`; a context manager, because it owns processes.
 
     Args:
-        task: what to measure. `task.lower` runs in this process, on the calling thread.
+        task: the task. `task.lower` runs in this process, on the calling thread; if other machines measure, in the
+            processes that compile.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class",
             "module:attribute", a factory (`RunnerFactory`), or a `distributed.Client`, which measures on its cluster.
         seed: of the random inputs.
@@ -103,13 +135,15 @@ class LocalMeasurer(Measurer):
     ) -> None:
         if not isinstance(getattr(task, "target", None), Target):
             raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
-        _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
-        self._max_block = check_int("max_block", max_block)
+        self._task = task
+        self._limits = _Limits(build_timeout, builders, max_memory, best, max_block, kept_builds)
+        for name, tolerance in (("rtol", rtol), ("atol", atol)):
+            if tolerance is not None:
+                check_float(name, tolerance)
         given = check_inputs(task.arguments(), inputs)
         self._make_bench = functools.cache(lambda: Bench.of(task, seed=seed, given=given, rtol=rtol, atol=atol))
         if task.has_indirect_reads:
             self._make_bench()
-        self._task = task
         self._timing = TimingPolicy.of(
             timing,
             timeout=timeout,
@@ -119,27 +153,18 @@ class LocalMeasurer(Measurer):
             rounds=rounds,
         )
         self._factory = CheckedFactory(runner, runner_options)
-        self._on_cluster = self._factory.is_cluster
-        self._max_memory = memory_share() if max_memory is None else max_memory
-        self._best = best
-        self._gauge = Gauge(task)
-        self._builds = BuildCache(capacity=kept_builds)
-        self._twins = Twins()
-        self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.for_timing(task.target.num_cores)
+        self._cores = CorePlan.elsewhere() if self._factory.is_cluster else CorePlan.here(task.target.num_cores)
+        self._probe = BaselineProbe(task)
+        self._builder = self._limits.builder(self._cores)
         self._runner: CheckedRunner | None = None
-        self._batch: Batch | None = None
+        self._pipeline: Pipeline | None = None
         self._closed = False
-        self._builder = self._new_builder(builders, build_timeout)
-        self._sites = BuildSites(self._builder, timeout=build_timeout)
-        self._build_threads = self._threads(_MOST_RUNS if self._on_cluster else self._builder.size, "pegbox-build")
-        self._run_threads = self._threads(_MOST_RUNS if self._on_cluster else 1, "pegbox-run")
-        self._keeping = threading.Lock()
 
     @property
     def machines(self) -> int:  # type: ignore[override]
-        """See `Measurer`. The runner of a cluster is made to answer this and the next."""
+        """See `Measurer`. A runner of other machines is made to answer this and the next."""
         runner = self._asked()
-        return 1 if runner is None else min(runner.machines, _MOST_RUNS // 2)
+        return 1 if runner is None else min(runner.machines, MOST_ELSEWHERE // 2)
 
     @property
     def host(self) -> str:  # type: ignore[override]
@@ -152,10 +177,10 @@ class LocalMeasurer(Measurer):
         """See `Measurer`."""
         return "" if self._runner is None else self._runner.where
 
-    def _window(self) -> int:
-        """Count the trials that may be on their way. Raises `MeasureError` once the measurer is closed."""
-        self._check_open()
-        return window_of(self._sites.size, self.machines)
+    @property
+    def compares(self) -> bool:  # type: ignore[override]
+        """True if the runner can measure a yardstick."""
+        return self._runner is None or self._runner.compares
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
@@ -164,44 +189,14 @@ class LocalMeasurer(Measurer):
         early, by an exception such as KeyboardInterrupt too, gives up what is in progress; the measurer stays usable.
         Raises `MeasureError` when the machinery itself cannot work, or is closed.
         """
-        # What must be timed in silence waits until its chunk is built; object code would pile up over a long batch.
-        size = len(configs) if self._cores.overlap else _CHUNK
-        for start in range(0, len(configs), max(1, size)):
-            yield from self._measure_chunk(configs[start : start + size])
+        yield from self._open().measure(configs)
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time a few configs again, interleaved (A B C A B C ...), so that the winner is not just the luckiest.
 
         The code of the fastest was kept when they were measured first, or for an earlier round.
         """
-        self._check_open()
-        self._open()
-        candidates = [Candidate(self._task, config, host=self.host) for config in configs]
-        started = [self._rebuild(candidate) for candidate in candidates]
-        try:
-            builds = [build.result() for build in started]
-        except CancelledError:
-            self._check_open()
-            raise
-        ready = [build for build in builds if not isinstance(build, Failed)]
-        began = time.perf_counter()
-        try:
-            results = iter(self._run_threads.submit(self._rerun, ready).result() if ready else [])
-        except BaseException:
-            self._interrupt()
-            raise
-        share = (time.perf_counter() - began) / max(1, len(ready))
-        return [
-            candidate.finish(build)
-            if isinstance(build, Failed)
-            else candidate.finish(self._kept(candidate, build, next(results)), running=share, threads=build.num_threads)
-            for candidate, build in zip(candidates, builds, strict=True)
-        ]
-
-    @property
-    def compares(self) -> bool:  # type: ignore[override]
-        """True if the runner can measure a yardstick."""
-        return self._runner is None or self._runner.compares
+        return self._open().remeasure(configs)
 
     def yardstick(self, cost: float) -> Yardstick | None:
         """Measure the yardstick: NumPy's time, and the machine's limits. It takes about a second.
@@ -211,13 +206,12 @@ class LocalMeasurer(Measurer):
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
         changes slowly. None where the runner says nothing of it.
         """
-        runner = self._open()
-        if not self.compares:
+        self._open()
+        if self._runner is None or not self._runner.compares:
             return None
-        cores = self._task.target.num_cores
-        count = cores if self._on_cluster else len(self._cores.running(cores))
+        count = self._cores.timed_on(self._task.target.num_cores)
         with self._builder.silence():
-            return self._gauge.measure(runner, cost, cores=count, host=self.host)
+            return self._probe.measure(self._runner, cost, cores=count)
 
     def beside(self) -> AbstractContextManager[None] | None:
         """Give the context for work of the calling thread between results of `measure`, and for threads that it starts
@@ -227,7 +221,7 @@ class LocalMeasurer(Measurer):
 
     def wait_until_quiet(self) -> bool:
         """See `Measurer`. Where other machines measure, it returns at once."""
-        if not self._on_cluster:
+        if self._cores.timing:
             wait_until_quiet()
         return True
 
@@ -235,15 +229,9 @@ class LocalMeasurer(Measurer):
         """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`. A
         runner that cannot be ended is a warning: what was measured stands."""
         self._closed = True
-        if (batch := self._batch) is not None:
-            batch.cancel()
-        self._sites.close()
-        end(self._interrupt)
-        for threads in (self._build_threads, self._run_threads):
-            threads.shutdown(wait=True, cancel_futures=True)
+        if self._pipeline is not None:
+            self._pipeline.close()
         self._builder.close()
-        if self._runner is not None:
-            end(self._runner.close)
 
     def __enter__(self) -> Self:
         return self
@@ -253,162 +241,40 @@ class LocalMeasurer(Measurer):
     ) -> None:
         self.close()
 
-    def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        self._open()
-        self._batch = batch = Batch(builders=self._build_threads, runners=self._run_threads, silent=self._silent)
-        try:
-            yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
-        except (RuntimeError, CancelledError):  # of threads that have ended meanwhile
+    def _open(self) -> Pipeline:
+        """Return the pipeline. Its runner is made when first needed: the reference outputs may take NumPy a while."""
+        if self._pipeline is None:
             self._check_open()
-            raise
-        finally:
-            if batch.pending:
-                batch.cancel()
-                self._twins.forget([future for _, future in batch.pending])
-                self._interrupt()
-
-    def _start(self, config: Config, batch: Batch) -> Future[Result]:
-        candidate = Candidate(self._task, config, host=self.host)
-        program = self._lower(candidate)
-        future: Future[Result] = Future()
-        if isinstance(program, Failed):
-            future.set_result(candidate.finish(program))
-        elif (twin := self._twins.of(config, program)) is not None:
-            twin.add_done_callback(lambda done: follow(done, candidate, future))
-        else:
-            future = batch.submit(_LocalTrial(self, candidate, program, batch))
-            self._twins.add(config, program, future)
-        return future
-
-    def _lower(self, candidate: Candidate) -> Program | Failed:
-        # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.
-        with confined(self._cores.building):
-            return candidate.lower(max_block=self._max_block)
-
-    def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
-        """The build that was kept, or another one."""
-        known = self._builds.get(candidate.config)
-        program = self._lower(candidate) if known is None else known
-        if isinstance(program, Program):
-            return self._build_threads.submit(self._build, candidate, program)
-        done: Future[CompiledProgram | Failed] = Future()
-        done.set_result(program)
-        return done
-
-    def _build(self, candidate: Candidate, program: Program) -> CompiledProgram | Failed:
-        with self._sites.free() as site:
-            return candidate.build(site, program)
-
-    def _rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        runner = self._open()
-        with self._builder.silence():
-            return runner.rerun(programs)
-
-    def _kept(self, candidate: Candidate, compiled: CompiledProgram, result: Result) -> Result:
-        """The result; its build is kept for another round."""
-        if isinstance(result, Ok):
-            self._builds.offer(candidate.config, result.cost, compiled)
-        return result
-
-    def _run(self, candidate: Candidate, compiled: CompiledProgram, batch: Batch) -> Result:
-        """Run on a runner thread. A cluster's machine says itself what the trial took there, without the wait."""
-        runner = self._open()
-        with self._builder.silence():
-            if batch.cancelled:  # during the wait
-                return candidate.finish(RUN_GIVEN_UP)
-            began = time.perf_counter()
-            result = runner.run(compiled, best=self._best)
-            running = time.perf_counter() - began
-        if isinstance(result, Ok) and not result.partial:
-            with self._keeping:
-                self._best = min(self._best, result.cost)
-                self._builds.offer(candidate.config, result.cost, compiled)
-        return candidate.finish(result, running=0.0 if self._on_cluster else running, threads=compiled.num_threads)
-
-    def _silent(self, program: CompiledProgram) -> bool:
-        return self._cores.silent(program.num_threads)
-
-    def _open(self) -> CheckedRunner:
-        """The runner, made when first needed: the reference outputs may take NumPy a while."""
-        self._check_open()
-        if self._runner is None:
-            bench = self._make_bench()
-            runner = self._factory.make(bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory)
-            try:
-                runner.check_target(self._task.target)
-            except BaseException:
-                end(runner.close)
-                raise
+            runner = self._new_runner()
+            limits = self._limits
+            builds = Builds(self._builder, runner, timeout=limits.build_timeout)
+            runs = Runs(runner, self._cores, self._builder.silence, best=limits.best, kept_builds=limits.kept_builds)
+            self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=limits.max_block)
             self._runner = runner
-            self._sites.cluster = runner if self._on_cluster else None
+            if self._closed:  # meanwhile
+                self._pipeline.close()
+        self._check_open()
+        return self._pipeline
+
+    def _new_runner(self) -> CheckedRunner:
+        limit = memory_share() if self._limits.max_memory is None else self._limits.max_memory
+        runner = self._factory.make(self._make_bench(), timing=self._timing, cores=self._cores, max_memory=limit)
+        threads = self._task.target.num_cores
+        try:
+            runner.check_target(self._task.target)
             if runner.cores is not None:
-                warn_of_threads(
-                    self._task.target.num_cores, runner.cores, f"those that measure are {runner.host}", "them"
-                )
-        return self._runner
+                warn_of_threads(threads, runner.cores, f"those that measure are {runner.host}", "them")
+        except BaseException:
+            end(runner.close)
+            raise
+        return runner
 
     def _asked(self) -> Runner | None:
-        """Return the runner as far as it is there. That of a cluster is made."""
-        return self._open() if self._on_cluster else self._runner
+        """Return the runner as far as it exists. One of other machines is made."""
+        if not self._cores.timing:
+            self._open()
+        return self._runner
 
     def _check_open(self) -> None:
         if self._closed:
             raise MeasureError("the measurer was closed; make another one")
-
-    def _interrupt(self) -> None:
-        self._sites.interrupt()
-        self._builder.interrupt()
-        if self._runner is not None:
-            self._runner.interrupt()
-
-    def _new_builder(self, workers: int | None, timeout: float) -> Builder:
-        size = workers or min(len(self._cores.building), _MOST_BUILDERS)
-        return Builder(
-            workers=size,
-            cores=self._cores.building,
-            shared=() if workers else self._cores.shared,
-            timeout=timeout,
-            max_memory=max(memory_share(workers=size + 1), 1),
-        )
-
-    def _threads(self, count: int, name: str) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
-
-
-def _check_numbers(
-    build_timeout: float,
-    builders: int | None,
-    max_memory: int | None,
-    best: float,
-    kept_builds: int,
-    rtol: float | None,
-    atol: float | None,
-) -> None:
-    if not check_float("build_timeout", build_timeout) > 0:
-        raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
-    if builders is not None:
-        check_int("builders", builders, maximum=1024)
-    if max_memory is not None:
-        check_int("max_memory", max_memory)
-    if not check_cost("best", best) > 0:
-        raise ArgumentError(f"best={best!r}: must be above 0 seconds")
-    check_int("kept_builds", kept_builds)
-    for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if tolerance is not None:
-            check_float(name, tolerance)
-
-
-class _LocalTrial:
-    """The steps of a trial that the pipeline runs on its threads."""
-
-    def __init__(self, measurer: LocalMeasurer, candidate: Candidate, program: Program, batch: Batch) -> None:
-        self._measurer, self._candidate, self._program, self._batch = measurer, candidate, program, batch
-
-    def build(self) -> CompiledProgram | Failed:
-        return self._measurer._build(self._candidate, self._program)
-
-    def run(self, compiled: CompiledProgram) -> Result:
-        return self._measurer._run(self._candidate, compiled, self._batch)
-
-    def finish(self, failed: Failed) -> Result:
-        return self._candidate.finish(failed)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.baselines.roofline import Roofline
+    from pegbox.measure.jobs.lowering import Lowered, Lowering
 
 RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
 """The result of a run that was interrupted."""
@@ -67,7 +68,7 @@ class Runner(ABC):
 
     @property
     def where(self) -> str:
-        """The place as people are told it ("on 2 machines"); empty for this machine."""
+        """The place in words ("on 2 machines"); empty for this machine."""
         return f"on {self.machines} machine{'s' if self.machines != 1 else ''}" if self.cluster else ""
 
     @property
@@ -108,7 +109,13 @@ class Runner(ABC):
         """Return the limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
         return None
 
-    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+    @property
+    def lowers(self) -> bool:
+        """True if `build` takes a `Lowering`, too, as `Builder.build` does. A runner that compiles nothing leaves both
+        to this machine's builders."""
+        return type(self).build is Runner.build
+
+    def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
         """Compile on the cluster for so many seconds at most, from any thread; `interrupt` gives it up.
 
         Asked if this machine's builders are busy and there are `builders`. None if no machine can.
@@ -129,57 +136,20 @@ class RunnerWrapper(Runner):
     def __init__(self, inner: Runner) -> None:
         self.inner = inner
 
-    @property
-    def compares(self) -> bool:
-        """See `Runner`, as for all that follows."""
-        return self.inner.compares
-
-    @property
-    def machines(self) -> int:
-        return self.inner.machines
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    @property
-    def where(self) -> str:
-        return self.inner.where
-
-    @property
-    def cores(self) -> int | None:
-        return self.inner.cores
-
-    @property
-    def builders(self) -> int:
-        return self.inner.builders
-
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         return self.inner.run(program, best=best)
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         return self.inner.rerun(programs)
 
-    def interrupt(self) -> None:
-        self.inner.interrupt()
 
-    def close(self) -> None:
-        self.inner.close()
+def _passed_on(name: str) -> property:
+    return property(lambda self: getattr(self.inner, name), doc=f"`{name}` of the other runner.")
 
-    def check_target(self, target: Target) -> None:
-        self.inner.check_target(target)
 
-    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
-        return self.inner.time_numpy(program, threads=threads)
-
-    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        return self.inner.roofline(dtype, nbytes, target)
-
-    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
-        return self.inner.build(program, timeout=timeout)
-
-    def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
-        return self.inner.building_here(given_up)
+for _name, _value in list(vars(Runner).items()):
+    if not _name.startswith("_") and _name not in vars(RunnerWrapper) and _name not in Runner.__annotations__:
+        setattr(RunnerWrapper, _name, _passed_on(_name))
 
 
 def class_of(factory: RunnerFactory) -> type[Runner]:
@@ -194,8 +164,8 @@ class RunnerFactory(Protocol):
     def __call__(
         self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None, **options: Any
     ) -> Runner:
-        """A runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
-        are what the user gave for this runner."""
+        """Make a runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
+        are the user's for this runner."""
         ...
 
 
@@ -210,7 +180,7 @@ def runner_name(runner: RunnerLike) -> str:
 
 
 def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerFactory:
-    """The factory that `runner` means, with its options bound.
+    """Find the factory that `runner` means, with its options bound.
 
     `options` come on top of those in a spec ("patient:spread=0.1") and win over them.
     Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have, and for what is no

@@ -1,4 +1,4 @@
-"""Calls of a plugin's runner: what it does wrong is told with its name, its line, and what was expected."""
+"""Calls of a plugin's runner, whose faults are reported with its name, its line, and the expectation."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ def check_runner_factory(name: str, factory: RunnerFactory) -> None:
     """Raise `ArgumentError` unless the factory can be called as runners' factories are."""
     try:
         signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # of what is written in C there is none
+    except (TypeError, ValueError):  # it is written in C
         return
     try:
         signature.bind(None, **dict.fromkeys(sorted(GIVEN)))
     except TypeError as error:
-        other = "; this is a tuner: give it as tuner= (--tuner)" if _is_tuner(factory) else ""
+        is_tuner = all(hasattr(factory, method) for method in ("ask", "tell"))
+        other = "; this is a tuner: give it as tuner= (--tuner)" if is_tuner else ""
         fault = ArgumentError(
             f"runner {name!r} cannot be made as factory(bench, *, timing, cores, max_memory): {error}; its "
             f"signature is {signature}{other}"
@@ -69,19 +70,17 @@ class CheckedFactory:
         self._name = runner_name(runner)
         check_runner_factory(self._name, self._factory)
         self.is_cluster = class_of(self._factory).cluster
-        """Whether it measures on other machines."""
+        """True if it measures on other machines."""
 
     def make(self, bench: Bench, **given: Any) -> CheckedRunner:
-        """The runner. Raises `MeasureError` where its factory raised, or made something else."""
+        """Make the runner. Raises `MeasureError` if its factory raises, or makes something else."""
         return CheckedRunner(self._name, self._factory, bench, **given)
 
 
 class CheckedRunner(RunnerWrapper):
-    """A plugin's runner, whose faults come out as `MeasureError` with its name.
+    """A plugin's runner, whose faults come out as `MeasureError` with its `name`.
 
-    Args:
-        name: of the runner, for messages.
-        factory, bench: what makes the runner; `given` are the keywords that every runner is given.
+    The factory makes it with the bench, and with the keywords that every runner is `given`.
     """
 
     def __init__(self, name: str, factory: RunnerFactory, bench: Bench, **given: Any) -> None:
@@ -110,7 +109,7 @@ class CheckedRunner(RunnerWrapper):
 
     def check_target(self, target: Target) -> None:
         """See `Runner`. Raises `MeasureError` where no candidate for the target can run."""
-        self._called("check_target()", lambda: super(CheckedRunner, self).check_target(target), remedy="")
+        self._called("check_target()", lambda: self.inner.check_target(target), remedy="")
 
     def interrupt(self) -> None:
         """See `Runner`. Raises `MeasureError` where the runner raised."""
@@ -121,7 +120,9 @@ class CheckedRunner(RunnerWrapper):
         self._called("close()", self.inner.close, remedy="")
 
     def _checked(self, method: str, result: object) -> Result:
-        if isinstance(result, Failed) or (isinstance(result, Ok) and _has_costs(result)):
+        costs: object = result.costs if isinstance(result, Ok) else ()
+        timed = isinstance(costs, tuple | list) and costs and all(hasattr(cost, "__float__") for cost in costs)
+        if isinstance(result, Failed) or (isinstance(result, Ok) and timed):
             return result
         raise self._fault(method, f"gave {_shown(result)}; {_RESULT}")
 
@@ -133,7 +134,7 @@ class CheckedRunner(RunnerWrapper):
                 f"cannot be called as run(program, best=seconds): {error}; define run(self, program, *, best=math.inf)"
             )
             raise self._fault("run", what) from None
-        except ValueError:  # of what is written in C there is no signature
+        except ValueError:  # it is written in C
             return
 
     def _fault(self, method: str, what: str) -> MeasureError:
@@ -147,25 +148,16 @@ class CheckedRunner(RunnerWrapper):
         except PegboxError:
             raise
         except Exception as error:
-            told = f"runner {self.name!r}: {what} raised {explained(error)}{remedy}"
-            raise located(MeasureError(told), error) from error
+            message = f"runner {self.name!r}: {what} raised {explained(error)}{remedy}"
+            raise located(MeasureError(message), error) from error
 
 
 def end(call: Callable[[], None]) -> None:
-    """Interrupt or close a checked runner that is done with: that it cannot is a warning."""
+    """Interrupt or close a checked runner at its end; an error is a warning."""
     try:
         call()
     except PegboxError as error:
         warnings.warn(str(error), RuntimeWarning, stacklevel=users_level())
-
-
-def _has_costs(result: Ok) -> bool:
-    costs: object = result.costs
-    return isinstance(costs, tuple | list) and bool(costs) and all(hasattr(cost, "__float__") for cost in costs)
-
-
-def _is_tuner(factory: object) -> bool:
-    return all(hasattr(factory, method) for method in ("ask", "tell"))
 
 
 def _defined(function: Any) -> str:

@@ -57,7 +57,7 @@ class Bench:
         rtol: float | None = None,
         atol: float | None = None,
     ) -> Bench:
-        """The bench with random inputs where none are `given`; tolerances are worked out where there are none.
+        """Make the bench, with random inputs where none are `given`, and tolerances from the work where there are none.
 
         Raises:
             MeasureError: the reference leaves a tensor at these inputs, or the arrays take too much memory.
@@ -109,7 +109,7 @@ class Bench:
 
 
 def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | None:
-    """Values of another seed; None where every input is given, or the reference has no outputs for the others."""
+    """Make values of another seed; None if every input is given, or the reference has no outputs for the others."""
     args = task.arguments()
     if all(spec.is_output or spec.name in given for spec in args):
         return None
@@ -146,7 +146,7 @@ def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
 
 
 def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
-    """Arrays for inputs by name, contiguous. Raises `ArgumentError` for no such input, another shape or data type."""
+    """Return contiguous arrays by input. Raises `ArgumentError` for no such input, another shape or data type."""
     inputs = {spec.name: spec for spec in args if not spec.is_output}
     listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
     for name, array in listed.items():
@@ -157,7 +157,7 @@ def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
 
 
 def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple[Array, ...]:
-    """The reference outputs as contiguous arrays; raises `MeasureError` when they don't have the declared shapes."""
+    """Return the reference outputs as contiguous arrays; raises `MeasureError` if they are not as declared."""
     specs = [spec for spec in args if spec.is_output]
     if len(specs) != len(expected):
         raise MeasureError(f"the NumPy reference gave {len(expected)} arrays for {len(specs)} outputs")

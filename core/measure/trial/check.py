@@ -29,7 +29,7 @@ class Tolerance:
     def of(
         cls, expected: Sequence[Array], *, flop: float, rtol: float | None = None, atol: float | None = None
     ) -> Tolerance:
-        """A tolerance for these reference outputs, unless the caller gives one.
+        """Make a tolerance for these reference outputs, unless the caller gives one.
 
         A sum of K products in another order differs by about eps * sqrt(K) times the size of the result: the errors
         of K roundings add up as a random walk. K is taken from the work per output element. The factor 16 covers the
@@ -62,7 +62,7 @@ def poison(array: Array) -> None:
 
 
 def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> str | None:
-    """None when `got` is right, else a sentence: how many elements are wrong, the worst of them, and where it is."""
+    """Describe the wrong elements of `got`: their number, the worst, and its place; None if all are right."""
     if _is_float(got):
         if _clearly_close(got, expected, tolerance):
             return None
@@ -112,7 +112,7 @@ def _clearly_close(got: Array, expected: Array, tolerance: Tolerance) -> bool:
 
 
 def _compared_as(array: Array) -> type[np.float32] | type[np.float64]:
-    """Half precision is compared in single: its own arithmetic would round the error away."""
+    """Choose the type to compare in: single for half precision, whose own arithmetic would round the error away."""
     return np.float64 if array.dtype == np.float64 else np.float32
 
 

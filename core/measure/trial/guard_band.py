@@ -26,13 +26,6 @@ class GuardedArray:
         self.array: Array = self._memory[BAND_BYTES : BAND_BYTES + nbytes].view(kind).reshape(tuple(shape))
         self.restore()
 
-    @classmethod
-    def copy_of(cls, array: Array) -> GuardedArray:
-        """A guarded array with the values of another one."""
-        guarded = cls(array.shape, str(array.dtype))
-        np.copyto(guarded.array, array)
-        return guarded
-
     def overrun(self) -> str:
         """Say how many bytes of the bands were written to, and how far away; empty where none were."""
         before, behind = (np.flatnonzero(band != POISON_BYTE) for band in self._bands())

@@ -48,7 +48,7 @@ class TimingPolicy:
 
     @classmethod
     def of(cls, policy: TimingPolicy | None, *, repeats: int, **options: Any) -> TimingPolicy:
-        """The policy that is given, else one of these options, which has room for so many `repeats`.
+        """Return the given policy, else one of these options, which has room for so many `repeats`.
 
         Raises:
             ArgumentError: what is given is no policy, or an option is out of its domain.
@@ -80,7 +80,7 @@ class TimingPolicy:
         )
 
     def first_call_limit(self, best: float, *, flop: float) -> float:
-        """Seconds after which the first call is cut off: enough for anything that could still be of interest.
+        """Compute the seconds after which the first call is cut off: enough for anything that could be of interest.
 
         Without a best cost the bound follows from the work of the task; unknown work leaves the whole timeout.
         """
@@ -112,7 +112,7 @@ class TimingPolicy:
 
 
 def half_width(costs: Sequence[float]) -> float:
-    """Half the width of the 95% interval of the median, relative to the median; infinite for a single cost.
+    """Compute half the width of the 95% interval of the median, relative to it; infinite for a single cost.
 
     The interval is read off the ordered costs (the sign test's), so a rare interruption does not widen it. Below
     six costs it is the whole range.

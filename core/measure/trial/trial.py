@@ -1,4 +1,4 @@
-"""One trial of a loaded kernel: run it on poisoned outputs, check the answer, then time it as the policy says.
+"""A trial of a loaded kernel: run it on poisoned outputs, check the answer, then time it as the policy says.
 
 Runners of every kind share this: it needs an object with `time_ns` and NumPy arrays, no processes and no LLVM.
 """
@@ -27,10 +27,10 @@ _FLUSH_BYTES = 64 << 20
 
 
 class TimedKernel(Protocol):
-    """What a trial needs of a kernel."""
+    """A kernel as trials call it."""
 
     def time_ns(self, arrays: Sequence[Array], number: int) -> int:
-        """Nanoseconds that `number` calls took."""
+        """Return the nanoseconds of `number` calls."""
         ...
 
 
@@ -38,7 +38,7 @@ Guard = Callable[[float], AbstractContextManager[object]]
 
 
 def unguarded(seconds: float) -> AbstractContextManager[object]:
-    """A guard that lets calls take as long as they like."""
+    """Return a guard that lets calls take as long as they like."""
     return contextlib.nullcontext()
 
 
@@ -93,7 +93,7 @@ class CandidateArrays:
         return f"the candidate wrote outside of {'; and of '.join(found)}" if found else None
 
     def _named(self, *, outputs: bool) -> list[tuple[str, Array]]:
-        """The outputs or the inputs, with their names."""
+        """List the outputs or the inputs, with their names."""
         specs = zip(self.bench.args, self.arrays, strict=True)
         return [(spec.name, array) for spec, array in specs if spec.is_output == outputs]
 
@@ -193,7 +193,7 @@ def _wrong_again(kernel: TimedKernel, stage: CandidateArrays) -> str | None:
 
 
 def _probe(kernel: TimedKernel, stage: CandidateArrays) -> float:
-    """Seconds of a warm call, over enough calls that a millisecond passes."""
+    """Time a warm call in seconds, over enough calls that a millisecond passes."""
     seconds = _seconds(kernel, stage, 1)
     if seconds < _PROBE_SECONDS:
         number = math.ceil(_PROBE_SECONDS / max(seconds, 1e-7))
@@ -224,7 +224,7 @@ def _seconds(kernel: TimedKernel, stage: CandidateArrays, number: int) -> float:
 
 
 class _Watch:
-    """Where the time of a trial goes, in seconds by phase."""
+    """A watch that counts the seconds of each phase of a trial."""
 
     def __init__(self) -> None:
         self.phases: dict[str, float] = {}

@@ -14,29 +14,15 @@ from __future__ import annotations
 
 from pegbox.plugins.tvm.absence import names
 
-_HERE = "pegbox.plugins.tvm.auto_scheduler"
 _NAMES = {
-    "compute_dag": ("ComputeDAG",),
-    "measure": ("LocalBuilder", "LocalRunner", "MeasureInput", "MeasureResult"),
-    "measure_record": (
-        "RecordReader",
-        "RecordToFile",
-        "load_best",
-        "load_best_record",
-        "load_records",
-        "save_records",
-    ),
-    "search_policy": ("PreloadMeasuredStates", "RandomModel", "SketchPolicy", "XGBModel"),
-    "search_task": ("SearchTask", "TuningOptions", "auto_schedule", "create_task"),
-    "task_scheduler": ("TaskScheduler",),
-    "workload_registry": ("make_workload_key", "register_workload"),
+    "compute_dag": "compute_dag ComputeDAG",
+    "measure": "measure LocalBuilder LocalRunner MeasureInput MeasureResult",
+    "measure_record": ("measure_record RecordReader RecordToFile load_best load_best_record load_records save_records"),
+    "search_policy": "search_policy PreloadMeasuredStates RandomModel SketchPolicy XGBModel",
+    "search_task": "search_task SearchTask TuningOptions auto_schedule create_task",
+    "task_scheduler": "task_scheduler TaskScheduler",
+    "workload_registry": "workload_registry make_workload_key register_workload",
 }
 """The names by the modules that they are at home in."""
 
-_HOME = {name: f"{_HERE}.{module}" for module, names in _NAMES.items() for name in (module, *names)}
-
-__getattr__ = names(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
+__getattr__ = names(__name__, _NAMES)

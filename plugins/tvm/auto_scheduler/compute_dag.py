@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import workload_of
-from pegbox.task import dag
+from pegbox.task import ComputeDAG as Graph
 from pegbox.te import Tensor, TESchedule
 
 if TYPE_CHECKING:
     from pegbox import Config, Task
-
-
-__getattr__ = names(__name__)
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class State:
         return self.task.schedule_code(self.config)
 
 
-class ComputeDAG(dag.ComputeDAG):
+class ComputeDAG(Graph):
     """The operations of the tensors of a kernel, or of a workload key, producers first; `str(dag)` is te code."""
 
     def __init__(self, compute: Sequence[Tensor] | str) -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.measure import Failed, Result
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
-from pegbox.records.autotvm import number_of, result_of
+from pegbox.plugins.tvm.runners import number_of, result_of
 
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
-
-__getattr__ = names(__name__)
 
 
 class MeasureInput(NamedTuple):
@@ -43,7 +40,7 @@ class MeasureResult(NamedTuple):
     @property
     def result(self) -> Result:
         """The same as a result of pegbox."""
-        return result_of(self.error_no, list(self.costs), self.all_cost, self.timestamp, self.error_msg)
+        return result_of(self.error_no, self.costs, self.all_cost, self.timestamp, self.error_msg)
 
 
 class PythonBasedMeasureCallback:

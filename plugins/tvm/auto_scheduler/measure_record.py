@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import Journal, Record, best, matching
-
-__getattr__ = names(__name__)
 
 _DEFAULT = "auto_scheduler_tuning.json"
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult, PythonBasedMeasureCallback
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
-from pegbox.search import BoundTuner, Callback, Session, progress
-from pegbox.search.loop.options import DEFAULT_FINALISTS
-from pegbox.search.loop.recorder import Recorder
+from pegbox.plugins.tvm.runners import Log
+from pegbox.search import BoundTuner, Callback, SearchOptions, Session, progress
 
 if TYPE_CHECKING:
     from pegbox import Config
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.search_task import TuningOptions
     from pegbox.search import SearchState, Trial, TuneResult
 
-__getattr__ = names(__name__)
 
 _DEFAULT_ROUND = 64  # trials; what TuningOptions has where a script says nothing
 
@@ -85,8 +83,7 @@ class SketchPolicy:
         verbose: 0 shows no progress.
         init_search_callbacks: `PreloadMeasuredStates`.
 
-    Raises:
-        ArgumentError: an unknown parameter or callback.
+    Raises `ArgumentError` for an unknown parameter or callback.
     """
 
     def __init__(
@@ -120,8 +117,7 @@ class SketchPolicy:
 
         The fastest states of a search with a log are measured again at its end. Ctrl-C ends it.
 
-        Raises:
-            TuningError: the tuner, the records or the measuring broke.
+        Raises `TuningError` if the tuner, the records or the measuring broke.
         """
         recorded = any(isinstance(each, RecordToFile) for each in options.measure_callbacks)
         size = options.num_measures_per_round
@@ -130,7 +126,7 @@ class SketchPolicy:
             options,
             early_stopping=options.early_stopping,
             batch_size=None if size == _DEFAULT_ROUND else size,
-            finalists=DEFAULT_FINALISTS if recorded else 0,
+            finalists=SearchOptions.finalists if recorded else 0,
         )
         best = self.session.best
         return None if best is None else State(self.search_task.inner, best.config)
@@ -159,9 +155,7 @@ class SketchPolicy:
         for each in options.measure_callbacks:
             if isinstance(each, RecordToFile):
                 each.journal.check_writable()
-                callbacks.append(
-                    Recorder(each.journal, self.search_task.inner, session.name, session.seed, session.run)
-                )
+                callbacks.append(Log(each.journal, self.search_task.inner, session))
             elif isinstance(each, PythonBasedMeasureCallback):
                 callbacks.append(_Batches(each, self))
             else:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError, RecordError, TuningError
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure_record import load_best_record
@@ -14,8 +13,6 @@ from pegbox.plugins.tvm.auto_scheduler.search_policy import SketchPolicy, XGBMod
 from pegbox.plugins.tvm.runners import measuring
 from pegbox.plugins.tvm.target import TargetLike
 from pegbox.te import Tensor, TESchedule
-
-__getattr__ = names(__name__)
 
 
 class TuningOptions:
@@ -58,8 +55,7 @@ class SearchTask(BaseTask):
     def apply_best(self, log_file: str) -> tuple[TESchedule, list[Tensor]]:
         """Make the te schedule of the best record, and the arguments of the kernel.
 
-        Raises:
-            RecordError: there is none, or it is of another space, or the file cannot be read.
+        Raises `RecordError` if there is none, it is of another space, or the file cannot be read.
         """
         return self._best(log_file).schedule()
 
@@ -89,8 +85,7 @@ def auto_schedule(
 ) -> tuple[TESchedule, list[Tensor]]:
     """Search, and make the te schedule of the best state, as before TVM 0.8.
 
-    Raises:
-        TuningError: the search broke, or no state ran.
+    Raises `TuningError` if the search broke, or no state ran.
     """
     policy = search_policy or _policy(task)
     policy.search(tuning_options or TuningOptions())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader
 from pegbox.plugins.tvm.auto_scheduler.search_policy import (
     PreloadMeasuredStates,
@@ -16,19 +16,19 @@ from pegbox.plugins.tvm.auto_scheduler.search_policy import (
 )
 from pegbox.plugins.tvm.auto_scheduler.search_task import SearchTask, TuningOptions
 from pegbox.search import GradientAllocation, Progress, RoundRobin
-from pegbox.search.allocation import UNKNOWN
 
-__getattr__ = names(__name__)
+_NOTHING_RAN = Progress(1.0).cost
+"""The seconds of a task of which no trial has run."""
 
 
 class TaskSchedulerCallback:
     """A listener to the rounds; override what you need."""
 
     def pre_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """A task is tuned next."""
+        """Hear that a task is tuned next."""
 
     def post_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """A task was tuned."""
+        """Hear that a task was tuned."""
 
 
 class PrintTableInfo(TaskSchedulerCallback):
@@ -39,11 +39,11 @@ class PrintTableInfo(TaskSchedulerCallback):
             return
         print("|  ID  | Latency (ms) | Speed (GFLOPS) | Trials |")
         for number, each in enumerate(task_scheduler.progress):
-            known = each.cost < UNKNOWN
+            known = each.cost < _NOTHING_RAN
             latency, speed = (f"{each.cost * 1e3:.3f}", f"{each.speed / 1e9:.2f}") if known else ("-", "-")
             print(f"| {number:4d} | {latency:>12s} | {speed:>14s} | {task_scheduler.trials[number]:6d} |")
         total = task_scheduler.cur_score
-        latency = f"{total * 1e3:.3f} ms" if max(task_scheduler.best_costs) < UNKNOWN else "-"
+        latency = f"{total * 1e3:.3f} ms" if max(task_scheduler.best_costs) < _NOTHING_RAN else "-"
         print(f"Estimated total latency: {latency}; trials: {task_scheduler.ct}; next: {task_id}")
 
 
@@ -63,8 +63,7 @@ class TaskScheduler:
         progress: the best seconds of each task after each of its rounds.
         trials: the trials of each task.
 
-    Raises:
-        ArgumentError: no tasks, another number of weights, or an unknown strategy.
+    Raises `ArgumentError` for no tasks, another number of weights, or an unknown strategy.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class TaskScheduler:
             if number is not None:
                 costs[number].append(result.result.cost)
         for each, found in zip(self.progress, costs, strict=True):
-            each.best = [min(UNKNOWN, *found[:end]) for end in range(size, len(found) + size, size)]
+            each.best = [min(_NOTHING_RAN, *found[:end]) for end in range(size, len(found) + size, size)]
 
 
 def _weighted(weights: Sequence[float]) -> Callable[[Sequence[float]], float]:

@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError, UnknownName
-from pegbox.plugins.tvm.absence import names
+from pegbox.plugins.tvm.registry import definition_of, tuples
 from pegbox.task import Workload
 from pegbox.te import Tensor
-
-__getattr__ = names(__name__)
 
 Function = Callable[..., Sequence[Tensor]]
 
@@ -24,15 +22,14 @@ WORKLOAD_FUNC_REGISTRY: dict[str, Workload] = {}
 def register_workload(func_name: str | Function, f: Function | None = None, override: bool = False) -> Any:
     """Make a function of sizes that returns the tensors of a kernel a workload; a decorator where no `f` is given.
 
-    Raises:
-        ArgumentError: another definition has the name, and `override` is not given.
+    Raises `ArgumentError` if another definition has the name, unless `override` is given.
     """
     if callable(func_name):
         return register_workload(func_name.__name__, func_name, override)
     if f is None:
         return functools.partial(register_workload, func_name, override=override)
     known = WORKLOAD_FUNC_REGISTRY.get(func_name)
-    if known is not None and not override and _definition(known.function) != _definition(f):
+    if known is not None and not override and definition_of(known.function) != definition_of(f):
         raise ArgumentError(
             f"there is a workload {func_name!r} already: give this one another name, or override=True to replace it"
         )
@@ -40,17 +37,10 @@ def register_workload(func_name: str | Function, f: Function | None = None, over
     return f
 
 
-def _definition(function: Function) -> tuple[str, str]:
-    """Return the place of a definition, which may run again, as in a notebook."""
-    return function.__module__, function.__qualname__
-
-
 def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
     """Return the text that names a workload with its arguments, a JSON list of both.
 
-    Raises:
-        ArgumentError: an argument is neither a number nor text, nor a list of them.
-        UnknownName: the function, or the name, is not registered.
+    Raises `ArgumentError` for other arguments than numbers, text and lists, `UnknownName` for another function.
     """
     functions = (name for name, known in WORKLOAD_FUNC_REGISTRY.items() if known.function is func)
     name = _find(func if isinstance(func, str) else next(functions, repr(func))).name
@@ -63,22 +53,16 @@ def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
 def workload_of(workload_key: str) -> tuple[Workload, tuple[Any, ...]]:
     """Return the workload and the arguments that a key names.
 
-    Raises:
-        ArgumentError: the text is not a key.
-        UnknownName: the workload is not registered.
+    Raises `ArgumentError` for other text, `UnknownName` if the workload is not registered.
     """
     try:
         name, *args = json.loads(workload_key)
-        return _find(str(name)), tuple(map(_tuples, args))
+        return _find(str(name)), tuple(map(tuples, args))
     except (ValueError, TypeError) as error:
         raise ArgumentError(
             f"{workload_key!r} is not a workload key, which make_workload_key(function, args) gives, such as "
             "'[\"matmul\", 64, 64, 64]'"
         ) from error
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _find(name: str) -> Workload:

@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.record import record_of
 from pegbox.plugins.tvm.autotvm.task.task import logger
 from pegbox.records import Journal
-
-__getattr__ = names(__name__)
 
 Inputs = Sequence[MeasureInput]
 Results = Sequence[MeasureResult]

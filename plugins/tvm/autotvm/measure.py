@@ -6,19 +6,15 @@ import statistics
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.measure import Failed, Result
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
-from pegbox.plugins.tvm.runners import measuring
-from pegbox.records.autotvm import number_of, result_of
+from pegbox.plugins.tvm.runners import measuring, number_of, result_of
 
 if TYPE_CHECKING:
     from pegbox import Config
     from pegbox.plugins.tvm.autotvm.task.task import Task
     from pegbox.plugins.tvm.target import Target
-
-__getattr__ = names(__name__)
 
 
 class MeasureInput(NamedTuple):
@@ -46,8 +42,7 @@ class MeasureResult(NamedTuple):
     def to_result(self) -> Result:
         """Return the same as a result of pegbox. Raises `ValueError` for costs that are not numbers."""
         message = " ".join(map(str, self.costs)) if self.error_no else ""
-        costs = [] if self.error_no else [float(cost) for cost in self.costs]
-        return result_of(self.error_no, costs, float(self.all_cost), float(self.timestamp), message)
+        return result_of(self.error_no, self.costs, self.all_cost, self.timestamp, message)
 
     @property
     def cost(self) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pegbox
 from pegbox.errors import RecordError
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task
 from pegbox.records import Journal, Record, best_of_each, current_history, matching, trials_of
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from pegbox import Config
     from pegbox.plugins.tvm.target import TargetLike
-
-__getattr__ = names(__name__)
 
 
 def record_of(inp: MeasureInput, result: MeasureResult) -> Record:

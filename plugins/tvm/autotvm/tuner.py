@@ -11,18 +11,24 @@ from pegbox import Config, ConfigSpace, program_features
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.hooks import registry
 from pegbox.measure import Result
-from pegbox.plugins.tvm.absence import names, refuse
+from pegbox.plugins.tvm.absence import refuse
 from pegbox.plugins.tvm.autotvm import callback as callback
 from pegbox.plugins.tvm.autotvm.callback import LogToFile, flops
 from pegbox.plugins.tvm.autotvm.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task, logger
-from pegbox.search import BestTrial, BoundTuner, Callback, SearchState, Session, Transfer, Trial, TuneResult, make_tuner
+from pegbox.plugins.tvm.runners import Log
+from pegbox.search import (
+    BoundTuner,
+    Callback,
+    SearchOptions,
+    SearchState,
+    Session,
+    Transfer,
+    Trial,
+    TuneResult,
+    make_tuner,
+)
 from pegbox.search import Tuner as SearchTuner
-from pegbox.search.loop.noise import NoiseWatch
-from pegbox.search.loop.options import DEFAULT_FINALISTS
-from pegbox.search.loop.recorder import Recorder
-
-__getattr__ = names(__name__)
 
 
 class Tuner:
@@ -48,7 +54,7 @@ class Tuner:
         self._session: Session | None = None
 
     def has_next(self) -> bool:
-        """Say whether the tuner has more to propose."""
+        """Return True if the tuner has more to propose."""
         return True
 
     def next_batch(self, batch_size: int) -> list[Config]:
@@ -57,6 +63,15 @@ class Tuner:
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learn from what was measured."""
+
+    def ask(self, n: int) -> list[Config]:
+        """Propose configurations, as pegbox asks for them."""
+        return self.next_batch(n) if self.has_next() else []
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        """Learn from results, as pegbox reports them."""
+        pairs = list(map(self._pair, configs, results))
+        self.update([inp for inp, _ in pairs], [result for _, result in pairs])
 
     def load_history(self, data_set: Any, min_seed_records: int = 500) -> None:
         """Learn from an earlier search: only the tuner with a model does."""
@@ -84,7 +99,7 @@ class Tuner:
         before = len(session.trials)
         watch = _Watch(self, callbacks, before)
         logs = [
-            Recorder(each.journal, self.task.inner, type(self).__name__, session.seed, session.run)
+            Log(each.journal, self.task.inner, session, type(self).__name__)
             for each in callbacks
             if isinstance(each, LogToFile)
         ]
@@ -92,14 +107,14 @@ class Tuner:
             self.result = result = session.round(
                 min(n_trial, self._most),
                 early_stopping=early_stopping,
-                callbacks=[*logs, watch, NoiseWatch(self.task.target.num_cores)],
-                finalists=DEFAULT_FINALISTS,
+                callbacks=[*logs, watch],
+                finalists=SearchOptions.finalists,
                 **measure_option,
             )
         except TuningError as error:
             raise watch.broken or error from None
         if result.finalists and result.best is not None and self.best_iter >= before:  # the best is of this round
-            self._choose(*watch.pair(result.best), before + result.best.number)
+            self._choose(*self._pair(result.best.config, result.best.result), before + result.best.number)
         if result.stopped_because == "interrupted":
             raise KeyboardInterrupt
 
@@ -111,30 +126,18 @@ class Tuner:
     def _factory(self) -> Any:
         """Return what makes the tuner of pegbox."""
 
-        def made(space: ConfigSpace, *, seed: int = 0) -> _ScriptTuner:
-            return _ScriptTuner(self)
+        def made(space: ConfigSpace, *, seed: int = 0) -> Tuner:
+            return self
 
         made.__name__ = type(self).__name__
         return made
 
+    def _pair(self, config: Config, result: Result) -> tuple[MeasureInput, MeasureResult]:
+        return MeasureInput(self.task.target, self.task, config), MeasureResult.of(result)
+
     def _choose(self, inp: MeasureInput, result: MeasureResult, number: int) -> None:
         self.best_flops, self.best_config, self.best_iter = flops(inp, result), inp.config, number
         self.best_measure_pair = (inp, result)
-
-
-class _ScriptTuner:
-    """A script's tuner, by the methods of pegbox's."""
-
-    def __init__(self, tuner: Tuner) -> None:
-        self._tuner = tuner
-
-    def ask(self, n: int) -> list[Config]:
-        return self._tuner.next_batch(n) if self._tuner.has_next() else []
-
-    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        task = self._tuner.task
-        inputs = [MeasureInput(task.target, task, config) for config in configs]
-        self._tuner.update(inputs, [MeasureResult.of(result) for result in results])
 
 
 class _Watch(Callback):
@@ -152,7 +155,7 @@ class _Watch(Callback):
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         tuner, number = self._tuner, self._before + trial.number
-        inp, result = self.pair(trial)
+        inp, result = tuner._pair(trial.config, trial.result)
         speed = flops(inp, result)
         if speed > tuner.best_flops:
             tuner._choose(inp, result, number)
@@ -166,11 +169,6 @@ class _Watch(Callback):
             except Exception as error:
                 self.broken = error
                 raise
-
-    def pair(self, trial: Trial | BestTrial) -> tuple[MeasureInput, MeasureResult]:
-        """Return the input and the result of a trial."""
-        task = self._tuner.task
-        return MeasureInput(task.target, task, trial.config), MeasureResult.of(trial.result)
 
 
 class _BuiltIn(Tuner):

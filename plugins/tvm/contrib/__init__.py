@@ -2,4 +2,4 @@
 
 from pegbox.plugins.tvm.absence import names
 
-__getattr__ = names(__name__, {name: f"{__name__}.{name}" for name in ("cblas", "cc", "clang", "utils")})
+__getattr__ = names(__name__, {"cblas": "cblas", "cc": "cc", "clang": "clang", "utils": "utils"})

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pegbox.codegen import link_shared_library
+
 
 def create_shared(
     output: str | os.PathLike[str],
@@ -13,12 +15,6 @@ def create_shared(
     options: Sequence[str] | None = None,
     cc: str | None = None,
 ) -> None:
-    """Link object files to a shared library.
-
-    Raises:
-        CompileError: there is no linker, or it failed.
-    """
-    from pegbox.codegen.runtime.export import link_shared_library
-
+    """Link object files to a shared library. Raises `CompileError` if there is no linker, or it failed."""
     parts = [objects] if isinstance(objects, str) else [os.fspath(part) for part in objects]
     link_shared_library(Path(output), [*parts, *(options or ())], linker=[cc] if cc else None)

@@ -6,20 +6,18 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from pegbox import te
 from pegbox.errors import ArgumentError
-from pegbox.expr import Call, intrinsics
-from pegbox.loops import equal
-from pegbox.plugins.tvm.absence import names
+from pegbox.expr import ARITY, Call
+from pegbox.loops import structural_equal as equal
 from pegbox.plugins.tvm.registry import convert
 from pegbox.te import Expr
 from pegbox.tir import IRModule as IRModule
 
-__getattr__ = names(__name__)
-
 
 def structural_equal(lhs: object, rhs: object) -> bool:
-    """Say whether two modules, functions or statements are the same program, whatever names they use."""
-    return equal.structural_equal(lhs, rhs, labels=False)
+    """Return True if two modules, functions or statements are the same program up to names."""
+    return equal(lhs, rhs, labels=False)
 
 
 def assert_structural_equal(lhs: object, rhs: object) -> None:
@@ -50,17 +48,16 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
 
 def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None, level: int = 10) -> Any:
-    """Say what `tir.call_intrin(dtype, op_name, ...)` becomes, by a rule of the call. Without `f` a decorator.
+    """Define the meaning of `tir.call_intrin(dtype, op_name, ...)` by a rule. Without `f` a decorator.
 
-    Raises:
-        ArgumentError: a rule for a GPU, or for a function that pegbox has itself.
+    Raises `ArgumentError` for a GPU, and for a function that pegbox has itself.
     """
     if f is None:
         return lambda rule: register_intrin_lowering(op_name, target, f=rule, level=level) or rule
     name = _plain(op_name)
     if target not in ("llvm", "cpu", "default"):
         raise ArgumentError(f"a rule of {op_name} for {target!r}: kernels are for CPUs; register it for 'llvm'")
-    if name in intrinsics.ARITY:
+    if name in ARITY:
         raise ArgumentError(f"a rule of {op_name}: {name} is pegbox's own; give the intrinsic another name")
     if level >= _rules.get(name, (level, f))[0]:
         _rules[name] = (level, f)
@@ -70,20 +67,20 @@ def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None
 def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
     """Call an intrinsic: one that pegbox has ("tir.exp"), or one that a rule was registered for.
 
-    Raises:
-        ArgumentError: there is none of that name.
+    Raises `ArgumentError` for others.
     """
     name = _plain(func_name)
     exprs = tuple(map(convert, args))
     if name in _rules:
         made: Expr = convert(_rules[name][1](IntrinCall(name, exprs, dtype)))
         return made
-    if name not in intrinsics.ARITY:
+    if name not in ARITY:
         raise ArgumentError(
             f"call_intrin({func_name!r}): no such intrinsic, and no rule for one; register_intrin_lowering("
             f"{func_name!r}, target='llvm', f=...) makes it"
         )
-    return intrinsics.call(name, *exprs).astype(dtype)
+    called: Expr = getattr(te, name)(*exprs)
+    return called.astype(dtype)
 
 
 def _plain(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.registry import convert as convert
 from pegbox.plugins.tvm.runtime import ndarray as nd  # noqa: F401
 from pegbox.plugins.tvm.runtime.device import Device as Device
@@ -19,9 +18,7 @@ from pegbox.plugins.tvm.runtime.module import Module as Module
 from pegbox.plugins.tvm.runtime.module import load_module as load_module
 from pegbox.plugins.tvm.runtime.ndarray import NDArray as NDArray
 
-__getattr__ = names(__name__)
-
 
 def enabled(kind: str) -> bool:
-    """Say whether code can be generated for a kind of target: "llvm" or "cpu"."""
+    """Return True for the kinds of target that code can be generated for: "llvm" and "cpu"."""
     return kind.split()[:1] in (["llvm"], ["cpu"])

@@ -13,7 +13,7 @@ _KINDS |= {kind: kind for kind in ("cpu", "cuda", "opencl", "vulkan", "metal", "
 
 @dataclass(frozen=True)
 class Device:
-    """A device by its kind and number. `exist` says whether kernels can run there: on the first CPU only."""
+    """A device by its kind and number. `exist` is True if kernels can run there: on the first CPU only."""
 
     kind: str
     device_id: int = 0
@@ -34,8 +34,7 @@ class Device:
 def device(dev_type: str, dev_id: int = 0) -> Device:
     """Make a device of a kind: "cpu", "cuda", or the first word of a target string.
 
-    Raises:
-        ArgumentError: no such kind.
+    Raises `ArgumentError` for another kind.
     """
     word = next(iter(str(dev_type).split()), "")
     if word not in _KINDS:

@@ -2,63 +2,41 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pegbox.codegen import RuntimeModule, TimeEvaluator, load_library, write_object, write_shared_library
 from pegbox.errors import ArgumentError
-from pegbox.output import write_file, written_beside
-from pegbox.plugins.tvm.absence import names, refuse
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from pegbox.codegen import Kernel, RuntimeModule, TimeEvaluator
-    from pegbox.codegen.runtime.kernel import KernelFamily
-
-    AnyKernel: TypeAlias = Kernel | KernelFamily
+from pegbox.plugins.tvm.absence import refuse
+from pegbox.plugins.tvm.contrib.cc import create_shared
+from pegbox.report import write_file
 
 _PACKED = "lib.so"  # in an archive
 _MOST_BYTES = 1 << 30
-__getattr__ = names(__name__)
 
 _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 
 
-class Module:
+class Module(RuntimeModule):
     """The kernels that `tvm.build` makes; `mod(a, b, c)` runs the only one, or "main", and `mod["name"]` is each."""
 
-    def __init__(self, built: RuntimeModule | AnyKernel) -> None:
-        from pegbox.codegen import RuntimeModule
+    def __init__(self, built: Any) -> None:
+        super().__init__(built.kernels if isinstance(built, RuntimeModule) else {built.name: built})
 
-        self.built = built if isinstance(built, RuntimeModule) else RuntimeModule({built.name: built})
-
-    def __call__(self, *arrays: Any) -> None:
-        """Run the entry function.
-
-        Raises:
-            ArgumentError: the arrays are not what it was built for, or there is no entry.
-        """
-        self.built(*arrays)
-
-    def get_function(self, name: str) -> AnyKernel:
+    def get_function(self, name: str) -> Any:
         """Return the function of that name. Raises `ArgumentError` if there is none."""
-        return self.built[name]
-
-    __getitem__ = get_function
+        return self[name]
 
     @property
-    def entry_name(self) -> str:
-        return self.built.entry_name
+    def entry_func(self) -> Any:
+        return self[self.entry_name]
 
-    @property
-    def entry_func(self) -> AnyKernel:
-        return self.built[self.entry_name]
-
-    def time_evaluator(
+    def time_evaluator(  # type: ignore[override]
         self,
         func_name: str,
         dev: object = None,
@@ -69,21 +47,19 @@ class Module:
     ) -> TimeEvaluator:
         """See `Kernel.time_evaluator`.
 
-        Raises:
-            ArgumentError: no such function, a number out of its domain, or an option of TVM's that is not here.
+        Raises `ArgumentError` for an unknown function, a number out of its domain, and TVM's other options.
         """
         refuse("Module.time_evaluator", absent)
-        return self[func_name].time_evaluator(number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+        return super().time_evaluator(func_name, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
 
     def get_source(self, fmt: str = "") -> str:
         """Return the program as text: "ll" (LLVM's, as emitted) or "asm"; functions one after the other.
 
-        Raises:
-            ArgumentError: another form, or the module was loaded from a file.
+        Raises `ArgumentError` for another form, and if the module was loaded from a file.
         """
         if fmt not in _FORMS:
             raise ArgumentError(f"get_source({fmt!r}): the forms are 'll' and 'asm'")
-        return "\n".join(kernel.source(_FORMS[fmt]) for kernel in self.built.kernels.values())
+        return "\n".join(kernel.source(_FORMS[fmt]) for kernel in self.kernels.values())
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write an object file (.o), or text (.ll, .s).
@@ -92,12 +68,10 @@ class Module:
             ArgumentError: another suffix, or the module was loaded from a file.
             CompileError: several functions, and no linker that makes one object file of them.
         """
-        from pegbox.codegen import write_object
-
         path = Path(file_name)
         form = fmt or path.suffix[1:]
         if form == "o":
-            write_object(self.built.programs, path)
+            write_object(self.programs, path)
         elif form and form in _FORMS:
             write_file(path, self.get_source(form))
         else:
@@ -114,35 +88,32 @@ class Module:
             ArgumentError: another suffix, an option of TVM's that is not here, or the module was loaded from a file.
             CompileError: there is no linker, or it failed.
         """
-        from pegbox.codegen import write_shared_library
-
         refuse("Module.export_library", absent)
         path = Path(file_name)
         if path.suffix not in (".so", ".tar"):
             raise ArgumentError(f"export_library({os.fspath(path)!r}): the name must end in .so or .tar")
         if path.suffix == ".so":
-            write_shared_library(self.built.programs, path, link=fcompile)
+            write_shared_library(self.programs, path, link=fcompile)
             return
-        with TemporaryDirectory() as folder, written_beside(path) as part, tarfile.open(part, "w") as archive:
-            write_shared_library(self.built.programs, Path(folder, _PACKED), link=fcompile)
+        packed = io.BytesIO()
+        with TemporaryDirectory() as folder, tarfile.open(fileobj=packed, mode="w") as archive:
+            write_shared_library(self.programs, Path(folder, _PACKED), link=fcompile)
             archive.add(Path(folder, _PACKED), _PACKED)
+        write_file(path, packed.getvalue())
 
     def __repr__(self) -> str:
-        return f"Module({', '.join(self.built)})"
+        return f"Module({', '.join(self)})"
 
 
 def load_module(path: str | os.PathLike[str]) -> Module:
     """Load the kernels of a shared library that pegbox wrote (.so, or .tar with one), or of an object file (.o).
 
-    An object file is linked first, and an archive unpacked; the library stays beside them.
+    An object file is linked first, and an archive unpacked; the library stays next to them.
 
     Raises:
         ArgumentError: there is no such file, or it has no kernels of pegbox.
         CompileError: there is no linker, or it failed.
     """
-    from pegbox.codegen import load_library
-    from pegbox.plugins.tvm.contrib.cc import create_shared
-
     file = Path(path)
     if file.suffix == ".o" and file.is_file():
         create_shared(f"{file}.so", [os.fspath(file)])
@@ -153,7 +124,7 @@ def load_module(path: str | os.PathLike[str]) -> Module:
 
 
 def _unpacked(file: Path) -> Path:
-    """Raises ArgumentError: the archive holds no library of pegbox."""
+    """Unpack the library. Raises `ArgumentError` if the archive holds none of pegbox."""
     try:
         with tarfile.open(file, "r:") as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
             content = packed.read(_MOST_BYTES)  # a sparse file may be as long as it likes

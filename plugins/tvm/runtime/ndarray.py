@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.runtime.device import Device, check_device
 from pegbox.plugins.tvm.runtime.device import cpu as cpu
 from pegbox.plugins.tvm.runtime.device import cuda as cuda
 from pegbox.plugins.tvm.runtime.device import device as device
 from pegbox.plugins.tvm.runtime.device import gpu as gpu
-
-__getattr__ = names(__name__)
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -41,8 +38,7 @@ class NDArray(np.ndarray[Any, Any]):
     def copyfrom(self, source_array: npt.ArrayLike) -> NDArray:
         """Take over the values of an array of the same shape; they are converted where the type differs.
 
-        Raises:
-            ArgumentError: another shape.
+        Raises `ArgumentError` for another shape.
         """
         source = np.asarray(source_array)
         if source.shape != self.shape:
@@ -65,8 +61,7 @@ def empty(
 ) -> NDArray:
     """Make an array without values, at a multiple of 64 bytes. `ctx` was the name of `device` before TVM 0.8.
 
-    Raises:
-        ArgumentError: no such device.
+    Raises `ArgumentError` for another device.
     """
     check_device(device or ctx)
     kind = np.dtype(dtype)

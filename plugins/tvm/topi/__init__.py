@@ -8,6 +8,7 @@ from typing import Any
 
 from pegbox import te
 from pegbox.compute import elementwise
+from pegbox.expr import ARITY
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.topi import generic as generic
 from pegbox.plugins.tvm.topi import nn as nn
@@ -36,11 +37,7 @@ def _binary(name: str, function: Callable[[Any, Any], object]) -> Callable[[Any,
     return operator
 
 
-_UNARY = (
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "isfinite",
-    "isinf", "isnan", "log", "log10", "log2", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh",
-    "trunc",
-)  # fmt: skip
+_UNARY = {"isfinite", "isinf", "isnan", *(name for name, arity in ARITY.items() if arity == 1)}
 
 
 def __getattr__(name: str) -> Any:

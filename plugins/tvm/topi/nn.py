@@ -8,10 +8,7 @@ from typing import TypeAlias
 from pegbox import te
 from pegbox.compute import convolve, convolve_nhwc, elementwise, padded
 from pegbox.errors import ComputeError
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.topi import reduction
-
-__getattr__ = names(__name__)
 
 Pair: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "int | str | Sequence[int]"

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pegbox.plugins.tvm.absence import names
-
-__getattr__ = names(__name__)
-
 
 def get_const_int(expr: Any) -> int:
     """Return a constant as an int."""

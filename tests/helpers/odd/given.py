@@ -216,6 +216,12 @@ def _intrinsic_op() -> Any:
     return te.compute((8,), lambda i: x[i] + 1, name="y").op
 
 
+def _object_file(w: World) -> list[str]:
+    path = w.folder / "part.o"
+    codegen.write_object(program(), path)
+    return [str(path)]
+
+
 def _scripts() -> str:
     return str(module().script())
 
@@ -390,6 +396,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "template.name": lambda w: lambda cfg, n: None,
     "tune.task": lambda w: recorded(),
     "workload.name": lambda w: "w",
+    "link_shared_library.parts": _object_file,
+    "link_shared_library.path": lambda w: w.folder / "k.so",
     "write_object.path": lambda w: w.folder / "k.o",
     "BaseTuner.args": lambda w: w.space,
     "BaseTuner.kwargs": lambda w: {},
@@ -638,7 +646,7 @@ EXEMPT = {
         "plugins call it with values that pegbox gave them",
         "inferred_outer nearest policy_splits revive Experience Experience. GradientAllocation. RoundRobin. "
         "checked_features checked_scores checked_training gain_of lost_threads not_fitted pairs_in_order spread "
-        "Asked. Builder Builder. Roofline. blas_threads run_interleaved run_trial call check_packed "
+        "Asked. Builder Builder. Lowered. Lowering. Roofline. blas_threads run_interleaved run_trial call check_packed "
         "read_document read_unpacked bind_options explained located on_demand fits_registers missing_features "
         "target_of LocalPool LocalPool. check_archive Gain. rank_and_speed rank_share relative_speed "
         "standardised_logs CandidateArrays CandidateArrays. waiting memory_share ProcessFolder",

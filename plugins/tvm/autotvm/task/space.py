@@ -10,12 +10,8 @@ from typing import Any
 import pegbox.space
 from pegbox import TemplateConfig, te
 from pegbox.errors import SpaceError
-from pegbox.plugins.tvm.absence import names
 from pegbox.space import Knob, OtherEntity, SplitKnob
-from pegbox.task.apply import handle
-from pegbox.task.config_view import DeclaringConfig
-
-__getattr__ = names(__name__)
+from pegbox.task import DeclaringConfig, handle
 
 
 class Knobs:
@@ -66,8 +62,7 @@ class Knobs:
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Split into divisors that are as large as the constraints allow, innermost first; -1 allows any.
 
-        Raises:
-            SpaceError: the knob is not a split, or no divisor is as small.
+        Raises `SpaceError` if the knob is not a split, or no divisor is as small.
         """
         knob = self._knobs.get(name)
         if not isinstance(knob, SplitKnob):
@@ -98,7 +93,7 @@ class Knobs:
 
 
 class ConfigSpace:
-    """The space of a task: pegbox's, with the names that AutoTVM has beside it."""
+    """The space of a task: pegbox's, with AutoTVM's further names."""
 
     def __init__(self, space: pegbox.space.ConfigSpace) -> None:
         self.space = space
@@ -107,7 +102,7 @@ class ConfigSpace:
         return getattr(object.__getattribute__(self, "space"), name)  # a copy has none at first
 
     def __len__(self) -> int:
-        """The number of configurations that filters leave, or of all where they cannot be counted."""
+        """Count the configurations that filters leave, or all if they cannot be counted."""
         valid = self.space.num_valid()
         return self.range_length if valid is None else valid
 
@@ -128,7 +123,7 @@ class ConfigSpace:
         return self.space.knobs
 
     def is_index_valid(self, index: int) -> bool:
-        """Say whether filters leave the configuration of an index."""
+        """Return True if filters leave the configuration of an index."""
         return not self.space.violated(self.space.get(index))
 
 

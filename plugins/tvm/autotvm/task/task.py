@@ -13,14 +13,11 @@ from typing import Any, ClassVar
 import pegbox
 from pegbox import Config, TemplateConfig
 from pegbox.errors import ArgumentError, PluginError, TemplateError, UnknownName
-from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
+from pegbox.plugins.tvm.registry import definition_of, tuples
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import current_history
-from pegbox.task import Template
-from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
-
-__getattr__ = names(__name__)
+from pegbox.task import ApplyingConfig, DeclaringConfig, Template
 
 logger = logging.getLogger("autotvm")
 
@@ -45,7 +42,7 @@ class AutotvmTemplate(Template):
         return self.function.__name__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Run it, for pegbox with the `cfg` that stands first.
+        """Run it, for pegbox with the `cfg` that comes first.
 
         Else it runs with the configuration of the template around it, the best one of `apply_history_best`, or a
         fallback.
@@ -59,7 +56,7 @@ class AutotvmTemplate(Template):
         outer, token = _running.get(), _running.set(knobs)
         try:
             with knobs.target:
-                made = self.function(*map(_tuples, args), **kwargs)
+                made = self.function(*map(tuples, args), **kwargs)
         finally:
             _running.reset(token)
         if outer is not knobs:  # else the template around it declares more
@@ -84,11 +81,6 @@ def _warn_once(message: str) -> None:
     logger.warning("%s is used, which may be far from the best; tune it first", message)
 
 
-def _tuples(value: Any) -> Any:
-    """Return lists as tuples, at any depth."""
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
-
-
 def get_config() -> Knobs:
     """Return the configuration of the template that runs; it declares the knobs where the space is made."""
     return _running.get() or _fallback(pegbox.Target.default())
@@ -99,24 +91,18 @@ def template(task_name: str | Callable[..., Any], func: Callable[..., Any] | Non
 
     The template is called with its arguments alone; `pegbox.create_task` takes it, too.
 
-    Raises:
-        PluginError: another function has the name already.
+    Raises `PluginError` if another function has the name.
     """
     if callable(task_name):
         return template(task_name.__name__, task_name)
     if func is None:
         return functools.partial(template, task_name)
     known = TASK_TABLE.get(task_name)
-    if known is not None and _home(known.function) != _home(func):
-        raise PluginError(
-            f"template {task_name!r}: {'.'.join(_home(known.function))} has this name already; give it another one"
-        )
+    if known is not None and definition_of(known.function) != definition_of(func):
+        place = ".".join(definition_of(known.function))
+        raise PluginError(f"template {task_name!r}: {place} has this name already; give it another one")
     made = TASK_TABLE[task_name] = AutotvmTemplate(task_name, func)
     return made
-
-
-def _home(function: Callable[..., Any]) -> tuple[str, str]:
-    return function.__module__, function.__qualname__
 
 
 class Task:
@@ -124,7 +110,7 @@ class Task:
 
     def __init__(self, name: str, args: Sequence[Any], target: TargetLike | None = None) -> None:
         self.name = name
-        self.args = _tuples(tuple(args))
+        self.args = tuples(tuple(args))
         self.kwargs: dict[str, Any] = {}
         self.target = Target(pegbox.Target.default() if target is None else target)
 
@@ -169,11 +155,7 @@ class Task:
 
 
 def create(task_name: object, args: Sequence[Any], target: TargetLike | None = None) -> Task:
-    """Make a task from a template or its name.
-
-    Raises:
-        UnknownName, TemplateError, TargetError: as `pegbox.create_task`.
-    """
+    """Make a task from a template or its name. Raises what `pegbox.create_task` does."""
     name = task_name.name if isinstance(task_name, AutotvmTemplate) else task_name
     if not isinstance(name, str):
         raise TemplateError(f"{name!r} is not a template; decorate it with @autotvm.template('name')")

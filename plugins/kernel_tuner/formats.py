@@ -1,4 +1,4 @@
-"""The file formats of other autotuners, each read into a `Sheet`.
+"""The file formats of other autotuners, each read into a `ResultsTable`.
 
 - T4, the results format of the auto-tuning community: `{"results": [{"configuration": ..., "measurements": ...}]}`.
   Kernel Tuner writes it, and several converters do, each a little differently from the schema and from each other.
@@ -19,7 +19,7 @@ from pegbox.plugins.kernel_tuner.values import number
 from pegbox.records import NotJson, RecordWarning, read_document
 
 KERNEL_TUNER_UNIT = "ms"
-"""Kernel Tuner's times, where a file does not say otherwise."""
+"""The unit of Kernel Tuner's times, unless a file names another one."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Entry:
     """One configuration as a file has it; nothing is converted yet.
 
     `measured` maps names to (value, unit), `runtimes` are the repeats of the kernel's time, `state` is the file's word
-    for whether it worked, `correct` whether the answer was right, `spent` seconds of compiling and such, in the sheet's
-    unit.
+    for success or failure, `correct` is False for a wrong answer, and `spent` has the times of compiling and such, in
+    the table's unit.
     """
 
     configuration: Mapping[str, Any]
@@ -41,10 +41,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """What a file holds, whatever its form. `unit` is that of times, `parameters` their values, if known."""
+class ResultsTable:
+    """The entries of a file in any format. `unit` is that of times, `parameters` have their values, if known."""
 
-    form: str
+    format: str
     entries: Sequence[Entry]
     unit: Any = KERNEL_TUNER_UNIT
     parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Sheet:
     device: str = ""
 
 
-def read_sheet(text: str, source: str) -> Sheet:
-    """Read a file of any of the forms. Raises `RecordError` that says what was found instead."""
+def read_table(text: str, source: str) -> ResultsTable:
+    """Read a file of any of the formats. Raises `RecordError` for others, with the beginning of the content."""
     document = _document(text, source)
     match document:
         case {"results": list()} | {"results": dict()}:
@@ -71,7 +71,7 @@ def read_sheet(text: str, source: str) -> Sheet:
 
 
 def device_in(metadata: Any) -> str:
-    """The name of the device somewhere in metadata, "" where there is none."""
+    """Find the name of the device somewhere in metadata, "" without one."""
     if isinstance(metadata, Mapping):
         for key in ("device_name", "device", "Device", "product_name"):
             if isinstance(metadata.get(key), str):
@@ -98,7 +98,7 @@ def _document(text: str, source: str) -> Any:
 
 
 def _closed(text: str) -> Iterator[str]:
-    """An unfinished cache file with its brackets; at last without its torn last line."""
+    """Add the brackets to an unfinished cache file; at last remove its torn last line."""
     whole = text.rstrip().rstrip(",")
     yield whole + "}}"
     yield whole + "}"
@@ -110,13 +110,13 @@ def _closed(text: str) -> Iterator[str]:
         yield kept.rstrip().rstrip(",") + "}}"
 
 
-def _t4(document: Mapping[str, Any], source: str) -> Sheet:
+def _t4(document: Mapping[str, Any], source: str) -> ResultsTable:
     results = document["results"]
     listed = list(results.values()) if isinstance(results, Mapping) else results
     metadata = _object(document.get("metadata"))
     unit = metadata.get("timeunit", KERNEL_TUNER_UNIT)
     entries = [_t4_entry(item, f"{source!r}, results[{place}]") for place, item in enumerate(listed)]
-    return Sheet("T4", entries, unit, device=device_in(metadata))
+    return ResultsTable("T4", entries, unit, device=device_in(metadata))
 
 
 def _t4_entry(item: Any, where: str) -> Entry:
@@ -147,13 +147,13 @@ def _t4_entry(item: Any, where: str) -> Entry:
 _CACHE_TIMES = ("compile_time", "benchmark_time", "verification_time", "framework_time", "strategy_time")
 
 
-def _cache(document: Mapping[str, Any], source: str) -> Sheet:
+def _cache(document: Mapping[str, Any], source: str) -> ResultsTable:
     parameters = _object(document.get("tune_params"))
     keys = _list(document.get("tune_params_keys")) or list(parameters)
     if not keys or not all(isinstance(key, str) for key in keys):
         raise RecordError(f"{source!r}: the cache file does not name its parameters: 'tune_params_keys' is missing")
     entries = [_cache_entry(key, line, keys, source) for key, line in document["cache"].items()]
-    return Sheet(
+    return ResultsTable(
         "Kernel Tuner cache",
         entries,
         parameters={key: _list(parameters.get(key)) for key in keys},
@@ -184,10 +184,10 @@ def _cache_entry(key: str, line: Any, names: Sequence[str], source: str) -> Entr
     )
 
 
-def _ktt(document: Mapping[str, Any], source: str) -> Sheet:
+def _ktt(document: Mapping[str, Any], source: str) -> ResultsTable:
     metadata = _object(document.get("Metadata"))
     listed = [item for item in document["Results"] if isinstance(item, Mapping)]
-    return Sheet(
+    return ResultsTable(
         "KTT",
         [_ktt_entry(item, metadata.get("TimeUnit"), f"{source!r}, Results[{n}]") for n, item in enumerate(listed)],
         unit=metadata.get("TimeUnit"),

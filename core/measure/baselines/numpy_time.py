@@ -21,7 +21,7 @@ _CALLS = 100
 
 
 def time_program(program: NumpyProgram, bench: Bench) -> tuple[float, ...] | None:
-    """Seconds of a warm call, several times over, once where it takes long. None where the answer is wrong."""
+    """Time a warm call in seconds, several times or, if it takes long, once; None if its answer is wrong."""
     run, outputs = program.prepare(bench.inputs)
     with np.errstate(all="ignore"):
         run()
@@ -36,7 +36,7 @@ def time_program(program: NumpyProgram, bench: Bench) -> tuple[float, ...] | Non
 
 
 def call_overhead() -> float:
-    """Seconds that NumPy takes at least to be called from Python: those of an addition of one element."""
+    """Time an addition of one element, in seconds: the least that a call of NumPy from Python takes."""
     one = np.zeros(1, dtype=np.float32)
     return min(_seconds(lambda: np.add(one, one, out=one), _CALLS) for _ in range(_REPEATS))
 

@@ -1,0 +1,60 @@
+"""A task as bytes, for the processes that lower it."""
+
+from __future__ import annotations
+
+import functools
+import io
+import pickle
+from typing import Any
+
+import cloudpickle
+
+from pegbox.errors import MeasureError
+from pegbox.hooks.sources import Sources
+from pegbox.space.constraint import Constraint
+from pegbox.task.function import NamedFunction
+from pegbox.task.task import Task
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Sends the code of templates and constraints, too, if it is in no module that can be imported."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, NamedFunction) and _is_local(value.function):
+            return type(value), (value.name, value.function)
+        if isinstance(value, Constraint):
+            return Constraint, (value.predicate, value.reads, value.message)
+        return super().reducer_override(value)
+
+
+def _is_local(function: Any) -> bool:
+    return function.__module__ == "__main__" or "<" in getattr(function, "__qualname__", "")
+
+
+def dumps(value: object) -> bytes:
+    """Pickle a value, with the code of what no other process can import."""
+    file = io.BytesIO()
+    _Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    return file.getvalue()
+
+
+def pack_task(task: Task) -> bytes | None:
+    """Pickle a task with the user's modules; None if it cannot leave this process."""
+    if not isinstance(task, Task):  # one of a test, or of a user's own kind
+        return None
+    try:
+        made = dumps((task.template, task.args, task.kwargs, task.target.explicit))
+        return pickle.dumps((Sources.own(), made, task.space.fingerprint))
+    except Exception:
+        return None
+
+
+@functools.lru_cache(maxsize=2)
+def unpack_task(packed: bytes) -> Task:
+    """Make the task of `pack_task` in this process. Raises anything that its modules raise."""
+    sources, made, fingerprint = pickle.loads(packed)
+    sources.install()
+    task = Task(*pickle.loads(made))
+    if task.space.fingerprint != fingerprint:
+        raise MeasureError(f"{task!r} has another space in the process that compiles")
+    return task

@@ -1,0 +1,101 @@
+"""`Builds`: the executor of builds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from pegbox.measure.pipeline.builder import GIVEN_UP, Builder
+from pegbox.workers.process import GivenUp, JobError
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+    from pegbox.measure.jobs.lowering import Lowered, Lowering
+    from pegbox.measure.result import Failed
+    from pegbox.measure.runners.runner import Runner
+
+_LOOK_SECONDS = 0.2
+"""The pause between two looks at the runner's room: machines come and go."""
+
+
+class Builds:
+    """Compiles on this machine and, while all builders here work, on the machines of the runner that have room.
+
+    Args:
+        here: the builders of this machine.
+        runner: has room for `Runner.builders` programs.
+        timeout: seconds that one compilation may take there.
+    """
+
+    def __init__(self, here: Builder, runner: Runner, *, timeout: float) -> None:
+        self.here, self._runner, self._timeout = here, runner, timeout
+        self._changed = threading.Condition()
+        self._taken = {True: 0, False: 0}
+
+    @property
+    def size(self) -> int:
+        """The number of programs that can be compiled at the same time now."""
+        return self.here.size + self._runner.builders
+
+    def build(
+        self, job: Program | Lowering, given_up: threading.Event
+    ) -> tuple[CompiledProgram | Lowered | Failed | None, float]:
+        """Wait for a place, then do a job; return the build, and its seconds without that wait.
+
+        It is None if the task of a `Lowering` cannot be made in another process.
+        """
+        here = self._take()
+        began = time.perf_counter()
+        try:
+            built = None if here or given_up.is_set() else self._runner.build(job, timeout=self._timeout)
+            if built is None:  # the runner's machines cannot compile it
+                built = self._build_here(job, given_up)
+            return built, time.perf_counter() - began
+        finally:
+            with self._changed:
+                self._taken[here] -= 1
+                self._changed.notify()
+
+    def interrupt(self) -> None:
+        """Give up the builds in progress here; the runner is interrupted by itself."""
+        self.here.interrupt()
+
+    def close(self) -> None:
+        """End the builders of this machine."""
+        self.here.close()
+
+    def _build_here(
+        self, job: Program | Lowering, given_up: threading.Event
+    ) -> CompiledProgram | Lowered | Failed | None:
+        try:
+            with self._runner.building_here(given_up.is_set):
+                return GIVEN_UP if given_up.is_set() else self.here.build(job)
+        except GivenUp:
+            return GIVEN_UP
+        except JobError:
+            return None
+
+    def _take(self) -> bool:
+        """Take a place for a program; return True for one on this machine.
+
+        The runner is asked for its room without the lock, since a scheduler that hangs may take long.
+        """
+        here = self._place(0, 0.0)
+        while here is None:
+            here = self._place(self._runner.builders, _LOOK_SECONDS)
+        return here
+
+    def _place(self, room: int, seconds: float) -> bool | None:
+        """Take a place here, or one of `room` elsewhere, within so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free(room) is not None, seconds)
+            here = self._free(room)
+            if here is not None:
+                self._taken[here] += 1
+            return here
+
+    def _free(self, room: int) -> bool | None:
+        if self._taken[True] < self.here.size:
+            return True
+        return False if self._taken[False] < room else None

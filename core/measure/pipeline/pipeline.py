@@ -1,0 +1,164 @@
+"""`Pipeline`: the way of configurations to results, through an executor of builds and one of runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from pegbox.codegen.program import Program
+from pegbox.errors import MeasureError
+from pegbox.measure.jobs.lowering import program_key
+from pegbox.measure.jobs.packed_task import pack_task
+from pegbox.measure.pipeline.batch import Batch, window_of
+from pegbox.measure.pipeline.builds import Builds
+from pegbox.measure.pipeline.candidate import Candidate
+from pegbox.measure.pipeline.duplicates import DuplicatePrograms, follow
+from pegbox.measure.pipeline.runs import MOST_ELSEWHERE, Runs
+from pegbox.measure.result import Failed, Result
+from pegbox.measure.runners.runner_call import end
+from pegbox.workers.affinity import confined, pin
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram
+    from pegbox.measure.machine.cores import CorePlan
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+_CHUNK = 64
+
+
+class Pipeline:
+    """Lowers candidates of a task on the calling thread, or leaves that to `builds`; builds and runs them on threads.
+
+    It closes `builds` and `runs`, which work on `cores`. A candidate with more than `max_block` instructions in a piece
+    of straight code is refused.
+    """
+
+    def __init__(self, task: Task, builds: Builds, runs: Runs, cores: CorePlan, *, max_block: int) -> None:
+        self.task, self.builds, self.runs, self.max_block = task, builds, runs, max_block
+        self.duplicates = DuplicatePrograms()
+        self._cores = cores
+        # Candidates that are timed here wait for the timing core; many machines would wait for one thread that lowers.
+        self._packed = None if cores.timing or not runs.runner.lowers else pack_task(task)
+        self._lowering = threading.Lock()
+        self._batch: Batch | None = None
+        self._given_up = threading.Event()
+        self._closed = False
+        self._build_threads = self._threads("pegbox-build", builds.here.size)
+        self._run_threads = self._threads("pegbox-run", 1)
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        """Give (config, result) in the order of `configs`. See `LocalMeasurer.measure`."""
+        # What must be timed in silence waits until its chunk is built; object code would pile up over a long batch.
+        size = len(configs) if self._cores.overlap else _CHUNK
+        for start in range(0, len(configs), max(1, size)):
+            yield from self._measure_chunk(configs[start : start + size])
+
+    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+        """Time configs in turns. See `LocalMeasurer.remeasure`."""
+        candidates = [Candidate(config, self, given_up=self._given_up) for config in configs]
+        started = [self._rebuild(candidate) for candidate in candidates]
+        try:
+            builds = [build.result() for build in started]
+        except CancelledError:
+            self._check_open()
+            raise
+        ready = [
+            (config, build) for config, build in zip(configs, builds, strict=True) if not isinstance(build, Failed)
+        ]
+        try:
+            results, share = self._run_threads.submit(self.runs.rerun, ready).result()
+        except BaseException:
+            self.interrupt()
+            raise
+        rest = iter(results)
+        return [
+            build
+            if isinstance(build, Failed)
+            else candidate.finish(next(rest), running=share, threads=build.num_threads)
+            for candidate, build in zip(candidates, builds, strict=True)
+        ]
+
+    def interrupt(self) -> None:
+        """Give up what is on its way."""
+        self._given_up.set()
+        if not self._closed:
+            self._given_up = threading.Event()
+        self.builds.interrupt()
+        self.runs.interrupt()
+
+    def close(self) -> None:
+        """End both executors. What another thread measures then ends with `MeasureError`."""
+        self._closed = True
+        end(self.interrupt)
+        if (batch := self._batch) is not None:
+            batch.moved.set()
+        for threads in (self._build_threads, self._run_threads):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self.builds.close()
+        self.runs.close()
+
+    def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        self._check_open()
+        self._batch = batch = Batch(
+            builders=self._build_threads, runners=self._run_threads, silent=self.runs.silent, given_up=self._given_up
+        )
+        try:
+            yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
+        except (RuntimeError, CancelledError):  # of threads that have ended meanwhile
+            self._check_open()
+            raise
+        finally:
+            if batch.pending:
+                self.duplicates.forget([future for _, future in batch.pending])
+                self.interrupt()
+
+    def _window(self) -> int:
+        self._check_open()
+        return window_of(self.builds.size, self.runs.machines)
+
+    def _start(self, config: Config, batch: Batch) -> Future[Result]:
+        candidate = Candidate(config, self, given_up=self._given_up)
+        if self._packed is not None:
+            candidate.lower_later(self._packed)
+            return batch.submit(candidate)
+        program = self.lower_here(candidate)
+        future: Future[Result] = Future()
+        if isinstance(program, Failed):
+            future.set_result(program)
+        elif (original := self.duplicates.claim(config, program_key(program), future)) is not None:
+            original.add_done_callback(lambda done: follow(done, candidate, future))
+        else:
+            batch.submit(candidate, future)
+        return future
+
+    def lower_here(self, candidate: Candidate) -> Program | Failed:
+        """Lower a candidate on the calling thread, and all later ones here, too."""
+        self._packed = None
+        # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.
+        with self._lowering, confined(self._cores.building):
+            return candidate.lower()
+
+    def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
+        """Start the build of a candidate that was not kept."""
+        kept = self.runs.kept(candidate.config)
+        if kept is None and self._packed is not None:
+            candidate.lower_later(self._packed)
+            return self._build_threads.submit(candidate.build)
+        found = kept or self.lower_here(candidate)
+        if isinstance(found, Program):
+            return self._build_threads.submit(candidate.build)
+        done: Future[CompiledProgram | Failed] = Future()
+        done.set_result(found)
+        return done
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise MeasureError("the measurer was closed; make another one")
+
+    def _threads(self, name: str, count: int) -> ThreadPoolExecutor:
+        """Make the threads that wait for `count` jobs, or for those of other machines, which come and go."""
+        count = count if self._cores.timing else MOST_ELSEWHERE
+        return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
