@@ -51,13 +51,23 @@ def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
         return True
     if any(tree.ranges[v][1] > 0 for v in variables(reduce_values(producer)) & shared):
         return False
-    made = written_box(tree, producer, buffer, shared)
+    return makes_all(tree, producer, buffer, user, shared)
+
+
+def makes_all(
+    tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize, standing: Set[Var] = frozenset()
+) -> bool:
+    """Does the producer make all elements that the user reads while some loops around both do not move?
+
+    False also when that cannot be shown.
+    """
+    made = written_box(tree, producer, buffer, standing)
     if made is None:
         return False
     known = conjuncts(user.predicate)
     if not all(any(same(c, k) for k in known) for c in made.conditions):
         return False
-    running = around - shared
+    running = {x.var for x in tree.ancestors(user)} - standing
     relax = relaxation(running, tree.ranges, user.predicate)
     for region in user.block.reads:
         if region.buffer is buffer:

@@ -114,7 +114,7 @@ def after_writers(
     added = Tree(with_allocs(tree.func, add=(cached,)))
     placed = insert_at_top(added, tree.top_of(producers[-1]), whole_nest(block), after=True)
     if loop is not None:
-        return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done()
+        return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done(is_copy=True)
     for name in writers:
         # What each iteration of a parallel loop had for itself may now be read outside of it.
         check_parallel(tree, placed, name)

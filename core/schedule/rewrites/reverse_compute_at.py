@@ -11,7 +11,7 @@ from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
 from pegbox.schedule.analysis.recurrence import later_writers
-from pegbox.schedule.analysis.region_cover import written_box
+from pegbox.schedule.analysis.region_cover import makes_all, written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import (
@@ -42,11 +42,21 @@ class Move:
         reads = read_buffers(realize.block)
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
 
-    def done(self, index: int = -2, *, unit_loops: bool = True) -> Tree:
+    def done(self, index: int = -2, *, unit_loops: bool = True, is_copy: bool = False) -> Tree:
+        """The program with the block at its new place.
+
+        Args:
+            is_copy: the block copies a buffer, and need not copy elements that nothing writes.
+
+        Raises:
+            ScheduleError: the block cannot be computed there.
+        """
         tree, loop, name = self.tree, self.loop, self.name
         check_target(tree, name, loop)
         self._check_producers()
         spans = self._spans()
+        if not is_copy:
+            self._check_all_made()
         rest = Tree(tree.replace(self.realize, None))
         target = rest.loops[loop.var]
         producers = {p.block.name for p in self.producers}
@@ -133,9 +143,7 @@ class Move:
                     if count != 1:
                         raise self._other_iterations(region.buffer)
                     self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
-            for producer in producers:
-                for dim, (lo, _) in enumerate(region.box):
-                    self._check_all_made(linear(lo), producer, region.buffer, dim, iters)
+            if producers:
                 indices = variables(lo for lo, _ in region.box)
                 moving.append({var for var in indices if var in found and not found[var].covers(iters[var].extent)})
         self._check_together(moving)
@@ -192,24 +200,23 @@ class Move:
         if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
             raise self._other_iterations(buffer)
 
-    def _check_all_made(
-        self, wanted: Linear, producer: BlockRealize, buffer: Buffer, dim: int, iters: dict[Var, BlockIter]
-    ) -> None:
-        """Check that the whole loop makes all elements that the block reads: its other iterations would be lost."""
-        around = {x.var for x in self.tree.ancestors(self.realize)}
-        made = written_box(self.tree, producer, buffer, self.standing & around)
-        if made is None or wanted.is_const or not (interval := made.intervals[dim]).lo.is_const:
+    def _check_all_made(self) -> None:
+        """Check that the whole loop makes all elements that the block reads: its other iterations would be lost.
+
+        Where both share loops, it is known already for each iteration of those (`check_ready`, `legality`).
+        """
+        if any(x.var in self.standing and x.extent > 1 for x in self.tree.ancestors(self.realize)):
             return
-        first = wanted.const
-        last = iters[next(iter(wanted.terms))].extent - 1 + first  # type: ignore[index]
-        if not (interval.lo.const <= first and last <= interval.lo.const + interval.width):
-            raise self._refuse(
-                f"{self.name} reads {buffer.name} from {first} to {last} in dimension {dim}, but {producer.block.name} "
-                f"makes only {interval.lo.const} to {interval.lo.const + interval.width}: some of its iterations "
-                f"belong to no iteration of {self.loop.var.name}",
-                "leave it where it is, or move the producer with compute_at instead",
-                producer.block.name,
-            )
+        for producer in self.producers:
+            for buffer in read_buffers(self.realize.block):
+                made_here = buffer in written_buffers(producer.block)
+                if made_here and not makes_all(self.tree, producer, buffer, self.realize):
+                    raise self._refuse(
+                        f"{self.name} may read elements of {buffer.name} that {producer.block.name} never makes: its "
+                        f"iterations there belong to no iteration of {self.loop.var.name}",
+                        "leave it where it is, or move the producer with compute_at instead",
+                        producer.block.name,
+                    )
 
     def _other_iterations(self, buffer: Buffer) -> ScheduleError:
         return self._refuse(
