@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from itertools import combinations, product
 
+from pegbox.expr.affine import Linear
 from pegbox.expr.injectivity import determined
-from pegbox.expr.nodes import Var
-from pegbox.loops.access.interval import caps_of
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.access.interval import SymbolicInterval, caps_of
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.threads.binding import axis_obstacle, recomputes, reduction_obstacle
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
+    boxes,
     combiner,
     has_machine_code,
     is_private,
@@ -21,7 +24,6 @@ from pegbox.schedule.analysis import (
     written_buffers,
 )
 from pegbox.schedule.analysis.recurrence import check_carrying
-from pegbox.schedule.analysis.shared_writes import common_writes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
@@ -108,7 +110,7 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
 
 
 def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
-    found = common_writes(tree, loop)
+    found = _common_writes(tree, loop)
     if found is not None:
         first, second, buffer = (found[0].block.name, found[1].block.name, found[2].name)
         raise refuse(
@@ -120,6 +122,58 @@ def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
             first,
             second,
         )
+
+
+def _common_writes(tree: Tree, loop: For) -> tuple[BlockRealize, BlockRealize, Buffer] | None:
+    """Two blocks that may write the same element in different iterations of a loop; None where there are none.
+
+    What only the loop's own iterations see does not count, nor what one block does by itself.
+    """
+    for first, second in combinations(blocks_below(loop.body), 2):
+        for buffer in written_buffers(first.block):
+            if (
+                any(buffer is other for other in written_buffers(second.block))
+                and not is_private(tree, first, loop)
+                and not _apart(tree, loop, first, second, buffer)
+            ):
+                return first, second, buffer
+    return None
+
+
+def _apart(tree: Tree, loop: For, first: BlockRealize, second: BlockRealize, buffer: Buffer) -> bool:
+    """Do two blocks write different elements of a buffer in different iterations of a loop?"""
+    outside = {x.var for x in tree.ancestors(loop)}
+
+    def pairs(standing: set[Var]) -> list[list[tuple[SymbolicInterval | None, SymbolicInterval | None]]]:
+        ones, others = (boxes(tree, r, r.block.writes, buffer, standing) for r in (first, second))
+        return [list(zip(one, other, strict=True)) for one, other in product(ones, others)]
+
+    return all(
+        any(_disjoint(one, other) for one, other in anywhere) or _tells(tree, loop, here, outside)
+        for here, anywhere in zip(pairs({*outside, loop.var}), pairs(outside), strict=True)
+    )
+
+
+def _disjoint(one: SymbolicInterval | None, other: SymbolicInterval | None) -> bool:
+    if one is None or other is None:
+        return False
+    gap = other.lo.minus(one.lo)
+    return gap.is_const and (gap.const > one.width or -gap.const > other.width)
+
+
+def _tells(
+    tree: Tree, loop: For, dims: list[tuple[SymbolicInterval | None, SymbolicInterval | None]], outside: Set[Var]
+) -> bool:
+    """Do the elements that both write together determine the iteration of the loop?"""
+    ranges = dict(tree.ranges)
+    places: list[Expr] = []
+    for one, other in dims:
+        around = one.hull(other) if one is not None and other is not None else None
+        if around is not None:
+            digit = Var("element")
+            ranges[digit] = (0, around.width)
+            places.append(Linear({**around.lo.terms, digit: 1}, around.lo.const).to_expr())
+    return loop.var in determined(places, outside, ranges)
 
 
 def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> bool:
