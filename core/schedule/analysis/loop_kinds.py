@@ -28,14 +28,15 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 
-def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
-    """Are these parallel or vectorized loops sound? `shown` is the program that an error shows.
+def check_kinds(tree: Tree, loops: Iterable[Var] | None, shown: Tree) -> None:
+    """Check loops that are parallel, vectorized or bound; None for all of them. An error shows the program `shown`.
 
     Raises:
         ScheduleError: they are nested in ways that machines cannot run, or their iterations get in each other's way.
     """
-    for var in loops:
-        loop = tree.loops[var]
+    checked = (x for x in tree.loops.values() if not x.kind.in_order) if loops is None else map(tree.loops.get, loops)
+    for loop in checked:
+        assert loop is not None
         _check_nesting(tree, loop, shown)
         if loop.extent > 1:
             outside = {above.var for above in tree.ancestors(loop)}

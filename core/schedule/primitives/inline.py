@@ -168,8 +168,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     block = replace(producer.block, reads=reads, writes=writes, body=body, annotations=_notes(producer, realize))
     tree = Tree(before.replace(producer, replace(producer, block=block)))
     tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
-    marked = [v for v, x in tree.loops.items() if not x.kind.in_order]
-    check_kinds(tree, marked, before)
+    check_kinds(tree, None, before)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
 
 

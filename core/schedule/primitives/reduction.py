@@ -15,9 +15,7 @@ from pegbox.loops.access.region import written_below
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.rfactor import rfactor_plan, rfactored
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -55,56 +53,6 @@ def decompose_reduction(sch: ScheduleState, block: BlockRef | str, loop: LoopRef
     realize, target = sch.find_block(block), sch.find_loop(loop)
     name = unused_name(f"{realize.block.name}_init", sch.tree.names)
     sch.update(_decompose(sch.tree, realize, target, name))
-    return BlockRef(name)
-
-
-@primitive
-def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
-    """Let each iteration of a reduce loop reduce into an element of its own, and combine those afterwards.
-
-    Args:
-        loop: a loop that binds reduce variables only. It becomes a spatial loop of the partial results.
-        factor_axis: the place of the new dimension among those of the output; negative counts from the end.
-
-    Gives the block of the partial results, `NAME_rf`; the buffer that holds them is `OUTPUT_rf`.
-
-    Before `rfactor(k_1)`::
-
-        for i in range(8):
-            for k_0 in range(3):
-                for k_1 in range(4):
-                    block C:
-                        where k_0 * 4 + k_1 < 10
-                        init: C[vi] = 0.0
-                        C[vi] = C[vi] + A[vi, vk]
-
-    After::
-
-        for i in range(8):
-            for k_0 in range(3):
-                for k_1 in range(4):
-                    block C_rf:
-                        init: C_rf[vk_1, vi] = 0.0
-                        if vk_0 * 4 + vk_1 < 10:
-                            C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 4 + vk_1]
-        for i in range(8):
-            for k_1 in range(4):
-                block C:
-                    init: C[vi] = 0.0
-                    C[vi] = C[vi] + C_rf[vk_1, vi]
-
-    Raises:
-        ScheduleError: not exactly one block is below the loop, or it is not a reduction, or was decomposed; its
-            combiner is not known; the loop is spatial; some loop binds spatial and reduce variables at once;
-            a reduce loop holds other blocks as well; `factor_axis` is not a place in the output.
-    """
-    before = sch.tree
-    plan = rfactor_plan(before, sch.find_loop(loop), factor_axis)
-    func, name = rfactored(before, plan)
-    after = Tree(func)
-    marked = [v for v, x in after.loops.items() if not x.kind.in_order]
-    check_kinds(after, marked, before)
-    sch.update(after)
     return BlockRef(name)
 
 

@@ -22,7 +22,6 @@ from pegbox.loops.visit import realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.merge import merged
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -94,38 +93,6 @@ def loop_partition(
     check_kinds(after, copied, sch.tree)
     sch.update(after)
     return [LoopRef(part.var) for part in parts if part.keep]
-
-
-@primitive
-def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
-    """Make one nest of nests that stand after each other; gives its innermost loop.
-
-    The loops around them, up to those that they share, are merged too.
-
-    Before `merge(j, j_1)`::
-
-        for i in range(4):
-            for j in range(8):
-                block B: vi = i, vj = j
-        for i_1 in range(4):
-            for j_1 in range(8):
-                block C: vi = i_1, vj = j_1
-
-    After::
-
-        for i_m in range(4):
-            for j_m in range(8):
-                block B: vi = i_m, vj = j_m
-                block C: vi = i_m, vj = j_m
-
-    Raises:
-        ScheduleError: fewer than two loops; nests of other extents or depths, or with other statements between the
-            loops; loops that are not serial, or annotated; an iteration would need what a later one makes; a
-            statement between the nests that they cannot pass.
-    """
-    after, var = merged(sch.tree, sch.find_loops(loops))
-    sch.update(after)
-    return LoopRef(var)
 
 
 @primitive(any_block=True)

@@ -13,11 +13,12 @@ from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Compare, CompareOp, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute, walk
-from pegbox.loops.access.region import point, reads_and_writes
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt, Store
-from pegbox.loops.visit import expressions, iter_ranges, map_children, map_exprs
+from pegbox.loops.access.region import point
+from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Region, Stmt, Store
+from pegbox.loops.visit import expressions, iter_ranges, map_blocks, map_children, map_exprs
 from pegbox.loops.visit import walk as walk_stmts
-from pegbox.schedule.rewrites.copy import whole_nest
+from pegbox.schedule.rewrites.copy import fresh_iters, store_block
+from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.tree import Tree
 
 Indices = tuple[Expr, ...]
@@ -97,10 +98,6 @@ def with_layout(realize: BlockRealize, old: Buffer, new: Buffer, index_map: Inde
     return with_indices(realize, old, new, lambda indices: tuple(index_map.map_indices(indices, ranges)))
 
 
-def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
-    return tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(shape))
-
-
 def pad_expr(pad_value: float | IndexMap, where: Sequence[Expr], dtype: str) -> Expr:
     """The value of the padding at a place."""
     value = pad_value.map_indices(where)[0] if isinstance(pad_value, IndexMap) else as_expr(pad_value)
@@ -150,26 +147,16 @@ def pad_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: 
     back = layout.inverse().map_indices(where, ranges)
     old: dict[Var, Expr] = dict(zip(store.indices, back, strict=True))  # type: ignore[arg-type]
     value = simplify(substitute(store.value, old), ranges)
-    body = Store(new, where, select(layout.is_element(where), value, pad_expr(pad_value, where, new.dtype)))
-    reads, writes = reads_and_writes(body)
-    return whole_nest(replace(block, iters=iters, reads=reads, writes=writes, body=body))
+    chosen = select(layout.is_element(where), value, pad_expr(pad_value, where, new.dtype))
+    return nest(replace(store_block(block.name, iters, new, where, chosen), annotations=block.annotations))
 
 
 def padding_block(name: str, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
     """A nest that writes the padding only."""
     iters = fresh_iters(layout.shape)
     where = tuple(it.var for it in iters)
-    body = Store(new, where, pad_expr(pad_value, where, new.dtype))
-    reads, writes = reads_and_writes(body)
-    block = Block(name, iters, reads, writes, body)
-
-    def only_padding(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For):
-            return stmt.with_body(only_padding(stmt.body))
-        assert isinstance(stmt, BlockRealize)
-        return BlockRealize(stmt.values, stmt.block, _not(layout.is_element(stmt.values)))
-
-    return only_padding(whole_nest(block))
+    block = store_block(name, iters, new, where, pad_expr(pad_value, where, new.dtype))
+    return map_blocks(nest(block), lambda r: replace(r, predicate=_not(layout.is_element(r.values))))
 
 
 def _not(condition: Expr) -> Expr:

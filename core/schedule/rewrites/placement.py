@@ -21,7 +21,12 @@ from pegbox.schedule.tree import Tree, children
 from pegbox.shown import value_text
 
 
-def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (), *, unit_loops: bool = True) -> Stmt:
+_WHOLE: Mapping[Var, Span] = {}
+
+
+def nest(
+    block: Block, spans: Mapping[Var, Span] = _WHOLE, conditions: Iterable[Expr] = (), *, unit_loops: bool = True
+) -> Stmt:
     """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
 
     Variables without a span run over their whole domain; `conditions` join the guards in the predicate. Without

@@ -24,7 +24,58 @@ from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Re
 from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
 from pegbox.schedule.analysis.recurrence import carried_variables
 from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
+
+
+@primitive(moves=False)
+def blockize(sch: ScheduleState, target: LoopRef, preserve_unit_iters: bool = True) -> BlockRef:
+    """Make one block of a loop and all that is inside of it. Gives the new block, `NAME_o`.
+
+    The loops outside now move whole tiles. The block that was there stands inside of the new one, with its name;
+    primitives on it and on its loops go on working there. A reduction starts in a nest of its own, `NAME_init`.
+
+    Before `blockize(i_1)`::
+
+        for i_0 in range(4):
+            for j_0 in range(2):
+                for i_1 in range(8):
+                    for j_1 in range(16):
+                        block C:
+                            vi = spatial(32, i_0 * 8 + i_1)
+                            vj = spatial(32, j_0 * 16 + j_1)
+                            C[vi, vj] = A[vi, vj] * 2.0
+
+    After::
+
+        for i_0 in range(4):
+            for j_0 in range(2):
+                block C_o:
+                    vi_o = spatial(4, i_0)
+                    vj_o = spatial(2, j_0)
+                    reads A[vi_o * 8:vi_o * 8 + 8, vj_o * 16:vj_o * 16 + 16]
+                    writes C[vi_o * 8:vi_o * 8 + 8, vj_o * 16:vj_o * 16 + 16]
+                    for i_1 in range(8):
+                        for j_1 in range(16):
+                            block C:
+                                vi = spatial(32, vi_o * 8 + i_1)
+                                vj = spatial(32, vj_o * 16 + j_1)
+                                C[vi, vj] = A[vi, vj] * 2.0
+
+    Args:
+        preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+
+    Raises:
+        ScheduleError: several blocks are below the loop, the loops inside do not make whole tiles of the block's
+            variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
+    """
+    loop = sch.find_loop(target)
+    _, realize = nest_below(sch.tree, loop)
+    name = unused_name(f"{realize.block.name}_o", sch.tree.names)
+    sch.update(sch.tree.replace(loop, block_of_nest(sch.tree, loop, name)))
+    return BlockRef(name)
 
 
 @dataclass(frozen=True)

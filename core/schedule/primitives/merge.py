@@ -1,4 +1,4 @@
-"""Rewrite of merge: nests that stand after each other become one."""
+"""Primitive merge: nests that stand after each other become one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,47 @@ from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.handles import LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 Nest = Sequence[For]  # from a statement that stands beside the other nests, down to the loop that is merged
 
 
-def merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
+@primitive
+def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
+    """Make one nest of nests that stand after each other; gives its innermost loop.
+
+    The loops around them, up to those that they share, are merged too.
+
+    Before `merge(j, j_1)`::
+
+        for i in range(4):
+            for j in range(8):
+                block B: vi = i, vj = j
+        for i_1 in range(4):
+            for j_1 in range(8):
+                block C: vi = i_1, vj = j_1
+
+    After::
+
+        for i_m in range(4):
+            for j_m in range(8):
+                block B: vi = i_m, vj = j_m
+                block C: vi = i_m, vj = j_m
+
+    Raises:
+        ScheduleError: fewer than two loops; nests of other extents or depths, or with other statements between the
+            loops; loops that are not serial, or annotated; an iteration would need what a later one makes; a
+            statement between the nests that they cannot pass.
+    """
+    after, var = _merged(sch.tree, sch.find_loops(loops))
+    sch.update(after)
+    return LoopRef(var)
+
+
+def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     """The program with one nest for those that end at `loops`, and the variable of its innermost loop."""
     nests = _nests(tree, loops)
     _check_alike(tree, nests)
