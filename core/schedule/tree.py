@@ -7,11 +7,12 @@ to move it. Building a tree costs microseconds, so that each edit just makes the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Var
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
+from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.visit import blocks_below as blocks_below
 from pegbox.loops.visit import loops_below as loops_below
 from pegbox.loops.visit import map_blocks as map_blocks
@@ -157,6 +158,20 @@ class Tree:
 def children(loop: For) -> tuple[Stmt, ...]:
     """The statements of a loop's body."""
     return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
+
+
+def annotations_of(node: For | BlockRealize) -> tuple[Annotation, ...]:
+    """The notes of a loop or of a block."""
+    return node.annotations if isinstance(node, For) else node.block.annotations
+
+
+def annotated(node: For | BlockRealize, key: str, value: Any = None) -> For | BlockRealize:
+    """The loop or block with another note of a key, or with none."""
+    kept = tuple(note for note in annotations_of(node) if note[0] != key)
+    notes = kept if value is None else (*kept, (key, value))
+    if isinstance(node, For):
+        return replace(node, annotations=notes)
+    return replace(node, block=replace(node.block, annotations=notes))
 
 
 def with_allocs(func: Function, add: tuple[Buffer, ...] = (), drop: tuple[Buffer, ...] = ()) -> Function:

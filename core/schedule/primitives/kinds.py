@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt
-from pegbox.loops.passes.prefetch import NOTE, triples, without_note
+from pegbox.loops.nodes import BlockRealize, For, ForKind
+from pegbox.loops.passes.prefetch import NOTE, triples
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import choose_read
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, annotated, annotations_of
 from pegbox.shown import value_text
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
@@ -86,7 +86,7 @@ def unroll(sch: ScheduleState, loop: LoopRef) -> None:
     """
     old = sch.find_loop(loop)
     _check_free(sch.tree, old, ForKind.UNROLLED)
-    sch.update(sch.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
+    sch.update(sch.tree.replace(old, replace(old, kind=ForKind.UNROLLED)))
 
 
 @primitive(any_block=True)
@@ -116,7 +116,7 @@ def annotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_ke
         )
     _check_key(ann_key)
     old = sch.find(block_or_loop)
-    sch.update(sch.tree.replace(old, _with_notes(old, (*_without(old, ann_key), (ann_key, value)))))
+    sch.update(sch.tree.replace(old, annotated(old, ann_key, value)))
 
 
 @primitive(any_block=True)
@@ -136,11 +136,11 @@ def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_
     """
     _check_key(ann_key)
     old = sch.find(block_or_loop)
-    kept = _without(old, ann_key)
-    if len(kept) == len(_notes(old)):
-        known = ", ".join(key for key, _ in kept if key not in _FIXED) or "none"
+    keys = [key for key, _ in annotations_of(old)]
+    if ann_key not in keys:
+        known = ", ".join(key for key in keys if key not in _FIXED) or "none"
         raise ScheduleError(f"there is no note {ann_key!r}", f"the notes there are {known}")
-    sch.update(sch.tree.replace(old, _with_notes(old, kept)))
+    sch.update(sch.tree.replace(old, annotated(old, ann_key)))
 
 
 @composite
@@ -197,15 +197,13 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
     old = next((value for key, value in target.annotations if key == NOTE), ())
     name = realize.block.name
     kept = [part for t in triples(old) if t[:2] != (name, source.name) for part in t]
-    note = (NOTE, (*kept, name, source.name, int(offset)))
-    new = For(target.var, target.extent, target.body, target.kind, (*without_note(target.annotations), note))
-    sch.update(sch.tree.replace(target, new))
+    sch.update(sch.tree.replace(target, annotated(target, NOTE, (*kept, name, source.name, int(offset)))))
 
 
 def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
     old = sch.find_loop(loop)
     _check_free(sch.tree, old, kind)
-    changed = Tree(sch.tree.replace(old, _of_kind(old, kind)))
+    changed = Tree(sch.tree.replace(old, replace(old, kind=kind)))
     check_kinds(changed, [old.var], sch.tree)
     sch.update(changed)
 
@@ -227,10 +225,6 @@ def pragma_value(key: str, value: object) -> int | bool:
     return bool(value) if expected is bool else value
 
 
-def _of_kind(loop: For, kind: ForKind) -> For:
-    return For(loop.var, loop.extent, loop.body, kind, loop.annotations)
-
-
 def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
     """Raises ScheduleError: the loop is bound to a thread axis."""
     if loop.kind.is_thread:
@@ -248,7 +242,7 @@ def _check_key(key: str) -> None:
 
 
 def _note(value: object) -> Any:
-    """The value of a note, as it is kept: hashable; None for what is not a value."""
+    """The value of a note in hashable form; None for other values."""
     if isinstance(value, list | tuple):
         parts = tuple(map(_note, value))
         return None if None in parts else parts
@@ -256,20 +250,6 @@ def _note(value: object) -> Any:
     if number is not None:
         return number
     return value if isinstance(value, bool | float | str) else None
-
-
-def _notes(node: For | BlockRealize) -> tuple[Annotation, ...]:
-    return node.annotations if isinstance(node, For) else node.block.annotations
-
-
-def _without(node: For | BlockRealize, key: str) -> tuple[Annotation, ...]:
-    return tuple((k, v) for k, v in _notes(node) if k != key)
-
-
-def _with_notes(node: For | BlockRealize, notes: tuple[Annotation, ...]) -> Stmt:
-    if isinstance(node, For):
-        return For(node.var, node.extent, node.body, node.kind, notes)
-    return replace(node, block=replace(node.block, annotations=notes))
 
 
 def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For, offset: object) -> None:

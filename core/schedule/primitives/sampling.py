@@ -8,6 +8,7 @@ Program Optimization with Probabilistic Programs", NeurIPS 2022).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -56,15 +57,8 @@ def sample_perfect_tile(
         raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
     if n == 1 and old.extent > limit:
         raise _no_tile(sch, old, f"the only factor is the extent {old.extent}, more than {limit}")
-    if decision is None:
-        factors = _factors(sch.rng, old.extent, n, limit)
-    else:
-        factors = [int(f) for f in decision]
-        if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or factors[-1] > limit:
-            raise _no_tile(sch, old, f"the decision {factors} is none of the lists it may draw")
-    sch.amended["decision"] = tuple(factors)
-    draw = _drawing(sch)
-    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
+    drawn = _factors(sch.rng, old.extent, n, limit) if decision is None else None
+    return _tile(sch, old, n, drawn, decision, lambda factors: factors[-1] <= limit)
 
 
 @primitive(any_block=True)
@@ -98,16 +92,10 @@ def sample_partitioned_tile(
         raise _no_tile(
             sch, old, f"innerpart_factor = {value_text(innerpart_factor)} does not divide the extent {old.extent}"
         )
-    if decision is None:
-        factors = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor)
-    else:
-        factors = [int(f) for f in decision]
-        inner = math.prod(factors[partition_pos:])
-        if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or inner % innerpart_factor:
-            raise _no_tile(sch, old, f"the decision {factors} is none of the lists it may draw")
-    sch.amended["decision"] = tuple(factors)
-    draw = _drawing(sch)
-    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
+    drawn = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor) if decision is None else None
+    return _tile(
+        sch, old, n, drawn, decision, lambda factors: math.prod(factors[partition_pos:]) % innerpart_factor == 0
+    )
 
 
 @primitive(any_block=True)
@@ -207,10 +195,28 @@ def _works(sch: ScheduleState, call: Callable[[], object]) -> bool:
 
 
 def _drawing(sch: ScheduleState) -> object:
-    """Stands for the step that is being done."""
+    """A token for the step that is being done."""
     draw = object()
     sch.draws[draw] = len(sch.steps)
     return draw
+
+
+def _tile(
+    sch: ScheduleState,
+    loop: For,
+    n: int,
+    drawn: list[int] | None,
+    decision: Sequence[int] | None,
+    is_legal: Callable[[list[int]], bool],
+) -> list[SampledInt]:
+    """The factors that were drawn, or those of a decision, which are checked."""
+    factors = [int(f) for f in decision or ()] if drawn is None else drawn
+    whole = len(factors) == n and min(factors) >= 1 and math.prod(factors) == loop.extent
+    if not whole or not is_legal(factors):
+        raise _no_tile(sch, loop, f"the decision {factors} is none of the lists it may draw")
+    sch.amended["decision"] = tuple(factors)
+    draw = _drawing(sch)
+    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
 
 
 def _no_tile(sch: ScheduleState, loop: For, why: str) -> ScheduleError:
@@ -255,13 +261,13 @@ def _count(extent: int, n: int) -> int:
 
 def _primes(number: int) -> dict[int, int]:
     """The prime factors, with their powers."""
-    found: dict[int, int] = {}
+    powers = Counter[int]()
     divisor = 2
-    while divisor * divisor <= number:
+    while number > 1:
+        if divisor * divisor > number:
+            divisor = number
         while number % divisor == 0:
-            found[divisor] = found.get(divisor, 0) + 1
+            powers[divisor] += 1
             number //= divisor
         divisor += 1
-    if number > 1:
-        found[number] = found.get(number, 0) + 1
-    return found
+    return powers

@@ -16,6 +16,7 @@ from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.rolls import check_roll
 from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.tree import annotated
 from pegbox.shown import value_text
 
 
@@ -92,9 +93,7 @@ def rolling_buffer(sch: ScheduleState, block: BlockRef | str, write_buffer_index
     realize = sch.find_block(block)
     buffer = choose_written(realize, write_buffer_index)
     check_roll(sch.tree, realize.block.name, buffer)
-    notes = {**dict(realize.block.annotations), ROLLING: written_buffers(realize.block).index(buffer)}
-    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
-    sch.update(sch.tree.replace(realize, changed))
+    sch.update(sch.tree.replace(realize, annotated(realize, ROLLING, written_buffers(realize.block).index(buffer))))
 
 
 @primitive(any_block=True)
@@ -133,11 +132,9 @@ def storage_align(
         f"cache_write({name!r}, {buffer.name!r}) makes a buffer of its own",
     )
     entry = (written_buffers(realize.block).index(buffer), *_alignment(sch, realize, buffer, axis, factor, offset))
-    notes = dict(realize.block.annotations)
-    kept = [e for e in alignment(notes.get(ALIGN, ())) or () if e[:2] != entry[:2]]
-    notes[ALIGN] = (*kept, entry)
-    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
-    sch.update(sch.tree.replace(realize, changed))
+    known = alignment(dict(realize.block.annotations).get(ALIGN, ())) or ()
+    entries = (*(e for e in known if e[:2] != entry[:2]), entry)
+    sch.update(sch.tree.replace(realize, annotated(realize, ALIGN, entries)))
 
 
 def _alignment(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import all_of, conjuncts, logical_and
@@ -21,7 +22,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, annotated
 from pegbox.shown import value_text
 
 _MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
@@ -76,8 +77,7 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
             "split the loop so that it has as many, or give the axis no domain",
             old.var,
         )
-    bound = For(old.var, old.extent, old.body, ForKind(thread_axis), old.annotations)
-    changed = Tree(sch.tree.replace(old, bound))
+    changed = Tree(sch.tree.replace(old, replace(old, kind=ForKind(thread_axis))))
     check_kinds(changed, [old.var], sch.tree)
     sch.update(changed)
 
@@ -164,35 +164,33 @@ class _Predicate:
         self.realize = realize
         self.predicate = predicate
         self.text = text
-        # Of several loops of an axis, the innermost tells the threads apart.
+        # Of several loops of an axis, the innermost distinguishes the threads.
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_thread}
 
     def done(self) -> Tree:
+        """The program with the condition on the block's stores."""
         condition = self._condition()
         self._check_alone()
         loops = [x for x in self.loops.values() if x.var in free_vars(condition)]
+        changed: For | BlockRealize
         kept = [self._keeps_all(loop) for loop in loops]
-        changed: BlockRealize
         if any(kept) or not loops:
             self._check_some(condition, loops)
-            block = self.realize.block
-            notes = (*(n for n in block.annotations if n[0] != "store_predicate"), ("store_predicate", self.text))
-            changed = replace(self.realize, block=replace(block, annotations=notes))
+            changed = annotated(self.realize, "store_predicate", self.text)
         else:
-            changed = replace(self.realize, predicate=logical_and(self.realize.predicate, condition))
             self._check_some(all_of([condition, *self._guards(loops)]), loops)
+            changed = replace(self.realize, predicate=logical_and(self.realize.predicate, condition))
         return Tree(self.tree.replace(self.realize, changed))
 
     def _condition(self) -> Expr:
         axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
+        bind_axes: Callable[[Any, Mapping[str, Expr]], Expr]
+        bind_axes = bound_condition if isinstance(self.predicate, Expr) else read_condition
         try:
-            if isinstance(self.predicate, Expr):
-                return bound_condition(self.predicate, axes)
-            return read_condition(self.predicate, axes)
+            return bind_axes(self.predicate, axes)
         except ValueError as error:
-            raise self._refuse(
-                str(error), "compare the axes of the thread loops around the block with numbers"
-            ) from error
+            remedy = "compare the axes of the thread loops around the block with numbers"
+            raise self._refuse(str(error), remedy) from error
 
     def _check_alone(self) -> None:
         """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
@@ -215,16 +213,16 @@ class _Predicate:
         return guards
 
     def _check_some(self, condition: Expr, loops: Sequence[For]) -> None:
-        """It holds for a thread, as far as threads can be counted."""
+        """Check that the condition holds for a thread."""
         if prod(loop.extent for loop in loops) > _MOST_THREADS:
             raise self._refuse("it speaks of too many threads to try them out", "use fewer axes in it")
-        for values in product(*(range(loop.extent) for loop in loops)):
-            if evaluate(condition, dict(zip((x.var for x in loops), values, strict=True))):
-                return
-        raise self._refuse("it holds for no thread, so that nothing would be stored", "let it hold for one of them")
+        threads = product(*(range(loop.extent) for loop in loops))
+        names = [x.var for x in loops]
+        if not any(evaluate(condition, dict(zip(names, values, strict=True))) for values in threads):
+            raise self._refuse("it holds for no thread, so that nothing would be stored", "let it hold for one of them")
 
     def _keeps_all(self, loop: For) -> bool:
-        """Is the value there for all threads anyway? Otherwise only the threads that are left may be without it."""
+        """Do all threads have the value anyway? Otherwise only the threads that the condition drops may be without."""
         name = self.realize.block.name
         if any(mentions(v, loop.var) for v in spatial_values(self.realize)):
             raise self._refuse(
@@ -248,5 +246,4 @@ class _Predicate:
         return shared
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
-        name = self.realize.block.name
-        return refuse(self.tree, problem, remedy, name, *marked)
+        return refuse(self.tree, problem, remedy, self.realize.block.name, *marked)

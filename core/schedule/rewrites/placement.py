@@ -20,7 +20,6 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, children
 from pegbox.shown import value_text
 
-
 _WHOLE: Mapping[Var, Span] = {}
 
 
