@@ -7,23 +7,13 @@ from typing import cast
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
-from pegbox.schedule.analysis import read_buffers, written_buffers
-from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place, later_writers
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.inline import into_consumers
-from pegbox.schedule.rewrites.placement import (
-    check_order,
-    check_parallel,
-    check_ready,
-    check_target,
-    first_position,
-    insert,
-    last_position,
-    nest,
-    place,
-)
+from pegbox.schedule.rewrites.placement import check_target, moved, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -127,24 +117,15 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     rest = Tree(tree.replace(realize, None))
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
-    last = last_position(rest, target, realize.block)
-    check_order(tree, rest, name, target, last)
-    later = later_writers(tree, realize, read_buffers(realize.block))
-    first = first_position(rest, target, realize.block, later=later)
-    position = place(tree, rest, name, loop, index, first, last)
-    around = (*rest.ancestors(target), target)
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
-    # What threads share is computed for all of them.
-    standing = {x.var for x in around if not any(map(x.kind.shares, scopes))}
+    # A buffer that threads share is computed for all of them.
+    standing = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
     spans = needed_spans(rest, realize.block, readers, standing)
     # A row needs all rows before it, and everything that these were made from.
     for var in carried_variables(realize.block):
         spans.pop(var, None)
-    after = insert(
-        rest, target, nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops), position
-    )
-    check_ready(tree, after, name, loop)
-    check_parallel(tree, after, name)
+    new = nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops)
+    after = moved(tree, rest, realize, loop, new, index)
     _check_parameters(tree, after, name, loop)
     return after
 

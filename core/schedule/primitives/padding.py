@@ -15,6 +15,7 @@ from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.interval import SymbolicInterval
+from pegbox.loops.copy import fresh_copy
 from pegbox.loops.nodes import BlockIter, BlockRealize, For, ForKind, Stmt, Store, seq
 from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitute_vars
 from pegbox.schedule.analysis.region_cover import written_box
@@ -86,9 +87,9 @@ def _decomposed(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree
     padding = _padding(tree, realize)
     chain = _chain(tree, realize, loop)
     update = _update(tree, realize, loop, padding)
-    fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in chain}
-    constant = map_blocks(loop, lambda _: _constant_block(realize, padding, name))
-    return Tree(tree.replace(loop, seq(_with_loops(constant, fresh), _with_own_loops(update, chain, realize))))
+    block = store_block(name, realize.block.iters, padding.store.buffer, padding.store.indices, padding.constant)
+    constant = fresh_copy(map_blocks(loop, lambda _: replace(realize, block=block)), str)
+    return Tree(tree.replace(loop, seq(constant, _with_own_loops(update, chain, realize))))
 
 
 def _refuse(tree: Tree, realize: BlockRealize, problem: str, remedy: str = _SHAPE) -> ScheduleError:
@@ -154,13 +155,6 @@ def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     return loops
 
 
-def _constant_block(realize: BlockRealize, padding: _Padding, name: str) -> BlockRealize:
-    iters = tuple(replace(it, var=it.var.copy()) for it in realize.block.iters)
-    renamed: dict[Var, Expr] = {old.var: new.var for old, new in zip(realize.block.iters, iters, strict=True)}
-    where = tuple(substitute(i, renamed) for i in padding.store.indices)
-    return replace(realize, block=store_block(name, iters, padding.store.buffer, where, padding.constant))
-
-
 def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> Stmt:
     """The nest of what is not padding, over as much of it as the loop's nest writes."""
     block, store = realize.block, padding.store
@@ -189,19 +183,12 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
     return nest(replace(changed, annotations=block.annotations), spans, made.conditions)
 
 
-def _with_loops(stmt: Stmt, fresh: Mapping[Var, Expr]) -> Stmt:
-    """The nest with other variables."""
-    if isinstance(stmt, For):
-        var = fresh.get(stmt.var)
-        assert isinstance(var, Var)
-        return For(var, stmt.extent, _with_loops(stmt.body, fresh), stmt.kind, stmt.annotations)
-    return substitute_vars(stmt, fresh)
-
-
 def _with_own_loops(stmt: Stmt, chain: list[For], realize: BlockRealize) -> Stmt:
-    """The nest with the loops of old that run over a variable each, so that references to them stay good."""
+    """The nest with the old loops that run over a variable each, so that references to them stay valid."""
     own = {x.var for x in chain}
-    loops, _ = straight_nest(stmt)
-    pairs = zip(loops, realize.values, strict=True)
-    kept: dict[Var, Expr] = {x.var: v for x, v in pairs if isinstance(v, Var) and v in own}
-    return _with_loops(stmt, {x.var: kept.get(x.var, x.var) for x in loops})
+    loops, body = straight_nest(stmt)
+    kept = [v if isinstance(v, Var) and v in own else x.var for x, v in zip(loops, realize.values, strict=True)]
+    body = substitute_vars(body, {x.var: var for x, var in zip(loops, kept, strict=True)})
+    for x, var in reversed(list(zip(loops, kept, strict=True))):
+        body = For(var, x.extent, body)
+    return body

@@ -13,14 +13,15 @@ from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import ZERO, all_of, compare, logical_not
 from pegbox.expr.low_level import Address, Stride, VectorLoad, is_contiguous
-from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite
 from pegbox.expr.visit import walk as walk_expr
+from pegbox.loops.copy import fresh_copy
 from pegbox.loops.foreign import with_code
-from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, iter_ranges, straight_nest, walk
+from pegbox.loops.nodes import BlockRealize, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.visit import expressions, iter_ranges, map_children, map_own_exprs, straight_nest, walk
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
@@ -184,54 +185,28 @@ class _IntrinsicWriter:
     intrin: TensorIntrin
 
     def __call__(self, stmt: Stmt, *, goes_on: bool = False) -> Stmt:
-        """The statements; `goes_on`: they add to what is there, so that whatever they write they read as well."""
+        """The statements; `goes_on`: they add to what is there, so that they read all that they write as well."""
         self.goes_on = goes_on
-        self.told = {
-            (node.buffer, node.dim)
-            for s in walk(stmt)
-            for e in expressions(s)
-            for node in walk_expr(e)
-            if isinstance(node, Stride)
-        }
-        return self.stmt(stmt, {}, {})
+        fresh = fresh_copy(stmt, str)
+        exprs = (node for s in walk(fresh) for e in expressions(s) for node in walk_expr(e))
+        self.strides = {(node.buffer, node.dim) for node in exprs if isinstance(node, Stride)}
+        return self._stmt(fresh)
 
-    def stmt(self, stmt: Stmt, loops: dict[Var, Expr], own: dict[Buffer, Buffer]) -> Stmt:
-        match stmt:
-            case For(var, extent, body, kind, notes):
-                fresh = var.copy()
-                return For(fresh, extent, self.stmt(body, {**loops, var: fresh}, own), kind, notes)
-            case Seq(stmts):
-                return seq(*(self.stmt(s, loops, own) for s in stmts))
-            case If(condition, then):
-                return If(self.expr(condition, loops, own), self.stmt(then, loops, own))
-            case Alloc(buffer, body):
-                fresh_buffer = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
-                return Alloc(fresh_buffer, self.stmt(body, loops, {**own, buffer: fresh_buffer}))
-            case Evaluate(expr):
-                return Evaluate(self.expr(expr, loops, own))
-            case Store(buffer, indices, value):
-                where = tuple(self.expr(i, loops, own) for i in indices)
-                new = self.expr(value, loops, own)
-                if buffer in own:
-                    return Store(own[buffer], where, new)
-                place = self.operands[buffer]
-                if dtypes.lanes(value.dtype) and place.dims[-1] != len(place.buffer.shape) - 1:
-                    raise self._not_neighbours(buffer)
-                return Store(place.buffer, self._indices(buffer, where), new)
-            case _:
-                raise Mismatch(f"a {type(stmt).__name__} is not a statement for a tensor intrinsic")
+    def _stmt(self, stmt: Stmt) -> Stmt:
+        new = map_own_exprs(map_children(stmt, self._stmt), self._expr)
+        if not isinstance(new, Store) or (place := self.operands.get(new.buffer)) is None:
+            return new
+        if dtypes.lanes(new.value.dtype) and place.dims[-1] != len(place.buffer.shape) - 1:
+            raise self._not_neighbours(new.buffer)
+        return Store(place.buffer, self._indices(new.buffer, new.indices), new.value)
 
-    def expr(self, expr: Expr, loops: Mapping[Var, Expr], own: Mapping[Buffer, Buffer]) -> Expr:
+    def _expr(self, expr: Expr) -> Expr:
         def leaf(e: Expr) -> Expr | None:
-            if isinstance(e, Var):
-                return loops.get(e, e)
-            if isinstance(e, Stride):
-                place = self.operands.get(e.buffer)
-                return Stride(own[e.buffer], e.dim) if place is None else Stride(place.buffer, place.dims[e.dim])
-            if not isinstance(e, Load):
+            if not isinstance(e, Load | Stride) or (place := self.operands.get(e.buffer)) is None:
                 return None
-            indices = tuple(rewrite(i, leaf) for i in e.indices)
-            return e.at(own[e.buffer], indices) if e.buffer in own else self._load(e, indices)
+            if isinstance(e, Stride):
+                return Stride(place.buffer, place.dims[e.dim])
+            return self._load(e, tuple(rewrite(i, leaf) for i in e.indices))
 
         return rewrite(expr, leaf)
 
@@ -253,9 +228,9 @@ class _IntrinsicWriter:
         return load.at(place.buffer, where)
 
     def _assumed(self, buffer: Buffer) -> tuple[int | None, ...]:
-        """A function that is not told how far rows are apart takes it that they follow each other."""
+        """A function that is not given the distance of rows assumes that they follow each other."""
         dims = range(len(buffer.shape))
-        return tuple(None if (buffer, d) in self.told else prod(buffer.shape[d + 1 :]) for d in dims)
+        return tuple(None if (buffer, d) in self.strides else prod(buffer.shape[d + 1 :]) for d in dims)
 
     def _check_strides(self, address: Address) -> None:
         shape = address.buffer.shape

@@ -74,24 +74,54 @@ def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
     return guard
 
 
-def place(tree: Tree, rest: Tree, name: str, loop: For, index: int, first: int, last: int) -> int:
-    """The position among the children of the loop at which `index` puts a block: -1 the last legal one, -2 the first.
+def moved(
+    tree: Tree,
+    rest: Tree,
+    realize: BlockRealize,
+    loop: For,
+    new: Stmt,
+    index: int,
+    *,
+    after: int = 0,
+    apart_from: Collection[str] = (),
+) -> Tree:
+    """The program with a block in a loop.
+
+    Args:
+        rest: the program without the block.
+        new: the block in its new nest.
+        index: its position among the children of the loop: -1 the last legal one, -2 the first.
+        after: the first position that the block may have.
+        apart_from: producers that make enough in each iteration, as the caller knows.
 
     Raises:
-        ScheduleError: the position is before what the block needs, or after what needs the block.
+        ScheduleError: what the block needs is not ready there, or what needs the block comes earlier.
     """
-    if index in (-1, -2):
-        return last if index == -1 else first
-    if first <= index <= last:
-        return index
-    raise refuse(
-        tree,
-        f"at position {value_text(index)} of the {len(children(rest.loops[loop.var]))} "
-        f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
-        f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
-        loop.var,
-        name,
-    )
+    name, target = realize.block.name, rest.loops[loop.var]
+    buffers = read_buffers(realize.block)
+    later = later_writers(tree, realize, buffers)
+    last = last_position(rest, target, realize.block)
+    ranks = {block: n for n, block in enumerate(rest.blocks)}
+    place = rank(rest, target, last, ranks)
+    for buffer in buffers:
+        for producer in rest.writers(buffer):
+            if producer.block.name not in later and ranks[producer.block.name] >= place:
+                raise _not_ready(tree, name, loop, buffer, producer.block.name, "runs later")
+    first = max(after, first_position(rest, target, realize.block, later=later))
+    position = {-1: last, -2: first}.get(index, index)
+    if not first <= position <= last and index not in (-1, -2):
+        raise refuse(
+            tree,
+            f"at position {value_text(index)} of the {len(children(target))} "
+            f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
+            f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
+            loop.var,
+            name,
+        )
+    result = insert(rest, target, new, position)
+    check_ready(tree, result, name, loop, apart_from=apart_from)
+    check_parallel(tree, result, name)
+    return result
 
 
 def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str] = ()) -> int:
@@ -133,24 +163,6 @@ def check_target(tree: Tree, name: str, loop: For) -> None:
                 above.var,
                 name,
             )
-
-
-def check_order(before: Tree, after: Tree, name: str, loop: For, position: int) -> None:
-    """Do the producers of block `name` run before it, when it becomes the child number `position` of the loop?
-
-    `before` has the block at its old place, `after` has it removed.
-
-    Raises:
-        ScheduleError: a producer runs later.
-    """
-    ranks = {block: n for n, block in enumerate(after.blocks)}
-    place = rank(after, loop, position, ranks)
-    buffers = read_buffers(before.blocks[name].block)
-    later = later_writers(before, before.blocks[name], buffers)
-    for buffer in buffers:
-        for producer in after.writers(buffer):
-            if producer.block.name not in later and ranks[producer.block.name] >= place:
-                raise _not_ready(before, name, loop, buffer, producer.block.name, "runs later")
 
 
 def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:

@@ -10,22 +10,10 @@ from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
-from pegbox.schedule.analysis.recurrence import later_writers
 from pegbox.schedule.analysis.region_cover import makes_all, written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import (
-    check_order,
-    check_parallel,
-    check_ready,
-    check_target,
-    first_position,
-    insert,
-    last_position,
-    nest,
-    place,
-    rank,
-)
+from pegbox.schedule.rewrites.placement import check_target, moved, nest, rank
 from pegbox.schedule.tree import Tree, children
 
 
@@ -63,15 +51,8 @@ class Move:
         kids = [rest.child_of(target, rest.blocks[m]) for m in producers]
         first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
         self._check_consumers(rest, target, first)
-        last = last_position(rest, target, self.realize.block)
-        check_order(tree, rest, name, target, last)
-        later = later_writers(tree, self.realize, read_buffers(self.realize.block))
-        first = max(first, first_position(rest, target, self.realize.block, later=later))
-        position = place(tree, rest, name, loop, index, first, last)
-        after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
-        check_ready(tree, after, name, loop, apart_from=producers)
-        check_parallel(tree, after, name)
-        return after
+        new = nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops)
+        return moved(tree, rest, self.realize, loop, new, index, after=first, apart_from=producers)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
         return refuse(self.tree, problem, remedy, self.loop.var, self.name, *marked)
