@@ -82,7 +82,7 @@ def test_reindex_refuses_what_it_cannot_copy(programs: Any) -> None:
     refused(sch, "C uses B at 2 places", lambda: sch.reindex("C", ("read", 0)))
     sch = Schedule(programs.matmul()[0])
     sch.decompose_reduction("C", sch.get_loop("C", 2))
-    refused(sch, "C_init writes C too", lambda: sch.reindex("C", ("write", 0)))
+    refused(sch, "C is also written by C_init", lambda: sch.reindex("C", ("write", 0)))
     sch = Schedule(programs.matmul_relu()[0])
     sch.storage_align("C", 0, 0, 8, 4)
     refused(sch, "storage_align has spoken of the dimensions of C", lambda: sch.reindex("C", ("write", 0)))

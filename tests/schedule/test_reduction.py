@@ -55,7 +55,7 @@ def test_refuses_blocks_without_init_and_foreign_loops(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     with pytest.raises(ScheduleError, match="D has no init"):
         sch.decompose_reduction("D", sch.get_loop("D", 0))
-    with pytest.raises(ScheduleError, match="the loop is not around C"):
+    with pytest.raises(ScheduleError, match="C is not inside i"):
         sch.decompose_reduction("C", sch.get_loop("D", 0))
 
 

@@ -209,7 +209,7 @@ def test_prefetch_is_refused_with_the_place(programs: Any) -> None:
         sch.prefetch("D", "B", i)
     with pytest.raises(ScheduleError, match="the offset is 0"):
         sch.prefetch("D", "C", i, 0)
-    with pytest.raises(ScheduleError, match="D is not inside of i") as refused:
+    with pytest.raises(ScheduleError, match="D is not inside i") as refused:
         sch.prefetch("D", "C", *sch.get_loops("A"))
     assert "\n  >     block D" in str(refused.value)
     assert str(sch) == before

@@ -308,7 +308,7 @@ def test_vectors_of_packed_bytes_need_their_layout() -> None:
 def test_a_vectorized_loop_around_is_refused(dot4x4: str) -> None:
     sch, (_, j0, _, j1, _) = rows_tiled()
     sch.vectorize(j0)
-    refused(sch, lambda: sch.tensorize(j1, dot4x4), "j_0 around it is vectorized")
+    refused(sch, lambda: sch.tensorize(j1, dot4x4), "j_0 is vectorized")
 
 
 def test_vectorize_around_machine_code_is_refused() -> None:

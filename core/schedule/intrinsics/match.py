@@ -73,8 +73,10 @@ class _Match:
         """Raises Mismatch: the two do not compute the same."""
         if mine.dtype != theirs.dtype:
             raise Mismatch(f"{mine} is {mine.dtype}, the description has {theirs}, {theirs.dtype}")
-        if mine.dtype == INDEX and not isinstance(mine, Load) and self._same_index(mine, theirs):
-            return
+        if mine.dtype == INDEX and not isinstance(mine, Load):
+            ours, other = simplified_linear(mine, self.ranges), substitute(theirs, self.loops)
+            if ours == simplified_linear(other, self.ranges):
+                return
         match mine, theirs:
             case Const(), Const() if mine.value == theirs.value:
                 return
@@ -112,10 +114,6 @@ class _Match:
                 # The order that is written down tells best what does not fit.
                 self.operands = known
                 self._all(mine, theirs)
-
-    def _same_index(self, mine: Expr, theirs: Expr) -> bool:
-        renamed = substitute(theirs, self.loops)
-        return simplified_linear(mine, self.ranges) == simplified_linear(renamed, self.ranges)
 
     def access(
         self, buffer: Buffer, indices: Sequence[Expr], operand: Buffer, wanted: Sequence[Expr], shown: object
@@ -228,27 +226,21 @@ def _any_order(
     own, other = [x for x in loops if x.extent > 1], [x for x in theirs if x.extent > 1]
     if sorted(x.extent for x in own) != sorted(x.extent for x in other):
         raise Mismatch(f"the nest has {_listed(own)}, the description {_listed(other)}")
+    single = {x.var: Var(x.var.name) for x in theirs if x not in other}
+    known = {**ranges, **{x.var: (0, x.extent - 1) for x in loops}, **dict.fromkeys(single.values(), (0, 0))}
     first: Mismatch | None = None
     for order in permutations(own):
         if any(a.extent != b.extent for a, b in zip(order, other, strict=True)):
             continue
         pairs = {b.var: a.var for a, b in zip(order, other, strict=True)}
         try:
-            return _in_order(loops, mine, theirs, pairs, goal, ranges)
+            found = _Match({**pairs, **single}, {x.var for x in loops}, known)
+            found.stmt(mine, goal)
+            return found.operands
         except Mismatch as mismatch:
             first = first or mismatch
     assert first is not None
     raise first
-
-
-def _in_order(
-    loops: Sequence[For], mine: Stmt, theirs: Sequence[For], pairs: dict[Var, Var], goal: Stmt, ranges: Ranges
-) -> dict[Buffer, Operand]:
-    single = {x.var: Var(x.var.name) for x in theirs if x.var not in pairs}
-    known = {**ranges, **{x.var: (0, x.extent - 1) for x in loops}, **dict.fromkeys(single.values(), (0, 0))}
-    found = _Match({**pairs, **single}, {x.var for x in loops}, known)
-    found.stmt(mine, goal)
-    return found.operands
 
 
 def _listed(loops: Sequence[For]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import BlockRealize, For
+from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import is_composed, written_buffers
+from pegbox.schedule.analysis.checks import check_inside
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import read_through_copy, write_through_copy
 from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written
@@ -150,7 +151,7 @@ def read_at(
     tree, realize, target = sch.tree, sch.find_block(block), sch.find_loop(loop)
     source = choose_copied(realize, read_buffer_index)
     check_scope(storage_scope)
-    _check_around(tree, target, realize)
+    check_inside(tree, realize, target)
     users = [r for r in tree.readers(source) if tree.is_under(r, target)]
     readers = [r.block.name for r in users if source not in written_buffers(r.block)]
     return _updated(sch, read_through_copy(tree, source, storage_scope, realize.block.name, readers, at=target.var))
@@ -197,7 +198,7 @@ def write_at(
     written = choose_written(realize, write_buffer_index)
     check_scope(storage_scope)
     for writer in tree.writers(written):
-        _check_around(tree, target, writer)
+        check_inside(tree, writer, target)
     return _updated(sch, write_through_copy(tree, written, storage_scope, realize.block.name, at=target))
 
 
@@ -231,9 +232,3 @@ def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
             f"copy it there: give a block inside of {name}",
             name,
         )
-
-
-def _check_around(tree: Tree, loop: For, realize: BlockRealize) -> None:
-    if not tree.is_under(realize, loop):
-        name = realize.block.name
-        raise refuse(tree, f"{name} is not inside of {loop.var.name}", "give a loop around it", loop.var, name)

@@ -8,12 +8,13 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
 from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.inline import into_consumers
-from pegbox.schedule.rewrites.placement import check_target, moved, nest
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -113,7 +114,7 @@ def reverse_compute_at(
 def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, unit_loops: bool) -> Tree:
     name = realize.block.name
     readers = _readers(tree, realize, loop)
-    check_target(tree, name, loop)
+    check_no_lanes(tree, loop, MOVE_FIRST, name)
     rest = Tree(tree.replace(realize, None))
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
@@ -131,11 +132,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
 
 
 def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
-    """Check that all elements of a parameter are still computed: those that no consumer asks for would keep old values.
-
-    Raises:
-        ScheduleError: some are not computed at the new place, as far as can be shown.
-    """
+    """Check that all elements of a parameter are still computed: those that no consumer needs would keep old values."""
     producer = after.blocks[name]
     for buffer in written_buffers(producer.block):
         if buffer in after.func.params and not _makes_all(after, producer, buffer):
@@ -157,16 +154,7 @@ def _makes_all(tree: Tree, producer: BlockRealize, buffer: Buffer) -> bool:
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:
     """The consumers, all below the loop, in program order."""
     name, buffers = realize.block.name, written_buffers(realize.block)
-    for buffer in buffers:
-        others = [w.block.name for w in tree.writers(buffer) if w is not realize]
-        if others:
-            raise refuse(
-                tree,
-                f"{buffer.name} is also written by {', '.join(others)}",
-                "compute_at first, decompose_reduction after",
-                name,
-                *others,
-            )
+    check_only_writer(tree, realize, buffers, "compute_at first, decompose_reduction after")
     early = cells_without_place(tree, realize)
     readers = [
         r

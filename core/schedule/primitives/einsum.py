@@ -126,11 +126,7 @@ def _padded_copy(source: Buffer, target: Buffer) -> Stmt:
 
 
 def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsum:
-    """The parts of the block, checked.
-
-    Raises:
-        ScheduleError: it is not an einsum, or the padding does not fit.
-    """
+    """The parts of the block, checked."""
     block = realize.block
     sizes = [integer(p) for p in padding]
     if len(sizes) != len(block.iters) or any(p is None or p < 1 for p in sizes):

@@ -16,6 +16,7 @@ from pegbox.loops.nodes import Annotation, Block, BlockRealize, Store
 from pegbox.loops.passes.notes import ALIGN, DOUBLE, ROLLING
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.inline import Element, all_same, element, layout, plain_store, replaced, uses
@@ -118,17 +119,15 @@ def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
     block = realize.block
     name = block.name
 
-    def no(problem: str, remedy: str = "leave it where it is, or use compute_at", *others: str) -> NoReturn:
-        raise refuse(tree, problem, remedy, name, *others)
+    def no(problem: str, remedy: str = "leave it where it is, or use compute_at") -> NoReturn:
+        raise refuse(tree, problem, remedy, name)
 
     if any(w.buffer in tree.func.params for w in block.writes):
         no("it writes a parameter of the function", "inline its producers instead, or reverse_compute_inline it")
     store = plain_store(block)
     if isinstance(store, str):
         no(store)
-    others = [w.block.name for w in tree.writers(store.buffer) if w is not realize]
-    if others:
-        no(f"{store.buffer.name} is also written by {', '.join(others)}", "leave it where it is", *others)
+    check_only_writer(tree, realize, [store.buffer], "leave it where it is")
     try:
         return store, element(block, store.indices, store.value)
     except ExprError as error:
@@ -188,9 +187,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
     store = plain_store(realize.block)
     if isinstance(store, str):
         no(store, "compute_inline what it reads instead, or leave it where it is")
-    twice = [w.block.name for w in tree.writers(store.buffer) if w is not realize]
-    if twice:
-        no(f"{store.buffer.name} is also written by {', '.join(twice)}", "leave it where it is", *twice)
+    check_only_writer(tree, realize, [store.buffer], "leave it where it is")
     producers = {w.block.name: w for b in read_buffers(realize.block) for w in tree.writers(b)}
     if len(producers) != 1:
         listed = f"several blocks make: {', '.join(producers)}" if producers else "no block makes"

@@ -11,6 +11,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.loops.passes.prefetch import NOTE, triples
+from pegbox.schedule.analysis.checks import check_inside, check_no_lanes
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import choose_read
@@ -253,17 +254,12 @@ def _note(value: object) -> Any:
 
 
 def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For, offset: object) -> None:
-    name, var = realize.block.name, loop.var
+    var = loop.var
     number = integer(offset)
     if number is None or number < 1:
         raise refuse(tree, f"the offset is {offset!r}", "give the number of iterations ahead: an integer from 1", var)
-    if not tree.is_under(realize, loop):
-        raise refuse(tree, f"{name} is not inside of {var.name}", f"use a loop around {name}", var, name)
-    lanes = [x for x in (*tree.ancestors(loop), loop) if x.kind is ForKind.VECTORIZED]
-    if lanes:
-        raise refuse(
-            tree, f"{lanes[0].var.name} is vectorized, its iterations are lanes", "use a loop around it", lanes[0].var
-        )
+    check_inside(tree, realize, loop)
+    check_no_lanes(tree, loop, "use a loop around it")
     makers = tree.writers(source)
     if makers and all(tree.is_under(maker, loop) for maker in makers):
         raise refuse(

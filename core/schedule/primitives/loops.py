@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
-from pegbox.expr.bounds import Interval, Ranges
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import TRUE, compare, conjuncts, floordiv, floormod, index, logical_and
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
@@ -73,7 +73,7 @@ def split(
     fresh = [Var(label) for label in labels]
     value = Linear({v: prod(extents[n + 1 :]) for n, v in enumerate(fresh)}, 0).to_expr()
     guard = compare("lt", value, index(old.extent)) if prod(extents) > old.extent else TRUE
-    ranges = _new_ranges(sch.tree, zip(fresh, extents, strict=True))
+    ranges = {**sch.tree.ranges, **{var: (0, n - 1) for var, n in zip(fresh, extents, strict=True)}}
     body = _rebind(old.body, {old.var: value}, guard, ranges)
     sch.update(sch.tree.replace(old, _nest(fresh, extents, old.annotations, body)))
     return tuple(map(LoopRef, fresh))
@@ -116,8 +116,7 @@ def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, 
         _serial(sch.tree, loop)
     fused = Var(name or "_".join(loop.var.name for loop in found) + ("_fused" if len(found) > 1 else ""))
     extent = prod(loop.extent for loop in found)
-    ranges = _new_ranges(sch.tree, [(fused, extent)])
-    body = _rebind(found[-1].body, _digits(fused, found), TRUE, ranges)
+    body = _rebind(found[-1].body, _digits(fused, found), TRUE, {**sch.tree.ranges, fused: (0, extent - 1)})
     notes = tuple({key: (key, value) for loop in found for key, value in loop.annotations}.values())
     sch.update(sch.tree.replace(found[0], For(fused, extent, body, ForKind.SERIAL, notes)))
     return LoopRef(fused)
@@ -224,13 +223,6 @@ def _serial(tree: Tree, loop: For) -> None:
             f"do this first, then let the resulting loop be {loop.kind.in_words}",
             loop.var,
         )
-
-
-def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> dict[Var, Interval]:
-    ranges = dict(tree.ranges)
-    for var, extent in fresh:
-        ranges[var] = (0, extent - 1)
-    return ranges
 
 
 def _nest(fresh: list[Var], extents: list[int], notes: tuple[tuple[str, object], ...], body: Stmt) -> Stmt:

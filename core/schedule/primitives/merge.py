@@ -7,9 +7,10 @@ from itertools import combinations
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Seq, Stmt, seq
+from pegbox.loops.nodes import BlockRealize, For, Seq, Stmt, seq
 from pegbox.loops.visit import common_path, substitute_vars
 from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.errors import refuse
@@ -101,9 +102,7 @@ def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
         )
     for nest in nests:
         for loop, inner in zip(nest, (*nest[1:], None), strict=True):
-            if loop.kind is not ForKind.SERIAL or loop.annotations:
-                why = "has annotations" if loop.annotations else f"is {loop.kind.in_words}"
-                raise _refuse(tree, [loop], f"the loop {why}", "merge first, then say how the loop runs")
+            check_serial(tree, loop, "merge first, then say how the loop runs")
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"
                 raise _refuse(tree, [loop, inner], why, f"merge {loop.var.name} itself")
@@ -115,11 +114,7 @@ def _renamed(nest: Nest, fresh: Sequence[Var]) -> Stmt:
 
 
 def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
-    """The nest at whose place the others join it: the last, or the first where something between does not allow that.
-
-    Raises:
-        ScheduleError: something between needs a nest before it, or is needed by one after it.
-    """
+    """The nest at whose place the others join it: the last, or the first if a statement between prevents that."""
     first, last = (next(n for n, s in enumerate(above.stmts) if s is tops[place]) for place in (0, -1))
     between = above.stmts[first + 1 : last]
     others = [stmt for stmt in between if not any(stmt is top for top in tops)]
@@ -148,11 +143,7 @@ def _uses(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
 
 
 def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
-    """Each iteration does a part of all nests now: what a later one reads there must have been made there.
-
-    Raises:
-        ScheduleError: that cannot be shown.
-    """
+    """Each iteration does a part of all nests now: what a later one reads there must have been made there."""
     for one, two in combinations(nests, 2):
         for first, second, buffer in _shared(one, two):
             a, b = first.block.name, second.block.name

@@ -16,8 +16,9 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.copy import fresh_copy
-from pegbox.loops.nodes import BlockIter, BlockRealize, For, ForKind, Stmt, Store, seq
+from pegbox.loops.nodes import BlockIter, BlockRealize, For, Stmt, Store, seq
 from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitute_vars
+from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
@@ -149,9 +150,7 @@ def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
         problem = f"{loop.var.name} does not stand around {realize.block.name} alone"
         raise refuse(tree, problem, "give a loop in which nothing else is", loop.var, realize.block.name)
     for each in loops:
-        if each.kind is not ForKind.SERIAL or each.annotations:
-            why = "has annotations" if each.annotations else f"is {each.kind.in_words}"
-            raise refuse(tree, f"the loop {why}", "decompose first, then say how the loops run", each.var)
+        check_serial(tree, each, "decompose first, then say how the loops run")
     return loops
 
 

@@ -15,6 +15,7 @@ from pegbox.loops.access.region import written_below
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis.checks import check_inside
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -107,9 +108,8 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     above = tree.ancestors(realize)
     if realize.block.init is None:
         raise refuse(tree, f"{name} has no init (any more)", "give a reduction that is still whole", name)
-    if not any(x is loop for x in above):
-        raise refuse(tree, f"the loop is not around {name}", "give one of get_loops(block)", loop.var, name)
-    place = next(n for n, x in enumerate(above) if x is loop)
+    check_inside(tree, realize, loop, "give one of get_loops(block)")
+    place = above.index(loop)
     outside, inside = above[:place], above[place:]
     reduce = variables(reduce_values(realize))
     early = [x.var for x in outside if x.var in reduce and x.extent > 1]

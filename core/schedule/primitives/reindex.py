@@ -12,6 +12,7 @@ from pegbox.expr.visit import free_vars, loads, substitute
 from pegbox.loops.nodes import BlockIter, BlockRealize
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import iter_ranges
+from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.layout import Layouter, Which, choose, map_of
 from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_name, fresh_iters, store_block
@@ -152,7 +153,10 @@ def _reindexed(
     """
     tree, name = sch.tree, realize.block.name
     if writes:
-        _check_only_writer(tree, realize, buffer)
+        check_only_writer(tree, realize, [buffer], "reindex first, decompose_reduction after")
+        if has_alignment(realize, buffer):
+            problem = f"storage_align has spoken of the dimensions of {buffer.name} as they are"
+            raise refuse(tree, problem, "reindex first, storage_align after", name)
     indices = _indices(tree, realize, buffer)
     _check_inside(tree, realize, indices, buffer)
     used = [it for it in realize.block.iters if any(it.var in free_vars(i) for i in indices)]
@@ -174,16 +178,6 @@ def _reindexed(
         fill = store_block(copy.name, fresh, copy, here, Load(buffer, there))
         sch.update(before_readers(changed, fill, buffer, copy, [name]))
     return BlockRef(copy.name)
-
-
-def _check_only_writer(tree: Tree, realize: BlockRealize, buffer: Buffer) -> None:
-    own = realize.block.name
-    others = [w.block.name for w in tree.writers(buffer) if w is not realize]
-    if others:
-        raise refuse(tree, f"{others[0]} writes {buffer.name} too", "reindex first, decompose_reduction after", own)
-    if has_alignment(realize, buffer):
-        problem = f"storage_align has spoken of the dimensions of {buffer.name} as they are"
-        raise refuse(tree, problem, "reindex first, storage_align after", own)
 
 
 def _check_written_once(

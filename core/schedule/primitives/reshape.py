@@ -17,9 +17,10 @@ from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.copy import fresh_copy
-from pegbox.loops.nodes import BlockRealize, For, ForKind, If, Stmt, seq
+from pegbox.loops.nodes import BlockRealize, For, If, Stmt, seq
 from pegbox.loops.visit import loop_ranges, map_children, realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
@@ -155,9 +156,7 @@ def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
 
 
 def _check_plain(tree: Tree, loop: For) -> None:
-    if loop.kind is not ForKind.SERIAL or loop.annotations:
-        why = "has annotations" if loop.annotations else f"is {loop.kind}"
-        raise refuse(tree, f"the loop {why}", "cut the loop first, then say how its parts run", loop.var)
+    check_serial(tree, loop, "cut the loop first, then say how its parts run")
     for realize in blocks_below(loop):
         reduce, spatial = variables(reduce_values(realize)), variables(spatial_values(realize))
         if realize.block.init is None or loop.var not in reduce or loop.var in spatial:

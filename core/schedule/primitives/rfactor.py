@@ -18,6 +18,7 @@ from pegbox.loops.access.region import point, reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.reductions.combiner import Combination, combination_of, store_all
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
@@ -156,14 +157,8 @@ class _Checks:
                 "update by a sum, prod, max, min or argmax from their identity on, or make it with te.comm_reducer",
                 block.name,
             )
-        others = [w.block.name for b in found.buffers for w in self.tree.writers(b) if w is not realize]
-        if others:
-            self._refuse(
-                f"{found.buffers[0].name} is also written by {', '.join(others)}",
-                "give a reduction whose results nobody else writes",
-                block.name,
-                *others,
-            )
+        remedy = "give a reduction whose results no other block writes"
+        check_only_writer(self.tree, realize, found.buffers, remedy, self.loop.var)
         return found
 
     def _axis(self, combination: Combination) -> int:

@@ -20,8 +20,9 @@ from pegbox.expr.visit import rewrite
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.copy import fresh_copy
 from pegbox.loops.foreign import with_code
-from pegbox.loops.nodes import BlockRealize, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.nodes import BlockRealize, For, If, Stmt, Store, seq
 from pegbox.loops.visit import expressions, iter_ranges, map_children, map_own_exprs, straight_nest, walk
+from pegbox.schedule.analysis.checks import check_no_lanes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
@@ -73,7 +74,8 @@ def tensorize(
     intrin = TensorIntrin.get(tensor_intrin)
     target = sch.find(block_or_loop)
     outer = target if isinstance(target, BlockRealize) else _block_of(tree, target)
-    _check_scalar(tree, target)
+    above = tree.ancestors(target)
+    check_no_lanes(tree, above[-1] if above else None, "leave that loop serial, or unroll it: an intrinsic has vectors")
     try:
         done = with_intrinsic(outer, intrin, tree.ranges, frozenset(sch.origins[sch.func.name].params))
     except Mismatch as mismatch:
@@ -86,17 +88,6 @@ def tensorize(
 def _block_of(tree: Tree, loop: For) -> BlockRealize:
     _, realize = nest_below(tree, loop)
     return block_of_nest(tree, loop, unused_name(f"{realize.block.name}_o", tree.names))
-
-
-def _check_scalar(tree: Tree, target: For | BlockRealize) -> None:
-    for above in tree.ancestors(target):
-        if above.kind is ForKind.VECTORIZED:
-            raise refuse(
-                tree,
-                f"{above.var.name} around it is vectorized, and the intrinsic has vectors of its own",
-                "leave that loop serial, or unroll it",
-                above.var,
-            )
 
 
 def with_intrinsic(

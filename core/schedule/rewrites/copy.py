@@ -12,9 +12,10 @@ from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Seq, Stmt, Store, seq
 from pegbox.loops.visit import common_path
+from pegbox.schedule.analysis.checks import check_no_lanes
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import check_parallel, check_ready, check_target, first_position, insert, nest
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, check_parallel, check_ready, first_position, insert, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps, redirect
 from pegbox.schedule.tree import Tree, children, with_allocs
@@ -73,11 +74,7 @@ def write_through_copy(
 
 
 def _copy_buffer(tree: Tree, original: Buffer, scope: str, name: str) -> Buffer:
-    """A buffer like another one, in a scope, with a name of its own.
-
-    Raises:
-        ScheduleError: a part of the original, the padding of its layout, is never written.
-    """
+    """A buffer like another one, in a scope, with a name of its own."""
     if has_gaps(tree, original):
         raise refuse(
             tree,
@@ -105,8 +102,7 @@ def before_readers(
     nodes = [tree.blocks[name] for name in readers]
     writers = tree.writers(source)
     loop = _shared_loop(tree, source, nodes, writers) if at is None else at
-    if loop is not None:
-        check_target(tree, block.name, loop)
+    check_no_lanes(tree, loop, MOVE_FIRST, block.name)
     ranks = {name: n for n, name in enumerate(tree.blocks)}
     late = [w.block.name for w in writers if ranks[w.block.name] > ranks[readers[0]]]
     if late:

@@ -10,7 +10,7 @@ from pegbox.expr.build import TRUE, ZERO, compare, conjuncts, index, logical_and
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.recurrence import carried_reads
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Stmt, seq
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.recurrence import later_writers
@@ -21,6 +21,7 @@ from pegbox.schedule.tree import Tree, children
 from pegbox.shown import value_text
 
 _WHOLE: Mapping[Var, Span] = {}
+MOVE_FIRST = "move blocks first, then vectorize the loops of each"
 
 
 def nest(
@@ -150,19 +151,6 @@ def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
     body = list(children(loop))
     body.insert(position, new)
     return Tree(tree.replace(loop, loop.with_body(seq(*body))))
-
-
-def check_target(tree: Tree, name: str, loop: For) -> None:
-    """Raises ScheduleError: the loop, or one around it, is vectorized."""
-    for above in (*tree.ancestors(loop), loop):
-        if above.kind is ForKind.VECTORIZED:
-            raise refuse(
-                tree,
-                f"{above.var.name} is vectorized, its iterations are lanes",
-                "move blocks first, then vectorize the loops of each",
-                above.var,
-                name,
-            )
 
 
 def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:

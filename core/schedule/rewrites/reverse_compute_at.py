@@ -10,10 +10,11 @@ from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
+from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
 from pegbox.schedule.analysis.region_cover import makes_all, written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import check_target, moved, nest, rank
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest, rank
 from pegbox.schedule.tree import Tree, children
 
 
@@ -39,8 +40,8 @@ class Move:
         Raises:
             ScheduleError: the block cannot be computed there.
         """
-        tree, loop, name = self.tree, self.loop, self.name
-        check_target(tree, name, loop)
+        tree, loop = self.tree, self.loop
+        check_no_lanes(tree, loop, MOVE_FIRST, self.name)
         self._check_producers()
         spans = self._spans()
         if not is_copy:
@@ -77,14 +78,8 @@ class Move:
                 )
         for buffer in read_buffers(self.realize.block):
             self._check_parts(buffer)
-        for buffer in written_buffers(self.realize.block):
-            others = [w.block.name for w in self.tree.writers(buffer) if w is not self.realize]
-            if others:
-                raise self._refuse(
-                    f"{buffer.name} is also written by {', '.join(others)}",
-                    "reverse_compute_at first, decompose_reduction after",
-                    *others,
-                )
+        remedy = "reverse_compute_at first, decompose_reduction after"
+        check_only_writer(self.tree, self.realize, written_buffers(self.realize.block), remedy, self.loop.var)
 
     def _check_parts(self, buffer: Buffer) -> None:
         """A buffer whose parts are made in several places is ready in none of them; where it starts does not count."""
