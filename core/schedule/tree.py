@@ -6,6 +6,7 @@ to move it. Building a tree costs microseconds, so that each edit just makes the
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from pegbox.loops.visit import blocks_below as blocks_below
 from pegbox.loops.visit import loops_below as loops_below
 from pegbox.loops.visit import map_blocks as map_blocks
 from pegbox.loops.visit import realizes
+
+_OWN: Mapping[Var, Var] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,6 +161,13 @@ class Tree:
 def children(loop: For) -> tuple[Stmt, ...]:
     """The statements of a loop's body."""
     return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
+
+
+def nested(body: Stmt, loops: Sequence[For], fresh: Mapping[Var, Var] = _OWN) -> Stmt:
+    """The loops around other statements, some of them with fresh variables."""
+    for x in reversed(loops):
+        body = For(fresh.get(x.var, x.var), x.extent, body, x.kind, x.annotations)
+    return body
 
 
 def annotations_of(node: For | BlockRealize) -> tuple[Annotation, ...]:

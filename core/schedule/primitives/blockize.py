@@ -18,16 +18,16 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt
-from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt
+from pegbox.loops.visit import iter_ranges, straight_nest
 from pegbox.schedule.analysis.recurrence import carried_variables
 from pegbox.schedule.errors import refuse
+from pegbox.schedule.primitives.reduction import init_block
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, nested
 
 
 @primitive(moves=False)
@@ -140,9 +140,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
     ranges = {**tree.ranges, **iter_ranges(outer_iters)}
     bound = dict(zip((it.var for it in block.iters), values, strict=True))
     relax = Relaxation(inside, ranges)
-    body: Stmt = BlockRealize(values, replace(block, init=None))
-    for x in reversed(loops):
-        body = x.with_body(body)
+    body = nested(BlockRealize(values, replace(block, init=None)), loops)
     init = None if block.init is None else _init(tree, realize, loops, values, ranges)
     reads = tuple(_region(r, bound, relax) for r in block.reads)
     writes = tuple(_region(w, bound, relax) for w in block.writes)
@@ -234,8 +232,8 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
                 x.var,
                 block.name,
             )
-    told_apart = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
-    twice = next((x for x in loops if x.extent > 1 and x.var in used - told_apart), None)
+    distinct = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
+    twice = next((x for x in loops if x.extent > 1 and x.var in used - distinct), None)
     if twice is not None:
         raise refuse(
             tree,
@@ -245,18 +243,7 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
             twice.var,
             block.name,
         )
-    fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in loops if x.var in used}
-    own = {it.var: it.var.copy() for it, _ in spatial}
-    renamed: dict[Var, Expr] = {old: new for old, new in own.items()}  # noqa: C416  (widens the value type)
-    iters = tuple(BlockIter(own[it.var], it.extent, IterKind.SPATIAL) for it, _ in spatial)
-    assert block.init is not None
-    init = substitute_vars(block.init, renamed)
-    reads, writes = derived_regions(iters, init, None)
-    start = Block(unused_name(f"{block.name}_init", tree.names), iters, reads, writes, init)
-    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in spatial), start)
-    for x in reversed(loops):
-        if x.var in fresh:
-            var = fresh[x.var]
-            assert isinstance(var, Var)
-            nest = For(var, x.extent, nest, x.kind, x.annotations)
-    return nest
+    fresh = {x.var: x.var.copy() for x in loops if x.var in used}
+    start = init_block(block, unused_name(f"{block.name}_init", tree.names))
+    values = tuple(substitute(v, fresh) for _, v in spatial)
+    return nested(BlockRealize(values, start), [x for x in loops if x.var in fresh], fresh)

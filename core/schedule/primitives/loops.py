@@ -21,7 +21,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree, blocks_below, map_blocks
+from pegbox.schedule.tree import Tree, blocks_below, map_blocks, nested
 
 
 @primitive(any_block=True)
@@ -155,13 +155,10 @@ def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
         return
     for realize in blocks_below(chain[-1].body):
         _check_order(sch.tree, realize, chain, order)
-    body = chain[-1].body
-    for loop in reversed(order):
-        body = loop.with_body(body)
-    before, func = sch.tree, sch.tree.replace(chain[0], body)
+    func = sch.tree.replace(chain[0], nested(chain[-1].body, order))
     marked = [loop.var for loop in chain if not loop.kind.in_order]
     if marked:
-        check_kinds(Tree(func), marked, before)
+        check_kinds(Tree(func), marked, sch.tree)
     sch.update(func)
 
 

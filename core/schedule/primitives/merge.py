@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from pegbox.errors import ScheduleError
-from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import BlockRealize, For, Seq, Stmt, seq
 from pegbox.loops.visit import common_path, substitute_vars
 from pegbox.schedule.analysis import read_buffers, written_buffers
@@ -17,7 +17,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree, blocks_below, loops_below
+from pegbox.schedule.tree import Tree, blocks_below, loops_below, nested
 
 Nest = Sequence[For]  # from a statement that stands beside the other nests, down to the loop that is merged
 
@@ -64,9 +64,9 @@ def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     ranks = {id(stmt): n for n, stmt in enumerate(above.stmts)}
     nests = sorted(nests, key=lambda nest: ranks[id(nest[0])])
     fresh = [Var(f"{x.var.name.removesuffix('_m')}_m") for x in nests[0]]
-    whole = seq(*(_renamed(nest, fresh) for nest in nests))
-    for var, old in reversed(list(zip(fresh, nests[0], strict=True))):
-        whole = For(var, old.extent, whole)
+    renamed = [{old.var: var for old, var in zip(nest, fresh, strict=True)} for nest in nests]
+    bodies = (substitute_vars(nest[-1].body, names) for nest, names in zip(nests, renamed, strict=True))
+    whole = nested(seq(*bodies), nests[0], renamed[0])
     tops = [nest[0] for nest in nests]
     place = _place(tree, above, tops)
     stmts = [whole if s is place else s for s in above.stmts if s is place or not any(s is top for top in tops)]
@@ -106,11 +106,6 @@ def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"
                 raise _refuse(tree, [loop, inner], why, f"merge {loop.var.name} itself")
-
-
-def _renamed(nest: Nest, fresh: Sequence[Var]) -> Stmt:
-    values: dict[Var, Expr] = {old.var: var for old, var in zip(nest, fresh, strict=True)}
-    return substitute_vars(nest[-1].body, values)
 
 
 def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:

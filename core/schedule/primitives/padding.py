@@ -28,7 +28,7 @@ from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, nested
 
 _SHAPE = "give a block that stores T.if_then_else(0 <= i - 1 and i - 1 < n, value, constant) at its own variables"
 
@@ -186,8 +186,5 @@ def _with_own_loops(stmt: Stmt, chain: list[For], realize: BlockRealize) -> Stmt
     """The nest with the old loops that run over a variable each, so that references to them stay valid."""
     own = {x.var for x in chain}
     loops, body = straight_nest(stmt)
-    kept = [v if isinstance(v, Var) and v in own else x.var for x, v in zip(loops, realize.values, strict=True)]
-    body = substitute_vars(body, {x.var: var for x, var in zip(loops, kept, strict=True)})
-    for x, var in reversed(list(zip(loops, kept, strict=True))):
-        body = For(var, x.extent, body)
-    return body
+    kept = {x.var: v for x, v in zip(loops, realize.values, strict=True) if isinstance(v, Var) and v in own}
+    return nested(substitute_vars(body, kept), loops, kept)

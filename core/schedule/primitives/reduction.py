@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
+from pegbox.expr.build import ZERO, all_of, conjuncts
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.region import written_below
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
+from pegbox.loops.access.block_region import derived_regions
+from pegbox.loops.nodes import Block, BlockRealize, For, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.checks import check_inside
@@ -20,7 +19,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, nested
 
 
 @primitive(moves=False)
@@ -61,45 +60,27 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     inside = _check(tree, realize, loop)
     used = variables(spatial_values(realize))
     fresh = {x.var: x.var.copy() for x in inside if x.var in used}
-    nest: Stmt = _init_block(realize, fresh, {x.var for x in inside} - set(fresh), name)
-    for old in reversed(inside):
-        if old.var in fresh:
-            # Annotations are hints for the update.
-            nest = For(fresh[old.var], old.extent, nest, old.kind)
-    update = replace(realize, block=replace(realize.block, init=None))
-    changed = Tree(tree.replace(realize, update))
-    target = changed.loops[loop.var]
-    return Tree(changed.replace(target, seq(nest, target)))
-
-
-def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var], name: str) -> BlockRealize:
-    """The block that starts the elements, below copies of the spatial loops; the `gone` loops do not run there."""
-    block = realize.block
-    iters: list[BlockIter] = []
-    values: list[Expr] = []
-    mapping: dict[Var, Expr] = {}
-    for it, value in zip(block.iters, realize.values, strict=True):
-        if not it.is_reduce:
-            copy = BlockIter(it.var.copy(), it.extent, it.kind)
-            mapping[it.var] = copy.var
-            iters.append(copy)
-            values.append(substitute(value, loops))
+    gone = {x.var for x in inside} - fresh.keys()
     # An element starts at its first visit, where the reduce loops are at zero.
-    first: dict[Var, Expr] = {**loops, **dict.fromkeys(gone, ZERO)}
-    predicate: Expr = TRUE
-    for part in conjuncts(realize.predicate):
-        at_first = substitute(part, first)
-        predicate = logical_and(predicate, at_first if not free_vars(part) & gone else simplify(at_first, {}))
+    first: dict[Var, Expr] = {**fresh, **dict.fromkeys(gone, ZERO)}
+    parts = [(substitute(part, first), free_vars(part) & gone) for part in conjuncts(realize.predicate)]
+    predicate = all_of([simplify(part, {}) if changed else part for part, changed in parts])
+    values = tuple(substitute(value, fresh) for value in spatial_values(realize))
+    # Annotations are hints for the update.
+    loops = [replace(x, annotations=()) for x in inside if x.var in fresh]
+    start = nested(BlockRealize(values, init_block(realize.block, name), predicate), loops, fresh)
+    rest = Tree(tree.replace(realize, replace(realize, block=replace(realize.block, init=None))))
+    target = rest.loops[loop.var]
+    return Tree(rest.replace(target, seq(start, target)))
+
+
+def init_block(block: Block, name: str) -> Block:
+    """The block that starts the elements of a reduction."""
     assert block.init is not None
-    # A block of blocks may write more than it reduces: copies of its own.
-    started = written_below(block.init)
-    writes = tuple(
-        Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box))
-        for w in block.writes
-        if w.buffer in started
-    )
-    init = substitute_vars(block.init, mapping)
-    return BlockRealize(tuple(values), Block(name, tuple(iters), (), writes, init), predicate)
+    spatial = [it for it in block.iters if not it.is_reduce]
+    iters = tuple(replace(it, var=it.var.copy()) for it in spatial)
+    init = substitute_vars(block.init, {old.var: new.var for old, new in zip(spatial, iters, strict=True)})
+    return Block(name, iters, *derived_regions(iters, init, None), init)
 
 
 def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:

@@ -24,7 +24,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree, blocks_below, with_allocs
+from pegbox.schedule.tree import Tree, blocks_below, nested, with_allocs
 from pegbox.shown import value_text
 
 _Item = TypeVar("_Item")
@@ -234,9 +234,7 @@ def _rfactored(tree: Tree, plan: _Plan) -> tuple[Function, str]:
         Buffer(unused_name(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
         for b in plan.combination.buffers
     )
-    partial: Stmt = _partial(plan, held, name)
-    for loop in reversed(plan.chain):
-        partial = loop.with_body(partial)
+    partial = nested(_partial(plan, held, name), plan.chain)
     return with_allocs(tree.replace(plan.chain[0], seq(partial, _final(plan, held))), add=held), name
 
 
@@ -310,9 +308,5 @@ def _final(plan: _Plan, held: Sequence[Buffer]) -> Stmt:
     reads = tuple(point(load.buffer, load.indices) for load in partial)
     block = replace(old, iters=tuple(it for it, _ in bound), reads=reads, body=body)
     predicate = all_of([substitute(part, fresh) for part in plan.common])
-    nest: Stmt = BlockRealize(tuple(value for _, value in bound), block, predicate)
-    for x in reversed(kept):
-        plain = x is loop
-        kind, notes = (ForKind.SERIAL, ()) if plain else (x.kind, x.annotations)
-        nest = For(fresh[x.var], x.extent, nest, kind, notes)
-    return nest
+    loops = [replace(x, kind=ForKind.SERIAL, annotations=()) if x is loop else x for x in kept]
+    return nested(BlockRealize(tuple(value for _, value in bound), block, predicate), loops, fresh)

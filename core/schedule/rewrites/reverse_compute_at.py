@@ -112,9 +112,7 @@ class Move:
         moving: list[set[Var]] = []
         for region in self.realize.block.reads:
             producers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
-            boxes = [self._written_box(producer, region.buffer) for producer in producers]
-            self.conditions += self._weakest(producers, boxes, region.buffer)
-            for made in boxes:
+            for made in self._boxes(producers, region.buffer):
                 for dim, (lo, count) in enumerate(region.box):
                     if count != 1:
                         raise self._other_iterations(region.buffer)
@@ -200,21 +198,23 @@ class Move:
             "move it to a loop further out, or move the producer with compute_at instead",
         )
 
-    def _written_box(self, producer: BlockRealize, buffer: Buffer) -> Box:
-        """Compute the box of the buffer that a producer makes in one iteration of the loop; it must be a box."""
-        made = written_box(self.tree, producer, buffer, self.standing)
-        if made is None:
-            raise self._no_box(producer, buffer)
-        return made
+    def _boxes(self, producers: list[BlockRealize], buffer: Buffer) -> list[Box]:
+        """List the boxes that producers make in one iteration of the loop, and note the conditions for them.
 
-    def _weakest(self, producers: list[BlockRealize], boxes: list[Box], buffer: Buffer) -> list[Expr]:
-        """The conditions under which one of the producers makes something: those of one imply those of all others."""
-        for made in boxes:
-            if all(any(same(c, other) for other in box.conditions) for box in boxes for c in made.conditions):
-                return list(made.conditions)
-        if producers:
+        The conditions of one producer, the weakest, have to imply those of all others.
+        """
+        boxes: list[Box] = []
+        for producer in producers:
+            made = written_box(self.tree, producer, buffer, self.standing)
+            if made is None:
+                raise self._no_box(producer, buffer)
+            boxes.append(made)
+        weakest = next((made for made in boxes if all(_has(box, c) for box in boxes for c in made.conditions)), None)
+        if weakest is not None:
+            self.conditions += weakest.conditions
+        elif producers:
             raise self._no_box(producers[0], buffer)
-        return []
+        return boxes
 
     def _no_box(self, producer: BlockRealize, buffer: Buffer) -> ScheduleError:
         return self._refuse(
@@ -222,3 +222,7 @@ class Move:
             "move it to a loop further out, or split by factors that divide",
             producer.block.name,
         )
+
+
+def _has(box: Box, condition: Expr) -> bool:
+    return any(same(condition, other) for other in box.conditions)
