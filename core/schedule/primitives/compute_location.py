@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
@@ -135,7 +134,10 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
     """Check that all elements of a parameter are still computed: those that no consumer needs would keep old values."""
     producer = after.blocks[name]
     for buffer in written_buffers(producer.block):
-        if buffer in after.func.params and not _makes_all(after, producer, buffer):
+        if buffer not in after.func.params:
+            continue
+        made = written_box(after, producer, buffer, set())
+        if made is None or made.conditions or not all(map(SymbolicInterval.covers, made.intervals, buffer.shape)):
             raise refuse(
                 before,
                 f"{name} writes the parameter {buffer.name}, all of which is "
@@ -144,11 +146,6 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
                 f"{buffer.name} out of the arguments",
                 name,
             )
-
-
-def _makes_all(tree: Tree, producer: BlockRealize, buffer: Buffer) -> bool:
-    made = written_box(tree, producer, buffer, set())
-    return made is not None and not made.conditions and all(map(SymbolicInterval.covers, made.intervals, buffer.shape))
 
 
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:

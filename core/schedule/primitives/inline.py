@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from pegbox.errors import ExprError
 from pegbox.expr.build import ZERO, cast
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
@@ -19,7 +20,7 @@ from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.inline import Element, all_same, element, layout, plain_store, replaced, uses
+from pegbox.schedule.rewrites.inline import Element, element, layout, plain_store, replaced, uses
 from pegbox.schedule.rewrites.placement import check_parallel
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
@@ -227,7 +228,7 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
     assert not isinstance(places, str)  # it is a plain store
     if not places:
         no(f"its value does not depend on {buffer.name}, which it says it reads")
-    if not all_same(places):
+    if not all(same(a, b) for load in places for a, b in zip(load.indices, places[0].indices, strict=True)):
         no(f"it reads several elements of {buffer.name} at once")
     if not buffer.shape:
         if any(it.extent > 1 for it in block.iters):

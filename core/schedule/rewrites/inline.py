@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pegbox.expr import dtypes
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import ZERO, cast
-from pegbox.expr.equal import same
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.low_level import EXTERN, PREFETCH
@@ -77,13 +76,10 @@ def plain_store(block: Block) -> Store | str:
         return "it stores whole vectors"
     if any(load.buffer is body.buffer for load in loads(body.value)):
         return f"it reads {body.buffer.name} itself"
-    if any(type(load) is not Load for load in loads(body.value)) or any(map(_acts, walk(body.value))):
+    calls = any(isinstance(e, Call) and e.name.startswith((EXTERN, PREFETCH)) for e in walk(body.value))
+    if calls or any(type(load) is not Load for load in loads(body.value)):
         return "it calls machine code"
     return body
-
-
-def _acts(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.name.startswith((EXTERN, PREFETCH))
 
 
 def uses(block: Block, buffer: Buffer) -> list[Load] | str:
@@ -97,11 +93,6 @@ def uses(block: Block, buffer: Buffer) -> list[Load] | str:
     if any(type(load) is not Load for load in found):
         return f"it hands {buffer.name} to machine code"
     return found
-
-
-def all_same(places: Sequence[Load]) -> bool:
-    """Do all loads read the same element?"""
-    return all(same(a, b) for load in places for a, b in zip(load.indices, places[0].indices, strict=True))
 
 
 def replaced(expr: Expr, buffer: Buffer, how: Element, ranges: Ranges) -> Expr:

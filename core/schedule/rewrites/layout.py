@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pegbox.expr.bounds import Interval, bounds
+from pegbox.expr.bounds import bounds
 from pegbox.expr.build import as_expr, cast, conjuncts, logical_not, select
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
@@ -14,8 +14,8 @@ from pegbox.expr.nodes import Buffer, Compare, CompareOp, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute, walk
 from pegbox.loops.access.region import point
-from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Region, Stmt, Store
-from pegbox.loops.visit import expressions, iter_ranges, map_blocks, map_children, map_exprs
+from pegbox.loops.nodes import Block, BlockRealize, ForKind, Region, Stmt, Store
+from pegbox.loops.visit import expressions, iter_ranges, loop_ranges, map_blocks, map_children, map_exprs, realizes
 from pegbox.loops.visit import walk as walk_stmts
 from pegbox.schedule.rewrites.copy import fresh_iters, store_block
 from pegbox.schedule.rewrites.placement import nest
@@ -81,20 +81,9 @@ def _leaves(block: Block, region: Region) -> bool:
     return any(b is None or b[0] < 0 or b[1] >= n for b, n in zip(reached, region.buffer.shape, strict=True))
 
 
-def ranges_in(realize: BlockRealize) -> dict[Var, Interval]:
-    """The ranges of the variables that a block's body speaks of, with those of loops and blocks inside."""
-    ranges: dict[Var, Interval] = {}
-    for stmt in walk_stmts(realize):
-        if isinstance(stmt, For):
-            ranges[stmt.var] = (0, stmt.extent - 1)
-        elif isinstance(stmt, BlockRealize):
-            ranges |= iter_ranges(stmt.block.iters)
-    return ranges
-
-
 def with_layout(realize: BlockRealize, old: Buffer, new: Buffer, index_map: IndexMap) -> BlockRealize:
     """The block on the buffer in its new layout."""
-    ranges = ranges_in(realize)
+    ranges = loop_ranges(realize) | {v: r for b in realizes(realize) for v, r in iter_ranges(b.block.iters).items()}
     return with_indices(realize, old, new, lambda indices: tuple(index_map.map_indices(indices, ranges)))
 
 
