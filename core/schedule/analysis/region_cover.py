@@ -86,6 +86,16 @@ def makes_all(
     return made is not None and reads_inside(tree, user, buffer, made, standing)
 
 
+def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
+    """May the user read elements that the producer never makes, in none of its iterations?
+
+    Where both share loops, it is known already for each iteration of those: see `covers_reads`.
+    """
+    around = {x.var for x in tree.ancestors(user) if x.extent > 1}
+    share = any(x.var in around for x in tree.ancestors(producer))
+    return not share and not makes_all(tree, producer, buffer, user)
+
+
 def reads_inside(
     tree: Tree, user: BlockRealize, buffer: Buffer, made: Box, standing: Set[Var], *, apart_from: int | None = None
 ) -> bool:

@@ -19,6 +19,7 @@ from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.region_cover import misses_reads
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.inline import Element, element, layout, plain_store, replaced, uses
 from pegbox.schedule.rewrites.placement import check_parallel
@@ -238,6 +239,8 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
         found = layout(block, places[0].indices)
         if found.shape != buffer.shape or not found.onto:
             no(f"it reads only a part of {buffer.name}, but its producer would run it for all elements")
+        if misses_reads(tree, producer, buffer, realize):
+            no(f"it may read elements of {buffer.name} that its producer never makes: those iterations would be lost")
         back = found.inverse().final_indices
     except ExprError as error:
         no(f"which of its iterations reads an element of {buffer.name} cannot be told: {error}")

@@ -11,7 +11,7 @@ from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
 from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
-from pegbox.schedule.analysis.region_cover import makes_all, written_box
+from pegbox.schedule.analysis.region_cover import misses_reads, written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest, rank
@@ -175,16 +175,11 @@ class Move:
             raise self._other_iterations(buffer)
 
     def _check_all_made(self) -> None:
-        """Check that the whole loop makes all elements that the block reads: its other iterations would be lost.
-
-        Where both share loops, it is known already for each iteration of those (`check_ready`, `legality`).
-        """
-        if any(x.var in self.standing and x.extent > 1 for x in self.tree.ancestors(self.realize)):
-            return
+        """Check that the whole loop makes all elements that the block reads: its other iterations would be lost."""
         for producer in self.producers:
             for buffer in read_buffers(self.realize.block):
                 made_here = buffer in written_buffers(producer.block)
-                if made_here and not makes_all(self.tree, producer, buffer, self.realize):
+                if made_here and misses_reads(self.tree, producer, buffer, self.realize):
                     raise self._refuse(
                         f"{self.name} may read elements of {buffer.name} that {producer.block.name} never makes: its "
                         f"iterations there belong to no iteration of {self.loop.var.name}",
