@@ -42,8 +42,8 @@ class Schedule(ScheduleState):
     >>> sch.reorder(i, j_0, k, j_1)
     >>> sch.vectorize(j_1)
 
-    Loops are told by `LoopRef`, blocks by `BlockRef` or name. The primitives are functions in `primitives/`, one module
-    a family.
+    A `LoopRef` identifies a loop, a `BlockRef` or a name a block. The primitives are functions in `primitives/`, one
+    module a family.
     """
 
     @staticmethod
@@ -126,7 +126,7 @@ class Schedule(ScheduleState):
     sample_compute_location = sampling.sample_compute_location
     enter_postproc = sampling.enter_postproc
 
-    # What TVM has beside these: always refused, with the reason
+    # Primitives of TVM that are always refused, with the reason
     cache_inplace = refusal.refusal("cache_inplace")
     cache_index = refusal.refusal("cache_index")
     unsafe_set_dtype = refusal.refusal("unsafe_set_dtype")

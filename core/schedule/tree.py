@@ -24,7 +24,7 @@ _OWN: Mapping[Var, Var] = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockBody(Function):
-    """What is inside of a block, looked at as a program.
+    """The inside a block as a program.
 
     `domain` are the variables of the blocks around with their extents, `taken` the names of the blocks outside.
     """
@@ -69,7 +69,7 @@ class Tree:
                 stack.append(inner)
             else:
                 raise ScheduleError(
-                    f"{self.func.name}: a {type(node).__name__} stands outside of any block",
+                    f"{self.func.name}: a {type(node).__name__} is outside any block",
                     "lowered programs cannot be scheduled: schedule the program before lowering it",
                 )
 
@@ -80,7 +80,7 @@ class Tree:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all blocks, those inside of blocks and those around the program too."""
+        """The names of all blocks, those inside blocks and those around the program too."""
         own = frozenset(realize.block.name for realize in realizes(self.func.body))
         return own | self.func.taken if isinstance(self.func, BlockBody) else own
 
@@ -97,7 +97,7 @@ class Tree:
         return found
 
     def is_under(self, node: Stmt, above: Stmt) -> bool:
-        """Does `node` stand below `above` (or is it the same)?"""
+        """Is `node` below `above`, or the same?"""
         here: Stmt | None = node
         while here is not None:
             if here is above:
@@ -106,7 +106,7 @@ class Tree:
         return False
 
     def child_of(self, above: For, node: Stmt) -> Stmt:
-        """The direct statement of the loop's body below which `node` stands."""
+        """The direct statement of the loop's body that contains `node`."""
         here = node
         while True:
             up = self.parents[id(here)]
@@ -115,7 +115,7 @@ class Tree:
             here = up
 
     def top_of(self, node: Stmt) -> Stmt:
-        """The top-level statement of the function below which `node` stands."""
+        """The top-level statement of the function that contains `node`."""
         here = node
         while (up := self.parents.get(id(here))) is not None:
             if isinstance(up, Seq) and id(up) not in self.parents:

@@ -114,7 +114,7 @@ def test_refuses_a_producer_that_reduces_with_the_remedy(programs: Any) -> None:
     sch = Schedule(args)
     text = refused(sch, "D", r"reverse_compute_inline\(D\): its producer C is a reduction, whose values are final only")
     assert "  >         block D: " in text
-    assert "remedy: reverse_compute_at a loop of it that is outside of the reduce loops" in text
+    assert "remedy: reverse_compute_at a loop of it that is outside the reduce loops" in text
     sch.decompose_reduction("C", sch.get_loops("C")[-1])
     refused(sch, "D", "it reads what several blocks make: C_init, C")
 
@@ -155,8 +155,12 @@ def test_refuses_a_producer_whose_values_are_an_output() -> None:
         (lambda b, i: b[i] + b[7 - i], (8,), "it reads several elements of B at once"),
         (lambda b, i: b[i + 1], (7,), "it reads only a part of B"),
         (lambda b, i: b[i * 2], (4,), "it reads only a part of B"),
-        (lambda b, i, j: b[i], (8, 2), "which of its iterations reads an element of B cannot be told"),
-        (lambda b, i: te.if_then_else(i < 8, b[te.minimum(i, 7)], te.const(0, "float32")), (9,), "cannot be told"),
+        (lambda b, i, j: b[i], (8, 2), "the iteration that reads an element of B cannot be determined"),
+        (
+            lambda b, i: te.if_then_else(i < 8, b[te.minimum(i, 7)], te.const(0, "float32")),
+            (9,),
+            "cannot be determined",
+        ),
     ],
 )
 def test_refuses_to_read_anything_else_than_each_element_once(consumer: Any, out: Any, why: str) -> None:

@@ -46,7 +46,7 @@ def test_refuses_a_loop_inside_of_a_reduce_loop(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     i, j, k = sch.get_loops("C")
     sch.reorder(i, k, j)
-    with pytest.raises(ScheduleError, match=r"the reduce loop\(s\) k are outside of j") as caught:
+    with pytest.raises(ScheduleError, match=r"the reduce loop\(s\) k are outside j") as caught:
         sch.decompose_reduction("C", j)
     assert "remedy: give k or a loop further out" in str(caught.value)
 

@@ -77,7 +77,7 @@ def test_refuses_partial_results(programs: Any) -> None:
 
 def test_refuses_a_loop_without_producers(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
-    with pytest.raises(ScheduleError, match="E reads nothing that is made inside of i"):
+    with pytest.raises(ScheduleError, match="E reads nothing that is made inside i"):
         sch.reverse_compute_at("E", sch.get_loop("C", 0))
 
 

@@ -161,7 +161,7 @@ def test_te_prefetch_of_what_is_made_or_gone_by_then_is_refused_when_lowered() -
     s = te.create_schedule(d.op)
     s[d].prefetch(c, i, 1)
     s[c].compute_at(s[d], i)
-    with pytest.raises(ScheduleError, match="C is made inside of i, in each iteration anew, so nothing can be fet"):
+    with pytest.raises(ScheduleError, match="C is made inside i, in each iteration anew, so nothing can be fet"):
         pb.lower(s, [a, d])
     s[c].compute_inline()
     with pytest.raises(ScheduleError, match=r"prefetch\(C, i\): D does not read C any more; it reads B: prefetch on"):

@@ -69,7 +69,7 @@ def combiner(block: Block) -> str | None:
 
 
 def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
-    """Does nothing outside of `scope` see what the block writes? Each iteration of `scope` then has its own copy.
+    """Does nothing outside `scope` see what the block writes? Each iteration of `scope` then has its own copy.
 
     Lowering allocates an intermediate buffer inside the innermost loop that holds all of its uses.
     """

@@ -30,7 +30,7 @@ from pegbox.schedule.tree import Tree
 
 @dataclass(frozen=True)
 class Legality:
-    """Why blocks have to keep their order (`sequential`), or to stay where they are (`immovable`), by name."""
+    """The reasons that blocks keep their order (`sequential`) or their place (`immovable`), by block name."""
 
     sequential: Mapping[str, str]
     immovable: Mapping[str, str]
@@ -44,7 +44,7 @@ class Legality:
             raise refuse(
                 tree,
                 f"the iterations of block {name} have to keep their order: {self.sequential[name]}",
-                "split, fuse, unroll and annotate it only, or write it so that each iteration stands alone",
+                "split, fuse, unroll and annotate it only, or write it so that the iterations are independent",
                 name,
             )
         if moves and name in self.immovable:
@@ -137,7 +137,7 @@ def _share_loops(tree: Tree, one: BlockRealize, other: BlockRealize) -> bool:
 
 
 def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
-    """Moving a block gives it new loops over its whole domain: are the old ones the same iterations?"""
+    """Find a difference between the block's loops and its whole domain, over which its loops run once it is moved."""
     block = realize.block
     loops = {x.var for x in tree.ancestors(realize) if x.extent > 1}
     used = variables(realize.values) & loops
@@ -165,7 +165,7 @@ def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
 
 
 def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str | None:
-    """A loop that a reduction does not depend on makes it add everything up again, unless it starts again too."""
+    """Find a loop that makes a reduction add everything up again without starting again."""
     order = [x.var for x in tree.ancestors(realize)]
     reduce = variables(reduce_values(realize))
     first = next((n for n, var in enumerate(order) if var in reduce), len(order))
@@ -182,7 +182,7 @@ def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str
 
 
 def _more_than_borders(tree: Tree, realize: BlockRealize, relax: Relaxation) -> str | None:
-    """A predicate that only keeps variables in their domains belongs to the loops; another one to the program."""
+    """Find conditions that do more than to keep variables in their domains."""
     borders = [
         (simplified_linear(v, tree.ranges), it.extent)
         for it, v in zip(realize.block.iters, realize.values, strict=True)

@@ -118,7 +118,7 @@ def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
             shown,
             f"{loop.var.name} cannot be {loop.kind.in_words}: {first} and {second} may write the same elements of "
             f"{buffer} in different iterations",
-            f"let nobody outside of {loop.var.name} use {buffer}, or leave the loop serial",
+            f"use {buffer} only inside {loop.var.name}, or leave the loop serial",
             loop.var,
             first,
             second,

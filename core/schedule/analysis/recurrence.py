@@ -34,7 +34,7 @@ def has_rows(func: Function) -> bool:
 
 
 def check_rows(before: Tree, after: Tree) -> None:
-    """Do the reads of earlier rows find them after a step that has moved a block or its loops?
+    """Check that reads of earlier rows find them after a step that has moved a block or its loops.
 
     Raises:
         ScheduleError: one may come before its row is made.
@@ -58,7 +58,7 @@ def check_rows(before: Tree, after: Tree) -> None:
 
 
 def check_all_rows(tree: Tree) -> None:
-    """Do all reads of earlier rows stand in the loops over these rows?
+    """Check that all reads of earlier rows are in the loops over these rows.
 
     Raises:
         ScheduleError: one comes before the whole nest that makes the rows.
@@ -80,7 +80,7 @@ def _names(carried: CarriedRead) -> tuple[str, str]:
 
 
 def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
-    """The two blocks as they are bound, and the loops around them."""
+    """The identity of two bound blocks, and the loops around them."""
     ends = (carried.writer, carried.reader)
     return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
 

@@ -62,7 +62,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
 
 
 def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """Within one iteration of the loops around both: has the producer made all elements that the user reads?
+    """Has the producer made all elements that the user reads, within one iteration of the loops around both?
 
     False also when that cannot be shown.
     """
@@ -116,7 +116,7 @@ def within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int)
         return False
     lo, width = needed.lo, needed.width
     if lo.is_const:
-        # Reads outside of the buffer are guarded in the body.
+        # Reads outside the buffer are guarded in the body.
         first, last = max(lo.const, 0), min(lo.const + width, extent - 1)
         lo, width = constant(first), max(last - first, 0)
     gap = lo.minus(made.lo)

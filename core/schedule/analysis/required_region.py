@@ -19,7 +19,7 @@ from pegbox.schedule.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a block variable has to run over: `lo + loop` for `loop` in `range(extent)`; is a guard needed?"""
+    """The values of a block variable, `lo + loop` for `loop` in `range(extent)`, and the guards that they need."""
 
     lo: Linear
     extent: int
@@ -83,6 +83,6 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
 
 
 def _composite(region: Region) -> set[Var]:
-    """The variables that are no index by themselves."""
+    """The variables that are not an index by themselves."""
     inside = {var for lo, _ in region.box for var in free_vars(lo)}
     return inside - {lo for lo, count in region.box if isinstance(lo, Var) and count == 1}

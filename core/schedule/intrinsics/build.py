@@ -29,5 +29,5 @@ def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = F
 
 
 def vector(buffer: Buffer, *indices: Expr | int, lanes: int) -> VectorLoad:
-    """Neighbours as one value."""
+    """Load neighbours as one value."""
     return VectorLoad(buffer, tuple(index(i) if isinstance(i, int) else i for i in indices), lanes)

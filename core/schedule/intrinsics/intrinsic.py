@@ -1,7 +1,7 @@
 """`TensorIntrin`: a description of a computation, and the statements that compute it.
 
 The description is a program of one nest; its parameters are the operands, as large as the tile. The statements speak of
-the same buffers. `tensorize` puts them in the place of a nest that computes the same (`intrinsic_match`).
+the same buffers. `tensorize` puts them in the place of a nest that computes the same (`match.py`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pegbox.shown import value_text
 
 @dataclass(frozen=True, eq=False)
 class TensorIntrin:
-    """`description` says what is computed; `body` computes it.
+    """A `description` of a computation, and a `body` that computes it.
 
-    Of a reduction that the description starts itself, `body` starts too. For one whose loops go on outside of the tile
+    Of a reduction that the description starts itself, `body` starts too. For one whose loops go on outside the tile
     there are `update`, which adds up, and `reset`, which starts (without one, `body` does the first step).
     All of them speak of the description's parameters. `code` are C functions that they call.
     """
@@ -165,7 +165,7 @@ def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
 
 
 def _check(intrin: TensorIntrin) -> None:
-    """The statements stay inside of the operands, and write only what the description writes: all of it."""
+    """Check that the statements stay inside the operands, and write only the elements that the description writes."""
     loops, realize = described(intrin)
     _check_whole(intrin, loops, realize)
     own = {w.buffer for w in realize.block.writes}

@@ -21,7 +21,7 @@ _WIDEST = 16  # lanes of the widest vectors; narrower processors take several fo
 
 
 def float32_tile(name: str) -> TensorIntrin | None:
-    """`float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
+    """The intrinsic `float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
     found = _NAME.fullmatch(name)
     if found is None or not all(sizes := tuple(map(int, found.groups()))):
         return None
@@ -38,7 +38,7 @@ def _outer_products(a: Buffer, b: Buffer, c: Buffer) -> Stmt:
     tile = Buffer("tile", c.shape, "float32", "local")
 
     def each(body: object) -> Stmt:
-        """Every vector of the tile, written out."""
+        """Write a statement for every vector of the tile."""
         assert callable(body)
         return loop(
             "m",

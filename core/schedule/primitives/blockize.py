@@ -32,9 +32,9 @@ from pegbox.schedule.tree import Tree, nested
 
 @primitive(moves=False)
 def blockize(sch: ScheduleState, target: LoopRef, preserve_unit_iters: bool = True) -> BlockRef:
-    """Make one block of a loop and all that is inside of it. Gives the new block, `NAME_o`.
+    """Make one block of a loop and all that is inside it. Gives the new block, `NAME_o`.
 
-    The loops outside now move whole tiles. The block that was there stands inside of the new one, with its name;
+    The loops outside now move whole tiles. The old block keeps its name inside the new one;
     primitives on it and on its loops go on working there. A reduction starts in a nest of its own, `NAME_init`.
 
     Before `blockize(i_1)`::
@@ -106,7 +106,7 @@ def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
 
 
 def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
-    """The block `name` that does what `loop` and everything inside of it do.
+    """The block `name` that does what `loop` and everything inside it do.
 
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
@@ -117,7 +117,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
             tree,
             f"{realize.block.name} makes elements from others that it has made before, which one block around them "
             "would hide",
-            "leave its loops outside of blocks",
+            "leave its loops outside blocks",
             loop.var,
             realize.block.name,
         )
@@ -127,7 +127,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
             raise refuse(
                 tree,
                 f"{x.var.name} is bound to a thread axis, and a block is what one thread does",
-                "make the block of the loops inside of the threads",
+                "make the block of the loops inside the threads",
                 x.var,
             )
     divisions = [
@@ -228,7 +228,7 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
             raise refuse(
                 tree,
                 f"{x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
-                "make the block of the loops inside of it",
+                "make the block of the loops inside it",
                 x.var,
                 block.name,
             )
@@ -239,7 +239,7 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
             tree,
             f"iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
             "overlap; the block would start it once and add to it again",
-            "make the block of the loops inside of it, or use decompose_reduction first",
+            "make the block of the loops inside it, or use decompose_reduction first",
             twice.var,
             block.name,
         )

@@ -49,12 +49,12 @@ def cache_read(
             block C:
                 C[vi] = A_local[vi] * 2.0
 
-    Where the buffer is made inside of loops around its readers, the copy is made there too, of what one iteration
+    Where the buffer is made inside loops around its readers, the copy is made there too, of what one iteration
     needs. Otherwise the whole buffer is copied; `compute_at` moves the copy where it is needed.
 
     Raises:
         ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
-            inside and outside of the loops in which the buffer is made, a part of it is never written, or what
+            inside and outside the loops in which the buffer is made, a part of it is never written, or what
             the readers need is not ready there.
     """
     realize = sch.find_block(block)
@@ -95,12 +95,12 @@ def cache_write(
             block C_local:
                 C[v0] = C_local[v0]
 
-    Where a reader stands in the same loops, what one iteration makes is copied there. Otherwise the whole buffer
+    If a reader is in the same loops, the elements that one iteration makes are copied there. Otherwise the whole buffer
     is copied; `reverse_compute_at` moves the copy to the end of a tile.
 
     Raises:
         ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
-            inside and outside of the loops in which the buffer is made, a part of it is never written, or the
+            inside and outside the loops in which the buffer is made, a part of it is never written, or the
             results are partial where the copy would be made.
     """
     realize = sch.find_block(block)
@@ -222,13 +222,13 @@ def _readers(sch: ScheduleState, own: str | None, buffer: Buffer, given: Sequenc
 
 
 def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
-    """Raises ScheduleError: the buffer is a matter of the blocks inside of the block: each iteration has its own."""
+    """Raises ScheduleError: the buffer is used inside the block only, where each iteration has its own."""
     users = {r.block.name for r in (*tree.writers(buffer), *tree.readers(buffer))}
     if buffer not in tree.func.params and users == {realize.block.name} and is_composed(realize.block):
         name = realize.block.name
         raise refuse(
             tree,
-            f"{buffer.name} is used inside of block {name} only",
-            f"copy it there: give a block inside of {name}",
+            f"{buffer.name} is used inside block {name} only",
+            f"copy it there: give a block inside {name}",
             name,
         )

@@ -58,7 +58,7 @@ def compute_at(
                 block C: ...
 
     Raises:
-        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside of
+        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside
             the loop or none, was decomposed, or reads something that is not ready there; or the place is none.
     """
     realize = sch.find_block(block)
@@ -67,7 +67,7 @@ def compute_at(
     elif loop == INLINE:
         sch.update(into_consumers(sch.tree, realize))
     elif loop != ROOT:
-        sch.find_loop(cast("LoopRef", loop))  # tells that it is not a loop
+        sch.find_loop(cast("LoopRef", loop))  # refuses what is not a loop
 
 
 @primitive
@@ -165,7 +165,7 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     if outside:
         raise refuse(
             tree,
-            f"{', '.join(outside)} needs {name} too, but is not inside of {loop.var.name}",
+            f"{', '.join(outside)} needs {name} too, but is not inside {loop.var.name}",
             "attach to a loop around all consumers, or inline the block",
             loop.var,
             name,

@@ -53,7 +53,7 @@ def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]
         padding: for each variable of the block the number of which its extent becomes a multiple.
 
     Raises:
-        ScheduleError: not a number, 1 or more, for each variable; the block does not stand in plain loops of its
+        ScheduleError: not a number, 1 or more, for each variable; the block has no plain loops of its
             own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
             variable that a factor does not depend on.
     """
@@ -159,7 +159,7 @@ def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
     if not block.is_reduction or block.init is None:
         return f"{block.name} is not a reduction that is still whole"
     if not is_plain_nest(tree, realize):
-        return f"{block.name} does not stand in plain serial loops of its own, one for each variable"
+        return f"{block.name} is not in plain serial loops of its own, one for each variable"
     init = block.init
     if combiner(block) != "sum" or len(block.writes) != 1:
         return f"{block.name} is not a sum with one output"
@@ -215,7 +215,7 @@ def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
 
 
 def _check_output(tree: Tree, einsum: _Einsum) -> None:
-    """More iterations of a spatial variable must make more elements, or they would add up again."""
+    """Check that more iterations of a spatial variable make more elements: otherwise they would add up again."""
     for it in einsum.realize.block.iters:
         padded = einsum.extents[it.var] != it.extent
         if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):

@@ -52,7 +52,7 @@ def compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
 
     Raises:
         ScheduleError: the block reduces, is an output, has several outputs, reads what it writes, or has no
-            consumer; a consumer holds loops or calls; from where it writes one cannot tell which iteration did; or
+            consumer; a consumer holds loops or calls; the place that it writes does not determine the iteration; or
             a parallel loop around it makes what it reads for each iteration anew.
     """
     sch.update(into_consumers(sch.tree, sch.find_block(block)))
@@ -133,7 +133,7 @@ def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
     try:
         return store, element(block, store.indices, store.value)
     except ExprError as error:
-        no(f"where it writes {store.buffer.name} does not tell its variables: {error}")
+        no(f"the place that it writes in {store.buffer.name} does not determine its variables: {error}")
 
 
 def _inlined(block: Block, buffer: Buffer, how: Element) -> Block:
@@ -174,7 +174,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
 
 
 def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
-    """The producer's notes; what is said of the buffer that is written is said by the block that wrote it."""
+    """The producer's notes, but those about the written buffer from the block that wrote it."""
     kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE, ROLLING))
     return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE, ROLLING)))
 
@@ -199,7 +199,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
     if made == "it is a reduction" and not isinstance(made, Store):
         no(
             f"its producer {maker} is a reduction, whose values are final only after the last iteration",
-            "reverse_compute_at a loop of it that is outside of the reduce loops",
+            "reverse_compute_at a loop of it that is outside the reduce loops",
             maker,
         )
     if isinstance(made, str):
@@ -243,6 +243,6 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
             no(f"it may read elements of {buffer.name} that its producer never makes: those iterations would be lost")
         back = found.inverse().final_indices
     except ExprError as error:
-        no(f"which of its iterations reads an element of {buffer.name} cannot be told: {error}")
+        no(f"the iteration that reads an element of {buffer.name} cannot be determined: {error}")
     here = dict(zip(found.places, made.indices, strict=True))
     return {it.var: substitute(b, here) for it, b in zip(block.iters, back, strict=True)}

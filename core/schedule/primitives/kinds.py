@@ -23,7 +23,7 @@ from pegbox.shown import value_text
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
-# Notes that are no hints: primitives write them, and code generation relies on them.
+# Notes that primitives write and code generation relies on, with their meaning.
 _FIXED = {"combiner": "says what a reduction computes", "thread": "says to which thread axis a loop is bound"}
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
@@ -45,7 +45,7 @@ def vectorize(sch: ScheduleState, loop: LoopRef) -> None:
     A reduce loop may be vectorized when the reduction has one output and is a sum, prod, max or min.
 
     Raises:
-        ScheduleError: two lanes would write one element, or another vectorized or parallel loop stands in the way.
+        ScheduleError: two lanes would write one element, or another vectorized or parallel loop is in the way.
     """
     _set_kind(sch, loop, ForKind.VECTORIZED)
 
@@ -65,7 +65,7 @@ def parallel(sch: ScheduleState, loop: LoopRef) -> None:
             block C: ...
 
     Raises:
-        ScheduleError: two iterations would write one element, or another parallel or vectorized loop stands in
+        ScheduleError: two iterations would write one element, or another parallel or vectorized loop is in
             the way.
     """
     _set_kind(sch, loop, ForKind.PARALLEL)
@@ -172,7 +172,7 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
     Lowering places one prefetch for each cache line of 64 bytes; values stay what they are.
 
     Args:
-        block: a block inside of the loop.
+        block: a block inside the loop.
         buffer: which buffer: its number among those that the block reads, or its name.
 
     Before `prefetch("C", "A", i, 2)`::
@@ -189,8 +189,8 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
                 C[i, j] = A[i, j] + 1.0
 
     Raises:
-        ScheduleError: the block does not read the buffer or is not inside of the loop, the offset is not a positive
-            integer, the buffer is made inside of the loop, or the loop stands in or is vectorized.
+        ScheduleError: the block does not read the buffer or is not inside the loop, the offset is not a positive
+            integer, the buffer is made inside the loop, or the loop is vectorized or inside a vectorized one.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
     source = choose_read(realize, buffer)
@@ -264,8 +264,8 @@ def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For
     if makers and all(tree.is_under(maker, loop) for maker in makers):
         raise refuse(
             tree,
-            f"{source.name} is made inside of {var.name}, in each iteration anew, so nothing can be fetched ahead",
-            f"prefetch what {makers[0].block.name} reads, or use a loop inside of which {source.name} is only read",
+            f"{source.name} is made inside {var.name}, in each iteration anew, so nothing can be fetched ahead",
+            f"prefetch what {makers[0].block.name} reads, or use a loop inside which {source.name} is only read",
             var,
             makers[0].block.name,
         )

@@ -65,7 +65,7 @@ def transform_layout(
         block B:
             B[vi // 16, vj, vi % 16] = A[vi, vj] * 2.0
 
-    Where the new shape has places without elements (padding), they stay unwritten, and nobody reads them. With a
+    Where the new shape has places without elements (padding), they stay unwritten, and no block reads them. With a
     `pad_value` they are written: by the block that makes the buffer, if it is a plain nest of its own (it then gets
     loops over the new shape), or else by a block `NAME_pad`.
 
@@ -116,7 +116,7 @@ def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map:
             block B: v0 = ax0; it is at (v0 // 8, v0 % 8)
 
     Raises:
-        ScheduleError: the block does not stand in plain loops of its own, the map is not affine, not one to one, or
+        ScheduleError: the block is not in plain loops of its own, the map is not affine, not one to one, or
             leaves gaps, or it mixes spatial with reduce variables.
     """
     realize = sch.find_block(block)
@@ -128,7 +128,7 @@ def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map:
 def set_axis_separator(
     sch: ScheduleState, block: BlockRef | str, buffer: Which, axis_separators: Sequence[int] | None = None
 ) -> None:
-    """Nothing but a warning: memory has one dimension here, so that there is nothing to separate.
+    """Warn that this changes nothing: memory has one dimension here.
 
     Raises:
         ScheduleError: no such block or buffer.
@@ -232,7 +232,7 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
         layout.inverse()
     except ExprError as error:
         remedy = "give another map, or no pad_value"
-        raise refuse(tree, f"{error}, so that its padding cannot be told from elements", remedy) from error
+        raise refuse(tree, f"{error}, so that its padding cannot be distinguished from elements", remedy) from error
     writers = tree.writers(buffer)
     if has_gaps(tree, buffer):
         raise refuse(
@@ -250,7 +250,7 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
         if met:
             raise refuse(
                 tree,
-                f"{buffer.name} is made in loops around {met[0]}, where nobody can write its padding",
+                f"{buffer.name} is made in loops around {met[0]}, where no block can write its padding",
                 "transform_layout with a pad_value first, compute_at after; or give no pad_value",
                 writer.block.name,
                 met[0],
@@ -264,7 +264,7 @@ def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tre
     if not is_plain_nest(tree, realize):
         raise refuse(
             tree,
-            f"{block.name} does not stand in plain serial loops of its own, one for each variable",
+            f"{block.name} is not in plain serial loops of its own, one for each variable",
             "transform_block_layout first, split, reorder and compute_at after",
             block.name,
         )

@@ -36,7 +36,7 @@ def split(
     nparts: int | None = None,
     names: Sequence[str] | None = None,
 ) -> tuple[LoopRef, ...]:
-    """One loop becomes several, nested; gives them outermost first.
+    """Split a loop into several nested ones; gives them outermost first.
 
     Args:
         factors: the extents, outermost first; one of them may be None and is inferred.
@@ -81,7 +81,7 @@ def split(
 
 @primitive(any_block=True)
 def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRef:
-    """Loops that stand directly inside each other (given outermost first) become one.
+    """Make one loop of loops directly inside each other, given outermost first.
 
     Before `fuse(i, j)`::
 
@@ -223,7 +223,7 @@ def _serial(tree: Tree, loop: For) -> None:
 
 
 def _nest(fresh: list[Var], extents: list[int], notes: tuple[tuple[str, object], ...], body: Stmt) -> Stmt:
-    """Loops around `body`; annotations speak of a whole nest and stay outermost."""
+    """Put loops around `body`; annotations are about a whole nest and stay outermost."""
     for n in reversed(range(len(fresh))):
         body = For(fresh[n], extents[n], body, ForKind.SERIAL, notes if n == 0 else ())
     return body
@@ -285,7 +285,7 @@ def _chain(tree: Tree, given: list[For]) -> list[For]:
 
 
 def _check_order(tree: Tree, realize: BlockRealize, chain: list[For], order: list[For]) -> None:
-    """A reduction starts (init) where its reduce variables are at zero: that must stay the first visit of an element.
+    """Check that a reduction still starts (init), with its reduce variables at zero, at the first visit of an element.
 
     Loops that bind only spatial or only reduce variables move freely. One that binds both, or none (so that it runs
     the whole reduction again), must keep its place among the reduce loops.

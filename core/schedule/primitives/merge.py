@@ -1,4 +1,4 @@
-"""Primitive merge: nests that stand after each other become one."""
+"""Primitive merge: nests that follow each other become one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, blocks_below, loops_below, nested
 
-Nest = Sequence[For]  # from a statement that stands beside the other nests, down to the loop that is merged
+Nest = Sequence[For]  # from a statement in the same suite as the other nests, down to the loop that is merged
 
 
 @primitive
 def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
-    """Make one nest of nests that stand after each other; gives its innermost loop.
+    """Make one nest of nests that follow each other; gives its innermost loop.
 
     The loops around them, up to those that they share, are merged too.
 
@@ -88,12 +88,12 @@ def _nests(tree: Tree, loops: Sequence[For]) -> list[Nest]:
     depth = len(common_path(around))
     for loop, path in zip(loops, around, strict=True):
         if len(path) == depth:
-            raise _refuse(tree, loops, f"{loop.var.name} stands around the others", "give loops of separate nests")
+            raise _refuse(tree, loops, f"{loop.var.name} is around the others", "give loops of separate nests")
     return [path[depth:] for path in around]
 
 
 def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
-    """Raises ScheduleError: the nests have other loops than each other, or some that say how they run."""
+    """Raises ScheduleError: the nests differ in their loops, or one is not serial."""
     loops = [nest[-1] for nest in nests]
     if len({tuple(x.extent for x in nest) for nest in nests}) > 1:
         shapes = ", ".join(f"{nest[-1].var.name} in {[x.extent for x in nest]}" for nest in nests)
@@ -119,7 +119,7 @@ def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
     name = next(blocks_below(others[0])).block.name
     raise refuse(
         tree,
-        f"{name} stands between the nests, and neither can pass it",
+        f"{name} is between the nests, and neither can pass it",
         "move what is between with compute_at, or inline it",
         name,
         *(top.var for top in tops if isinstance(top, For)),
@@ -138,7 +138,7 @@ def _uses(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
 
 
 def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
-    """Each iteration does a part of all nests now: what a later one reads there must have been made there."""
+    """Check that each iteration of the merged nest makes all that later nests read in it."""
     for one, two in combinations(nests, 2):
         for first, second, buffer in _shared(one, two):
             a, b = first.block.name, second.block.name
@@ -157,7 +157,7 @@ def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
 
 
 def _shared(one: Nest, two: Nest) -> Iterator[tuple[BlockRealize, BlockRealize, Buffer]]:
-    """Pairs of blocks, and the buffers that both use and one of them writes."""
+    """Yield pairs of blocks, and the buffers that both use and one of them writes."""
     for first in blocks_below(one[-1]):
         for second in blocks_below(two[-1]):
             for buffer in dict.fromkeys((*written_buffers(first.block), *written_buffers(second.block))):

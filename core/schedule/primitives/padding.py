@@ -1,4 +1,4 @@
-"""Primitive decompose_padding: the constant of a padding, and what is inside of it, written by blocks of their own."""
+"""Primitive decompose_padding: the constant of a padding, and what is inside it, written by blocks of their own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHAPE = "give a block that stores T.if_then_else(0 <= i - 1 and i - 1 < n, valu
 
 @primitive(moves=False)
 def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
-    """Write the constant of a padding before a loop, and then what is inside of it, without tests.
+    """Write the constant of a padding before a loop, and then what is inside it, without tests.
 
     Gives the block of the constant, `NAME_pad_const`.
 
@@ -75,7 +75,7 @@ def can_decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopR
 
 @dataclass(frozen=True, slots=True)
 class _Padding:
-    """`store` puts `value` where each variable is inside of its interval, and `constant` elsewhere."""
+    """`store` puts `value` where each variable is inside its interval, and `constant` elsewhere."""
 
     store: Store
     inside: Mapping[Var, Interval]
@@ -125,7 +125,7 @@ def _padding(tree: Tree, realize: BlockRealize) -> _Padding:
 
 
 def _bound(condition: Expr) -> tuple[Var, Interval] | None:
-    """A variable, and between what a condition keeps it; None for conditions of other kinds."""
+    """The variable that a condition bounds, and its interval; None for conditions of other kinds."""
     most = 2**62
     if not isinstance(condition, Compare) or not isinstance(condition.b, Const):
         return None
@@ -147,7 +147,7 @@ def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     """The loops from `loop` down to the block."""
     loops, body = straight_nest(loop)
     if body is not realize:
-        problem = f"{loop.var.name} does not stand around {realize.block.name} alone"
+        problem = f"{loop.var.name} is not around {realize.block.name} alone"
         raise refuse(tree, problem, "give a loop in which nothing else is", loop.var, realize.block.name)
     for each in loops:
         check_serial(tree, each, "decompose first, then say how the loops run")

@@ -47,7 +47,7 @@ def decompose_reduction(sch: ScheduleState, block: BlockRef | str, loop: LoopRef
                         C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
     Raises:
-        ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside of the loop, or
+        ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside the loop, or
             a loop inside binds spatial and reduce variables at once.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
@@ -98,7 +98,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
         names = ", ".join(v.name for v in early)
         raise refuse(
             tree,
-            f"the reduce loop(s) {names} are outside of {loop.var.name}, so that the elements would start "
+            f"the reduce loop(s) {names} are outside {loop.var.name}, so that the elements would start "
             "again in each of their iterations",
             f"give {early[0].name} or a loop further out",
             loop.var,
@@ -111,7 +111,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
             raise refuse(
                 tree,
                 f"{x.var.name} binds spatial and reduce variables at once, or visits elements again",
-                "do not fuse spatial with reduce loops; decompose inside of the loop at which the block is computed",
+                "do not fuse spatial with reduce loops; decompose inside the loop at which the block is computed",
                 x.var,
                 name,
             )

@@ -48,7 +48,7 @@ def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRe
 
     Raises:
         ScheduleError: no such buffer; it is used at several places, at places that are read from memory, or that
-            may lie outside of it; of a written buffer: other blocks write it too, or elements are written twice.
+            may lie outside it; of a written buffer: other blocks write it too, or elements are written twice.
     """
     realize = sch.find_block(block)
     kind, chosen = choose(realize, buffer)
@@ -82,7 +82,7 @@ def reindex_cache_read(
 
     Raises:
         ScheduleError: no such buffer or scope; the block uses the buffer at several places, or at places that are
-            read from memory, or that may lie outside of it; the map is not one to one on what is read.
+            read from memory, or that may lie outside it; the map is not one to one on what is read.
     """
     realize = sch.find_block(block)
     source = choose_copied(realize, read_buffer_index)
@@ -239,14 +239,14 @@ def _indices(tree: Tree, realize: BlockRealize, buffer: Buffer) -> Indices:
 
 
 def _check_inside(tree: Tree, realize: BlockRealize, indices: Indices, buffer: Buffer) -> None:
-    """Raises ScheduleError: only a condition keeps the block inside of the buffer; the copy would not know of it."""
+    """Raises ScheduleError: only a condition keeps the block inside the buffer; the copy would not know of it."""
     ranges = iter_ranges(realize.block.iters)
     for index, extent in zip(indices, buffer.shape, strict=True):
         between = bounds(simplify(index, ranges), ranges)
         if between is None or between[0] < 0 or between[1] >= extent:
             raise refuse(
                 tree,
-                f"the index {index} may lie outside of {buffer.name}{list(buffer.shape)}, where a condition "
+                f"the index {index} may lie outside {buffer.name}{list(buffer.shape)}, where a condition "
                 f"in {realize.block.name} keeps it from being used",
                 "compute the padding in a block of its own",
                 realize.block.name,

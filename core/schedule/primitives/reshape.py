@@ -175,7 +175,7 @@ def _check_plain(tree: Tree, loop: For) -> None:
 
 
 def _part(tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str], *, keep: bool) -> tuple[Var, Stmt]:
-    """One part of a loop, over `size` iterations from `first` on: fresh loops, and blocks with names of their own."""
+    """A part of a loop, over `size` iterations from `first` on: fresh loops, and blocks with names of their own."""
     var = Var(loop.var.name)
     copied = fresh_copy(loop.body, names.__getitem__)
     ranges = {**tree.ranges, **loop_ranges(copied), var: (0, size - 1)}

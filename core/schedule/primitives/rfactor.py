@@ -175,7 +175,7 @@ class _Checks:
         return given if given >= 0 else given + rank + 1
 
     def _check_binding(self, realize: BlockRealize) -> None:
-        """Each loop around the block binds spatial or reduce variables, this one reduce variables."""
+        """Check that each loop around the block binds spatial or reduce variables, and this one reduce variables."""
         name = realize.block.name
         spatial, reduce = variables(spatial_values(realize)), variables(reduce_values(realize))
         if self.loop.var in spatial and self.loop.var not in reduce:
@@ -275,7 +275,7 @@ def _partial(plan: _Plan, held: Sequence[Buffer], name: str) -> BlockRealize:
 def _partial_body(
     plan: _Plan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
 ) -> tuple[Stmt, Stmt | None]:
-    """(body, init). Where no reduce variable is left, each element is the one value that there is, or the identity."""
+    """The body and init. Without a reduce variable, each element is the single value, or the identity."""
     how = plan.combination
     places = [_with([substitute(i, mapping) for i in index], plan.axis, factor) for index in how.indices]
     sources = [substitute(source, mapping) for source in how.sources]

@@ -45,7 +45,7 @@ def sample_perfect_tile(
     `[4, 16]`, each with a probability of one in five.
 
     Raises:
-        ScheduleError: there is no such list, or the decision is none.
+        ScheduleError: there is no such list, or the decision is not one of them.
     """
     old = sch.find_loop(loop)
     limit = old.extent if max_innermost_factor is None else max_innermost_factor
@@ -82,7 +82,7 @@ def sample_partitioned_tile(
     likely as the others.
 
     Raises:
-        ScheduleError: there is no such list, or the decision is none.
+        ScheduleError: there is no such list, or the decision is not one of them.
     """
     old = sch.find_loop(loop)
     if not 1 <= n <= MOST_FACTORS or not 0 <= partition_pos < n:
@@ -229,14 +229,14 @@ def _no_tile(sch: ScheduleState, loop: For, why: str) -> ScheduleError:
 
 
 def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
-    """One of the ordered factorizations of `extent` into `n` factors, the last at most `limit`, all equally likely."""
+    """An ordered factorization of `extent` into `n` factors, the last at most `limit`; all are equally likely."""
     if n == 1:
         return [extent]
     innermost = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
     last = rng.choices(innermost, [_count(extent // d, n - 1) for d in innermost])[0]
     factors = [1] * (n - 1)
     for prime, power in _primes(extent // last).items():
-        # Stars and bars: where n - 2 bars stand among the primes says how many of them fall into each factor.
+        # Stars and bars: where n - 2 bars stand among the primes says how many of them each factor gets.
         bars = sorted(rng.sample(range(power + n - 2), n - 2))
         ends = [-1, *bars, power + n - 2]
         for place in range(n - 1):
@@ -245,7 +245,7 @@ def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
 
 
 def _partitioned(rng: Random, extent: int, n: int, outer: int, factor: int) -> list[int]:
-    """One of the factorizations whose factors from `outer` on make a multiple of `factor`, all equally likely."""
+    """A factorization whose factors from `outer` on make a multiple of `factor`; all are equally likely."""
     if not outer:
         return _factors(rng, extent, n, extent)
     inner = [d for d in range(factor, extent + 1, factor) if extent % d == 0]

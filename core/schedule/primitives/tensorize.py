@@ -1,4 +1,4 @@
-"""Rewrite of tensorize: replaces the inside of a block by the statements of an intrinsic."""
+"""Rewrite of tensorize: replaces the inside a block by the statements of an intrinsic."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def with_intrinsic(
 def _nest(body: Stmt) -> tuple[list[For], BlockRealize]:
     loops, node = straight_nest(body)
     if not isinstance(node, BlockRealize):
-        raise Mismatch("inside of the block is not one nest around one block; give a loop, or a block from blockize")
+        raise Mismatch("inside the block is not one nest around one block; give a loop, or a block from blockize")
     return loops, node
 
 
@@ -132,7 +132,7 @@ def _with(outer: BlockRealize, body: Stmt, init: Stmt | None) -> BlockRealize:
 
 
 def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWriter) -> BlockRealize:
-    """The description starts what it adds up: which of the intrinsic's parts does what here?"""
+    """Choose the parts of an intrinsic whose description starts its sum."""
     block = outer.block
     steps = [it for it in block.iters if it.is_reduce and it.extent > 1]
     if block.init is not None and not steps and intrin.body is not None:
@@ -141,7 +141,7 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWrite
         why = (
             f"{block.name} was started before (decompose_reduction)"
             if block.init is None
-            else f"the reduction goes on outside of the nest, in {', '.join(it.var.name for it in steps)}"
+            else f"the reduction goes on outside the nest, in {', '.join(it.var.name for it in steps)}"
         )
         raise Mismatch(f"{why}, but the intrinsic only starts and reduces at once; give it a reset and an update")
     if block.init is None:
@@ -155,7 +155,7 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWrite
 
 
 def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
-    """The intrinsic may touch every element of its operands: they must be there."""
+    """Check that all elements of an operand are inside its buffer: the intrinsic may touch each of them."""
     for dim, (offset, extent) in enumerate(zip(place.offsets, place.buffer.shape, strict=True)):
         count = operand.shape[place.dims.index(dim)] if dim in place.dims else 1
         between = bounds(offset.to_expr(), ranges)
@@ -168,7 +168,7 @@ def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
 
 @dataclass
 class _IntrinsicWriter:
-    """Writes an intrinsic's statements for the operands that were found, with loops and buffers of their own."""
+    """A writer of an intrinsic's statements for the operands of a nest, with loops and buffers of their own."""
 
     operands: Mapping[Buffer, Operand]
     ranges: Ranges
@@ -219,7 +219,7 @@ class _IntrinsicWriter:
         return load.at(place.buffer, where)
 
     def _assumed(self, buffer: Buffer) -> tuple[int | None, ...]:
-        """A function that is not given the distance of rows assumes that they follow each other."""
+        """The strides that a function assumes: rows follow each other, unless it is given their distance."""
         dims = range(len(buffer.shape))
         return tuple(None if (buffer, d) in self.strides else prod(buffer.shape[d + 1 :]) for d in dims)
 
@@ -236,7 +236,7 @@ class _IntrinsicWriter:
                 )
 
     def _spread(self, buffer: Buffer, values: tuple[_Item, ...], other: _Item) -> tuple[_Item, ...]:
-        """One value for each dimension of the operand, put at its dimension of the real buffer."""
+        """Put the value of each dimension of the operand at its dimension of the real buffer."""
         place = self.operands[buffer]
         found = [other] * len(place.buffer.shape)
         for dim, value in zip(place.dims, values, strict=True):
@@ -253,6 +253,6 @@ class _IntrinsicWriter:
     def _not_neighbours(self, buffer: Buffer) -> Mismatch:
         place = self.operands[buffer]
         return Mismatch(
-            f"the intrinsic takes neighbours of {buffer.name}, which in {place.buffer!r} are no neighbours; pack them "
+            f"the intrinsic takes neighbours of {buffer.name}, which are not neighbours in {place.buffer!r}; pack them "
             "first (cache_read and transform_layout), or tensorize another axis"
         )

@@ -49,13 +49,13 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
                 block C: ...
 
     Below the threads of a block, one more loop of the same axis means that they share its work: a stage of scope
-    "shared" that is placed there computes what all threads need, and each of them does its part. A barrier stands
-    before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
+    "shared" that is placed there computes what all threads need, and each of them does its part. A barrier is
+    put before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
 
     On a CPU the loops run one iteration after the other; what threads share is computed once.
 
     Raises:
-        ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or stands
+        ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or is
             inside a parallel or vectorized loop or around a parallel one; two iterations would write one
             element; another extent than `extent`, or than the axis has elsewhere in the kernel; the axis is
             bound around the loop already, and the work is not shared.
@@ -144,7 +144,7 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
                 annotation store_predicate = threadIdx.x == 0
 
     It may only drop stores that other threads do as well: where threads reduce together, all of them have the
-    result (the block keeps the condition as a note); threads that the block does not tell apart compute the same
+    result (the block keeps the condition as a note); threads that the block does not distinguish compute the same
     (they are left out).
 
     Raises:
@@ -157,7 +157,7 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
 
 
 class _Predicate:
-    """One set_store_predicate."""
+    """A set_store_predicate."""
 
     def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr, text: str) -> None:
         self.tree = tree

@@ -1,7 +1,7 @@
 """Copy blocks of cache_read and cache_write, and their places: before the first reader, after the last writer.
 
-At the top of the program a copy takes the whole buffer. Where the buffer is made inside of loops around its readers,
-the copy stands in those loops too, and takes what one iteration needs or makes.
+At the top of the program a copy takes the whole buffer. Where the buffer is made inside loops around its readers,
+the copy is in those loops too, and takes the elements that one iteration needs or makes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pegbox.schedule.tree import Tree, children, with_allocs
 
 
 def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
-    """Spatial variables `v0`, `v1` ... over a shape."""
+    """Make spatial variables `v0`, `v1` ... over a shape."""
     return tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(shape))
 
 
 def store_block(name: str, iters: tuple[BlockIter, ...], target: Buffer, where: tuple[Expr, ...], value: Expr) -> Block:
-    """`target[where] = value`."""
+    """The block `target[where] = value`."""
     body = Store(target, where, value)
     return Block(name, iters, *reads_and_writes(body), body)
 
 
 def copy_block(name: str, extents: Sequence[int], source: Buffer, target: Buffer) -> Block:
-    """`target[v] = source[v]` for each point v."""
+    """The block `target[v] = source[v]` for each point v."""
     iters = fresh_iters(extents)
     where = tuple(it.var for it in iters)
     return store_block(name, iters, target, where, Load(source, where))
@@ -125,7 +125,7 @@ def before_readers(
     if position < first_position(added, place, block):
         raise refuse(
             tree,
-            f"{writers[0].block.name} makes {source.name} in loops inside of {loop.var.name}, in which it is read too",
+            f"{writers[0].block.name} makes {source.name} in loops inside {loop.var.name}, in which it is read too",
             "give a loop further inside",
             loop.var,
             writers[0].block.name,
@@ -173,7 +173,7 @@ def after_writers(
     if loop is not None:
         return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done(is_copy=True)
     for name in writers:
-        # What each iteration of a parallel loop had for itself may now be read outside of it.
+        # What each iteration of a parallel loop had for itself may now be read outside it.
         check_parallel(tree, placed, name)
     return placed
 

@@ -30,7 +30,7 @@ class Element:
     back: Sequence[Expr]  # the variables in terms of places
 
     def at(self, indices: Sequence[Expr], ranges: Ranges) -> Expr:
-        """The value of the element that stands at these indices; `ranges` are those of their variables."""
+        """The value of the element at these indices; `ranges` are those of their variables."""
         here = dict(zip(self.places, indices, strict=True))
         mapping = {v: substitute(b, here) for v, b in zip(self.variables, self.back, strict=True)}
         inlined = substitute(self.value, mapping)
@@ -39,7 +39,7 @@ class Element:
 
 
 def element(block: Block, indices: Sequence[Expr], value: Expr) -> Element:
-    """A block's value by the `indices`, which may be any that tell the block's variables back.
+    """A block's value by the `indices`, which may be any that determine the block's variables.
 
     Raises:
         ExprError: they do not.
@@ -96,7 +96,7 @@ def uses(block: Block, buffer: Buffer) -> list[Load] | str:
 
 
 def replaced(expr: Expr, buffer: Buffer, how: Element, ranges: Ranges) -> Expr:
-    """Values instead of loads from the buffer."""
+    """Replace loads from the buffer by values."""
 
     def leaf(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer is buffer:

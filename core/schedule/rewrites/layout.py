@@ -54,14 +54,14 @@ def _with_regions(realize: BlockRealize, change: Callable[[Region], Region]) -> 
 
 
 def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
-    """Why the indices that a block uses for a buffer cannot be changed one by one; None where they can."""
+    """The reason that the indices of a buffer in a block cannot be changed one by one; None where they can."""
     for stmt in walk_stmts(realize):
         if isinstance(stmt, BlockRealize):
             regions = (*stmt.block.reads, *stmt.block.writes)
             if any(r.buffer is buffer and any(n > 1 for _, n in r.box) for r in regions):
                 return f"block {stmt.block.name} uses a whole box of {buffer.name}"
             if any(r.buffer is buffer and _leaves(stmt.block, r) for r in regions):
-                return f"block {stmt.block.name} uses {buffer.name} up to its ends by conditions inside of it"
+                return f"block {stmt.block.name} uses {buffer.name} up to its ends by conditions inside it"
         for expr in expressions(stmt):
             for e in walk(expr):
                 special = (isinstance(e, Load) and type(e) is not Load) or isinstance(e, Stride)
@@ -73,7 +73,7 @@ def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
 
 
 def _leaves(block: Block, region: Region) -> bool:
-    """May a block of blocks state places outside of the buffer? Other conditions hold for the blocks inside."""
+    """May a block of blocks state places outside the buffer? Other conditions hold for the blocks inside."""
     if not any(isinstance(s, BlockRealize) for s in walk_stmts(block.body)):
         return False
     ranges = iter_ranges(block.iters)
@@ -112,7 +112,7 @@ def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
 
 
 def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
-    """Do serial loops of its own stand around the block, one for each variable, at the top, without notes?"""
+    """Is the block in serial loops of its own, one for each variable, at the top, without notes?"""
     loops = tree.ancestors(realize)
     top = tree.top_of(realize)
     same = {x.var: x.extent for x in loops} == dict(

@@ -27,7 +27,7 @@ MOVE_FIRST = "move blocks first, then vectorize the loops of each"
 def nest(
     block: Block, spans: Mapping[Var, Span] = _WHOLE, conditions: Iterable[Expr] = (), *, unit_loops: bool = True
 ) -> Stmt:
-    """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
+    """Put fresh loops around a block, one for each of its variables: first the spatial ones in order, then the others.
 
     Variables without a span run over their whole domain; `conditions` join the guards in the predicate. Without
     `unit_loops`, there are none of a single iteration.
@@ -194,10 +194,10 @@ def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
 
 
 def check_parallel(before: Tree, after: Tree, moved: str) -> None:
-    """Parallel and thread loops around the new place of a block, and around the old one, must stay sound.
+    """Check that parallel and thread loops around the new place of a block, and around the old one, stay sound.
 
-    What a loop that it leaves computed for it, in each iteration for itself, is now seen outside of that loop. A block
-    that is inlined has no new place.
+    Buffers of which each iteration of a loop had its own may now be used outside the loop. An inlined block has no
+    new place.
     """
     places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
     above = {x.var: None for place in places for x in place if x.kind.is_concurrent and x.var in after.loops}

@@ -19,7 +19,7 @@ from pegbox.schedule.tree import Tree, children
 
 
 class Move:
-    """One reverse_compute_at: the block `realize` goes below `loop`."""
+    """A reverse_compute_at: the block `realize` goes below `loop`."""
 
     def __init__(self, tree: Tree, realize: BlockRealize, loop: For) -> None:
         self.tree = tree
@@ -61,7 +61,7 @@ class Move:
     def _check_producers(self) -> None:
         if not self.producers:
             raise self._refuse(
-                f"{self.name} reads nothing that is made inside of {self.loop.var.name}",
+                f"{self.name} reads nothing that is made inside {self.loop.var.name}",
                 "give a loop around a producer of the block",
             )
         outer = {x.var for x in (*self.tree.ancestors(self.loop), self.loop) if x.extent > 1}
@@ -71,8 +71,8 @@ class Move:
                 names = ", ".join(sorted(v.name for v in partial))
                 raise self._refuse(
                     f"the results of {producer.block.name} are partial there: its reduce loop(s) {names} are not "
-                    f"inside of {self.loop.var.name}",
-                    "reorder the reduce loops inside of that loop, or move to a loop further out",
+                    f"inside {self.loop.var.name}",
+                    "reorder the reduce loops inside that loop, or move to a loop further out",
                     producer.block.name,
                     *partial,
                 )
@@ -82,13 +82,13 @@ class Move:
         check_only_writer(self.tree, self.realize, written_buffers(self.realize.block), remedy, self.loop.var)
 
     def _check_parts(self, buffer: Buffer) -> None:
-        """A buffer whose parts are made in several places is ready in none of them; where it starts does not count."""
+        """Refuse a buffer whose parts are made in several places; the block that starts it does not count."""
         here = [w for w in self.producers if any(x.buffer is buffer for x in w.block.writes)]
         goes_on = all(w.block.is_reduction and w.block.init is None for w in here)
         for writer in self.tree.writers(buffer) if here else ():
             if not any(writer is w for w in here) and not (goes_on and not writer.block.is_reduction):
                 raise self._refuse(
-                    f"{writer.block.name}, which is not inside of {self.loop.var.name}, makes a part of {buffer.name}",
+                    f"{writer.block.name}, which is not inside {self.loop.var.name}, makes a part of {buffer.name}",
                     "move it to a loop around all of its producers",
                     writer.block.name,
                 )
@@ -154,7 +154,7 @@ class Move:
         iters: dict[Var, BlockIter],
         found: dict[Var, SymbolicInterval],
     ) -> None:
-        """The block reads the buffer at `wanted` in this dimension, where `made` is ready."""
+        """Match the index `wanted` in a dimension of the buffer with the interval `made` that is ready there."""
         if wanted.is_const:
             if not (made.lo.is_const and made.lo.const <= wanted.const <= made.lo.const + made.width):
                 raise self._other_iterations(buffer)
