@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import all_of, conjuncts, logical_and
@@ -184,10 +183,10 @@ class _Predicate:
 
     def _condition(self) -> Expr:
         axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
-        bind_axes: Callable[[Any, Mapping[str, Expr]], Expr]
-        bind_axes = bound_condition if isinstance(self.predicate, Expr) else read_condition
         try:
-            return bind_axes(self.predicate, axes)
+            if isinstance(self.predicate, Expr):
+                return bound_condition(self.predicate, axes)
+            return read_condition(self.predicate, axes)
         except ValueError as error:
             remedy = "compare the axes of the thread loops around the block with numbers"
             raise self._refuse(str(error), remedy) from error
