@@ -41,8 +41,11 @@ def check_kinds(tree: Tree, loops: Iterable[Var] | None, shown: Tree) -> None:
         if loop.extent > 1:
             outside = {above.var for above in tree.ancestors(loop)}
             for realize in blocks_below(loop.body):
-                if loop.kind is ForKind.VECTORIZED:
-                    _check_scalar(loop, realize, shown)
+                name = realize.block.name
+                if loop.kind is ForKind.VECTORIZED and has_machine_code(realize.block):
+                    why = f"block {name} calls machine code, or has vectors of its own"
+                    remedy = "unroll the loop, or leave it serial"
+                    raise refuse(shown, f"{loop.var.name} cannot be vectorized: {why}", remedy, loop.var, name)
                 _check_iterations(tree, loop, realize, outside, shown)
             check_carrying(tree, loop, shown)
             if loop.kind is ForKind.PARALLEL:
@@ -74,18 +77,6 @@ def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
 def _check(obstacle: Obstacle | None, shown: Tree) -> None:
     if obstacle is not None:
         raise refuse(shown, obstacle.reason, obstacle.remedy, *obstacle.place)
-
-
-def _check_scalar(loop: For, realize: BlockRealize, shown: Tree) -> None:
-    name = realize.block.name
-    if has_machine_code(realize.block):
-        raise refuse(
-            shown,
-            f"{loop.var.name} cannot be vectorized: block {name} calls machine code, or has vectors of its own",
-            "unroll the loop, or leave it serial",
-            loop.var,
-            name,
-        )
 
 
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:

@@ -72,10 +72,9 @@ def blockize(sch: ScheduleState, target: LoopRef, preserve_unit_iters: bool = Tr
             variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
     """
     loop = sch.find_loop(target)
-    _, realize = nest_below(sch.tree, loop)
-    name = unused_name(f"{realize.block.name}_o", sch.tree.names)
-    sch.update(sch.tree.replace(loop, block_of_nest(sch.tree, loop, name)))
-    return BlockRef(name)
+    made = block_of_nest(sch.tree, loop)
+    sch.update(sch.tree.replace(loop, made))
+    return BlockRef(made.block.name)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class _Division:
     tile: int
 
 
-def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
+def _nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     """The loops from `loop` down to the one block below it.
 
     Raises:
@@ -105,13 +104,13 @@ def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     return loops, node
 
 
-def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
-    """The block `name` that does what `loop` and everything inside it do.
+def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
+    """The block `NAME_o` that does what `loop` and everything inside it do.
 
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
     """
-    loops, realize = nest_below(tree, loop)
+    loops, realize = _nest_below(tree, loop)
     if carried_variables(realize.block):
         raise refuse(
             tree,
@@ -136,7 +135,8 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
     predicate = _outer_predicate(tree, realize, inside)
     block = realize.block
     outer_iters = tuple(BlockIter(Var(f"{d.it.var.name}_o"), d.it.extent // d.tile, d.it.kind) for d in divisions)
-    values = tuple(_value(d, it.var) for d, it in zip(divisions, outer_iters, strict=True))
+    pairs = zip(divisions, outer_iters, strict=True)
+    values = tuple(Linear({it.var: d.tile, **d.inner.terms}, 0).to_expr() for d, it in pairs)
     ranges = {**tree.ranges, **iter_ranges(outer_iters)}
     bound = dict(zip((it.var for it in block.iters), values, strict=True))
     relax = Relaxation(inside, ranges)
@@ -144,7 +144,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
     init = None if block.init is None else _init(tree, realize, loops, values, ranges)
     reads = tuple(_region(r, bound, relax) for r in block.reads)
     writes = tuple(_region(w, bound, relax) for w in block.writes)
-    outer = Block(name, outer_iters, reads, writes, body, init)
+    outer = Block(unused_name(f"{block.name}_o", tree.names), outer_iters, reads, writes, body, init)
     return BlockRealize(tuple(d.outer.to_expr() for d in divisions), outer, predicate)
 
 
@@ -179,11 +179,6 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
 def _indivisible(tree: Tree, realize: BlockRealize, why: str) -> ScheduleError:
     remedy = "split by factors that divide (pad_einsum makes them), and reorder the parts of each tile inside"
     return refuse(tree, why, remedy, realize.block.name)
-
-
-def _value(division: _Division, outer: Var) -> Expr:
-    """Compute the binding of the inner block's variable."""
-    return Linear({outer: division.tile, **division.inner.terms}, 0).to_expr()
 
 
 def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Expr:

@@ -14,7 +14,6 @@ from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import ZERO, all_of, compare, logical_not
 from pegbox.expr.low_level import Address, Stride, VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Expr, Load
-from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite
 from pegbox.expr.visit import walk as walk_expr
@@ -26,11 +25,10 @@ from pegbox.schedule.analysis.checks import check_no_lanes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
-from pegbox.schedule.primitives.blockize import block_of_nest, nest_below
+from pegbox.schedule.primitives.blockize import block_of_nest
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
 
 _Item = TypeVar("_Item")
 
@@ -73,7 +71,7 @@ def tensorize(
     tree = sch.tree
     intrin = TensorIntrin.get(tensor_intrin)
     target = sch.find(block_or_loop)
-    outer = target if isinstance(target, BlockRealize) else _block_of(tree, target)
+    outer = target if isinstance(target, BlockRealize) else block_of_nest(tree, target)
     above = tree.ancestors(target)
     check_no_lanes(tree, above[-1] if above else None, "leave that loop serial, or unroll it: an intrinsic has vectors")
     try:
@@ -83,11 +81,6 @@ def tensorize(
         mark = target.var if isinstance(target, For) else target.block.name
         raise refuse(tree, str(mismatch), remedy, mark) from None
     sch.update(with_code(tree.replace(target, done), intrin.code))
-
-
-def _block_of(tree: Tree, loop: For) -> BlockRealize:
-    _, realize = nest_below(tree, loop)
-    return block_of_nest(tree, loop, unused_name(f"{realize.block.name}_o", tree.names))
 
 
 def with_intrinsic(
@@ -184,6 +177,8 @@ class _IntrinsicWriter:
         return self._stmt(fresh)
 
     def _stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, BlockRealize):
+            raise Mismatch("a BlockRealize is not a statement for a tensor intrinsic")
         new = map_own_exprs(map_children(stmt, self._stmt), self._expr)
         if not isinstance(new, Store) or (place := self.operands.get(new.buffer)) is None:
             return new
