@@ -131,7 +131,7 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
         return quotient if op == "floordiv" else rest
     if not fits(rest, ranges):
         return _undivided(op, a, b)
-    rest_value = _nested(op, rest, c, ranges) or _reduced(op, rest, c)
+    rest_value = _nested(op, rest, c, ranges) or _without_lowest(op, rest, c, ranges) or _reduced(op, rest, c)
     return rest_value if op == "floormod" else quotient.add(rest_value)
 
 
@@ -161,6 +161,19 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
         return _divide("floordiv", linear(term.a), build.index(d * c), ranges)
     if op == term.op == "floormod" and d > 0 and d % c == 0:
         return _divide("floormod", linear(term.a), build.index(c), ranges)
+    return None
+
+
+def _without_lowest(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
+    """(g·x + r) // (g·d) = x // d and (g·x + r) % (g·d) = g·(x % d) + r where 0 <= r < g."""
+    factors = {math.gcd(c, k) for k in rest.terms.values()} if len(rest.terms) > 1 else ()
+    for g in sorted(factors, reverse=True):
+        lowest = Linear({t: k for t, k in rest.terms.items() if k % g}, rest.const % g)
+        between = linear_bounds(lowest, ranges)
+        if g > 1 and lowest.terms and between is not None and between[0] >= 0 and between[1] < g:
+            higher = Linear({t: k // g for t, k in rest.terms.items() if k % g == 0}, rest.const // g)
+            found = _divide(op, higher, build.index(c // g), ranges)
+            return found if op == "floordiv" else found.times(g).add(lowest)
     return None
 
 

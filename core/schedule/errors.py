@@ -30,7 +30,7 @@ def refuse(tree: Tree, reason: str, remedy: str, *marked: Var | str) -> Schedule
 
 
 def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options: Mapping[str, Any]) -> bool:
-    """Say in a refusal which call it is of, unless it comes from a call inside of that one; tells whether it did."""
+    """Note the call in its refusal; returns False for a refusal that has the note of an inner call."""
     if error.primitive:
         return False
     error.primitive = primitive
@@ -67,7 +67,7 @@ def shown(tree: Tree, marked: Sequence[Var | str]) -> str:
 
 
 class _Outline(PlainPrinter):
-    """Loops, and a line for each block; the lines of the `marked` statements have a mark in them."""
+    """A printer of loops, with a line for each block and a mark in the lines of the `marked` statements."""
 
     def __init__(self, marked: set[int]) -> None:
         super().__init__()

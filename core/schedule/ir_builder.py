@@ -42,21 +42,21 @@ class BufferVar:
 
 
 class IRBuilder:
-    """Collects statements; `get` gives them as one."""
+    """A list of statements in the making; `get` gives them as one."""
 
     def __init__(self) -> None:
         self._stack: list[list[Stmt]] = [[]]
         self._buffers: list[Buffer] = []
 
     def emit(self, stmt: Stmt | Expr) -> None:
-        """Add a statement; of an expression, its effect counts."""
+        """Add a statement, or an expression for its effect."""
         self._stack[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
 
     @contextmanager
     def for_range(
         self, begin: Any, end: Any, name: str = "i", dtype: str = dtypes.INDEX, kind: str = "serial"
     ) -> Iterator[Expr]:
-        """A loop: what is emitted inside of `with` runs for each number from `begin` to before `end`."""
+        """A loop: what is emitted inside `with` runs for each number from `begin` to before `end`."""
         first, last = (dtypes.integer(e.value if isinstance(e, Const) else e) for e in (begin, end))
         if first is None or last is None or last <= first or not isinstance(kind, str) or kind not in _KINDS:
             raise ScheduleError(
@@ -96,7 +96,7 @@ class IRBuilder:
         return BufferVar(self, check_instance("buffer_ptr", buffer, IntrinBuffer, wanted, error=ScheduleError).buffer)
 
     def while_loop(self, condition: object) -> NoReturn:
-        """Refused: a loop that ends when a condition fails.
+        """Refuse a loop that ends when a condition fails.
 
         Raises:
             ScheduleError: always.
@@ -107,7 +107,7 @@ class IRBuilder:
         )
 
     def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> NoReturn:
-        """Refused: an address without memory.
+        """Refuse an address without memory.
 
         Raises:
             ScheduleError: always.
@@ -118,7 +118,7 @@ class IRBuilder:
         )
 
     def get(self) -> Stmt:
-        """Everything that was emitted.
+        """The statements that were emitted, as one.
 
         Raises:
             ScheduleError: nothing was.

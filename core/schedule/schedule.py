@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pegbox.schedule.primitives import (
-    blocks,
+    blockize,
     cache,
     compute_location,
-    copies,
+    einsum,
     inline,
     kinds,
     layout,
     loops,
+    merge,
+    padding,
     reduction,
     refusal,
+    reindex,
     reshape,
+    rfactor,
     sampling,
     storage,
+    tensorize,
     threads,
 )
 from pegbox.schedule.state import lookup
@@ -37,8 +42,8 @@ class Schedule(ScheduleState):
     >>> sch.reorder(i, j_0, k, j_1)
     >>> sch.vectorize(j_1)
 
-    Loops are told by `LoopRef`, blocks by `BlockRef` or name. The primitives are functions in `primitives/`, one module
-    a family.
+    A `LoopRef` identifies a loop, a `BlockRef` or a name a block. The primitives are functions in `primitives/`, one
+    module a family.
     """
 
     @staticmethod
@@ -67,7 +72,7 @@ class Schedule(ScheduleState):
     tile = loops.tile
     add_unit_loop = reshape.add_unit_loop
     loop_partition = reshape.loop_partition
-    merge = reshape.merge
+    merge = merge.merge
     reorder_block_iter_var = reshape.reorder_block_iter_var
 
     # How loops run, and hints
@@ -91,28 +96,28 @@ class Schedule(ScheduleState):
     # Buffers: copies, places, layouts
     cache_read = cache.cache_read
     cache_write = cache.cache_write
-    reindex_cache_read = copies.reindex_cache_read
-    reindex_cache_write = copies.reindex_cache_write
-    read_at = copies.read_at
-    write_at = copies.write_at
+    reindex_cache_read = reindex.reindex_cache_read
+    reindex_cache_write = reindex.reindex_cache_write
+    read_at = cache.read_at
+    write_at = cache.write_at
     set_scope = storage.set_scope
     storage_align = storage.storage_align
     rolling_buffer = storage.rolling_buffer
-    reindex = layout.reindex
+    reindex = reindex.reindex
     transform_layout = layout.transform_layout
     transform_block_layout = layout.transform_block_layout
     set_axis_separator = layout.set_axis_separator
-    pad_einsum = layout.pad_einsum
-    decompose_padding = layout.decompose_padding
-    can_decompose_padding = layout.can_decompose_padding
+    pad_einsum = einsum.pad_einsum
+    decompose_padding = padding.decompose_padding
+    can_decompose_padding = padding.can_decompose_padding
 
     # Reductions in parts
     decompose_reduction = reduction.decompose_reduction
-    rfactor = reduction.rfactor
+    rfactor = rfactor.rfactor
 
     # Blocks of blocks, and machine code
-    blockize = blocks.blockize
-    tensorize = blocks.tensorize
+    blockize = blockize.blockize
+    tensorize = tensorize.tensorize
 
     # Random decisions, which a trace remembers
     sample_perfect_tile = sampling.sample_perfect_tile
@@ -121,7 +126,7 @@ class Schedule(ScheduleState):
     sample_compute_location = sampling.sample_compute_location
     enter_postproc = sampling.enter_postproc
 
-    # What TVM has beside these: always refused, with the reason
+    # Primitives of TVM that are always refused, with the reason
     cache_inplace = refusal.refusal("cache_inplace")
     cache_index = refusal.refusal("cache_index")
     unsafe_set_dtype = refusal.refusal("unsafe_set_dtype")

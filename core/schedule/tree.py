@@ -6,21 +6,25 @@ to move it. Building a tree costs microseconds, so that each edit just makes the
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Var
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
+from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.visit import blocks_below as blocks_below
 from pegbox.loops.visit import loops_below as loops_below
 from pegbox.loops.visit import map_blocks as map_blocks
 from pegbox.loops.visit import realizes
 
+_OWN: Mapping[Var, Var] = {}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockBody(Function):
-    """What is inside of a block, looked at as a program.
+    """The inside a block as a program.
 
     `domain` are the variables of the blocks around with their extents, `taken` the names of the blocks outside.
     """
@@ -65,7 +69,7 @@ class Tree:
                 stack.append(inner)
             else:
                 raise ScheduleError(
-                    f"{self.func.name}: a {type(node).__name__} stands outside of any block",
+                    f"{self.func.name}: a {type(node).__name__} is outside any block",
                     "lowered programs cannot be scheduled: schedule the program before lowering it",
                 )
 
@@ -76,7 +80,7 @@ class Tree:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all blocks, those inside of blocks and those around the program too."""
+        """The names of all blocks, those inside blocks and those around the program too."""
         own = frozenset(realize.block.name for realize in realizes(self.func.body))
         return own | self.func.taken if isinstance(self.func, BlockBody) else own
 
@@ -93,7 +97,7 @@ class Tree:
         return found
 
     def is_under(self, node: Stmt, above: Stmt) -> bool:
-        """Does `node` stand below `above` (or is it the same)?"""
+        """Is `node` below `above`, or the same?"""
         here: Stmt | None = node
         while here is not None:
             if here is above:
@@ -102,7 +106,7 @@ class Tree:
         return False
 
     def child_of(self, above: For, node: Stmt) -> Stmt:
-        """The direct statement of the loop's body below which `node` stands."""
+        """The direct statement of the loop's body that contains `node`."""
         here = node
         while True:
             up = self.parents[id(here)]
@@ -111,7 +115,7 @@ class Tree:
             here = up
 
     def top_of(self, node: Stmt) -> Stmt:
-        """The top-level statement of the function below which `node` stands."""
+        """The top-level statement of the function that contains `node`."""
         here = node
         while (up := self.parents.get(id(here))) is not None:
             if isinstance(up, Seq) and id(up) not in self.parents:
@@ -157,6 +161,27 @@ class Tree:
 def children(loop: For) -> tuple[Stmt, ...]:
     """The statements of a loop's body."""
     return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
+
+
+def nested(body: Stmt, loops: Sequence[For], fresh: Mapping[Var, Var] = _OWN) -> Stmt:
+    """The loops around other statements, some of them with fresh variables."""
+    for x in reversed(loops):
+        body = For(fresh.get(x.var, x.var), x.extent, body, x.kind, x.annotations)
+    return body
+
+
+def annotations_of(node: For | BlockRealize) -> tuple[Annotation, ...]:
+    """The notes of a loop or of a block."""
+    return node.annotations if isinstance(node, For) else node.block.annotations
+
+
+def annotated(node: For | BlockRealize, key: str, value: Any = None) -> For | BlockRealize:
+    """The loop or block with another note of a key, or with none."""
+    kept = tuple(note for note in annotations_of(node) if note[0] != key)
+    notes = kept if value is None else (*kept, (key, value))
+    if isinstance(node, For):
+        return replace(node, annotations=notes)
+    return replace(node, block=replace(node.block, annotations=notes))
 
 
 def with_allocs(func: Function, add: tuple[Buffer, ...] = (), drop: tuple[Buffer, ...] = ()) -> Function:

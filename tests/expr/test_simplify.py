@@ -224,6 +224,21 @@ def test_common_factors_of_a_division_cancel():
     assert str(simplify((X * 4 + 1) % 8, {X: (0, 2**60)})) == "x % 2 * 4 + 1"
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 5), st.integers(1, 7), st.integers(-9, 9), st.integers(-20, 20))
+def test_a_division_drops_what_is_below_a_common_factor(g, d, count, shift, first):
+    """(x * 3 + y) // 6 is x // 2 and (x * 3 + y) % 6 is x % 2 * 3 + y, where 0 <= y < 3."""
+    inside = count <= g
+    scope = {X: (first, first + 12), Y: (0, count - 1)}
+    sums = X * g + (Y + shift * g)
+    quotient, rest = simplify(sums // (g * d), scope), simplify(sums % (g * d), scope)
+    for x, y in itertools.product(range(first, first + 13), range(count)):
+        env = {X: x, Y: y}
+        assert (value(quotient, env), value(rest, env)) == divmod(x * g + y + shift * g, g * d)
+    assert not inside or quotient == simplify((X + shift) // d, scope)
+    assert not inside or rest == simplify((X + shift) % d * g + Y, scope)
+
+
 def test_nested_divisions_merge():
     assert str(simplify((X // 2) // 3, {})) == "x // 6"
     assert str(simplify((X % 12) % 4, {})) == "x % 4"

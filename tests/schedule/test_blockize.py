@@ -1,4 +1,4 @@
-"""blockize: a nest becomes a block of whole tiles, and primitives go on working inside of it."""
+"""blockize: a nest becomes a block of whole tiles, and primitives go on working inside it."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_fused_loop_that_joins_inside_and_outside_is_refused() -> None:
 
 
 def test_a_loop_that_computes_a_sum_again_is_refused() -> None:
-    """It stands outside of the nest that starts the sum, which would be started once and added to in each iteration."""
+    """It stands outside the nest that starts the sum, which would be started once and added to in each iteration."""
 
     @T.prim_func
     def repeated(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")) -> None:
@@ -234,7 +234,7 @@ def test_a_copy_of_what_a_block_keeps_for_itself_is_refused() -> None:
     sch.blockize(i1)
     sch.cache_read("C", 0, "local")
     number = [w.buffer.name for w in sch.get(sch.get_block("C_o")).writes].index("A_local")  # type: ignore[union-attr]
-    refused(sch, lambda: sch.cache_write("C_o", number, "global"), "A_local is used inside of block C_o only")
+    refused(sch, lambda: sch.cache_write("C_o", number, "global"), "A_local is used inside block C_o only")
 
 
 def test_vectorized_loops_around_blocks_keep_their_values() -> None:

@@ -72,7 +72,7 @@ def test_cache_read_refuses_readers_inside_and_outside_of_the_loop_where_it_is_m
     sch = Schedule(args)
     sch.reverse_compute_at("B", sch.get_loop("A", 0))
     before = sch.func
-    with pytest.raises(ScheduleError, match="B and A meet in i, but C, by which A is used too") as caught:
+    with pytest.raises(ScheduleError, match="B and A meet in i, but C, which uses A too") as caught:
         sch.cache_read("B", "A")
     assert "remedy: name the blocks that meet there in consumer_blocks" in str(caught.value)
     assert sch.func is before

@@ -170,7 +170,7 @@ def test_refuses_parameters_of_which_a_part_is_read(programs: Any) -> None:
 
 def test_refuses_a_loop_that_is_not_around_all_consumers(programs: Any) -> None:
     sch = Schedule(programs.chain()[0])
-    with pytest.raises(ScheduleError, match="D needs A too, but is not inside of i") as caught:
+    with pytest.raises(ScheduleError, match="D needs A too, but is not inside i") as caught:
         sch.compute_at("A", sch.get_loop("B", 0))
     assert "  >     block D: vi=i" in str(caught.value)
 

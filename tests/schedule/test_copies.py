@@ -48,8 +48,8 @@ def test_read_at_leaves_readers_outside_of_the_loop_alone(programs: Any, check_v
 def test_read_at_and_write_at_refuse_other_loops_and_partial_results(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     i, _, k = sch.get_loops("C")
-    _refused(sch, "C is not inside of i", lambda: sch.read_at(sch.get_loop("D", 0), "C", 0, "local"))
-    _refused(sch, "C is not inside of i", lambda: sch.write_at(sch.get_loop("D", 0), "C", 0, "local"))
+    _refused(sch, "C is not inside i", lambda: sch.read_at(sch.get_loop("D", 0), "C", 0, "local"))
+    _refused(sch, "C is not inside i", lambda: sch.write_at(sch.get_loop("D", 0), "C", 0, "local"))
     _refused(sch, "unknown scope 'near'", lambda: sch.read_at(i, "C", 0, "near"))
     _refused(sch, "the results of C are partial there", lambda: sch.write_at(k, "C", 0))
 
@@ -59,7 +59,7 @@ def test_read_at_refuses_what_is_not_ready_there(programs: Any) -> None:
     sch.compute_at("D", sch.get_loop("E", 1))
     _refused(
         sch,
-        "D makes D in loops inside of i, in which it is read too",
+        "D makes D in loops inside i, in which it is read too",
         lambda: sch.read_at(sch.get_loop("E", 0), "E", "D", "local"),
     )
 

@@ -197,7 +197,7 @@ CASES: list[tuple[Callable[[], Function], Callable[[Schedule], object], str]] = 
     (_written_anew, lambda s: s.cache_write("T", 0, "local"), "before T2 writes it anew"),
     (_in_place, lambda s: s.parallel(s.get_loop("P", 0)), "reads other elements of what it writes"),
     (_in_place, lambda s: _tiles_swapped(s, "P"), "reads other elements of what it writes"),
-    (_hidden_read, lambda s: s.compute_at("T", s.get_loop("O", 0)), "outside of the regions that it states"),
+    (_hidden_read, lambda s: s.compute_at("T", s.get_loop("O", 0)), "outside the regions that it states"),
     (_even_sum, lambda s: s.compute_at("C", s.get_loop("O", 0)), "predicate leaves out iterations"),
     (_taking_turns, lambda s: _inner_first(s, "P"), "P and Q take turns in writing O"),
     (_again, lambda s: s.reverse_compute_at("C", s.get_loop("T", 0)), "it adds up again in each iteration of r"),

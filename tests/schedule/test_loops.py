@@ -192,7 +192,7 @@ def test_a_lowered_program_is_refused(programs: Any) -> None:
     body = func.body
     assert isinstance(body, For)
     inner = Schedule(func).tree.blocks["C"].block.body
-    with pytest.raises(ScheduleError, match="a Store stands outside of any block"):
+    with pytest.raises(ScheduleError, match="a Store is outside any block"):
         Tree(func.with_body(inner))
 
 

@@ -156,7 +156,7 @@ def test_several_steps_in_one_are_all_done_or_none(programs: Any) -> None:
 
 
 def test_errors_of_other_kinds_leave_the_program_alone_too(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mistake inside of a primitive shows as it is, not as a refusal."""
+    """A mistake inside a primitive shows as it is, not as a refusal."""
     sch = Schedule(programs.matmul()[0])
     before = sch.func
 

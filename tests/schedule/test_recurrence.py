@@ -270,7 +270,7 @@ def test_a_copy_of_the_result_may_be_made_first() -> None:
 
 
 def test_rows_that_a_loop_carries_are_kept_around_it() -> None:
-    """The consumer reads each row in the loop over the rows: the buffer stands outside of it all the same."""
+    """The consumer reads each row in the loop over the rows: the buffer stands outside it all the same."""
     args = doubled()
     sch = Schedule(args)
     rows = sch.get_loops("S")[0]

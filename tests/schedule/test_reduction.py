@@ -46,7 +46,7 @@ def test_refuses_a_loop_inside_of_a_reduce_loop(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     i, j, k = sch.get_loops("C")
     sch.reorder(i, k, j)
-    with pytest.raises(ScheduleError, match=r"the reduce loop\(s\) k are outside of j") as caught:
+    with pytest.raises(ScheduleError, match=r"the reduce loop\(s\) k are outside j") as caught:
         sch.decompose_reduction("C", j)
     assert "remedy: give k or a loop further out" in str(caught.value)
 
@@ -55,7 +55,7 @@ def test_refuses_blocks_without_init_and_foreign_loops(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     with pytest.raises(ScheduleError, match="D has no init"):
         sch.decompose_reduction("D", sch.get_loop("D", 0))
-    with pytest.raises(ScheduleError, match="the loop is not around C"):
+    with pytest.raises(ScheduleError, match="C is not inside i"):
         sch.decompose_reduction("C", sch.get_loop("D", 0))
 
 

@@ -109,7 +109,7 @@ def test_what_is_made_in_parts_stays_where_it_is(programs: Any) -> None:
     """A consumer needs all parts: it cannot follow one of them."""
     sch = Schedule(programs.matmul_relu()[0])
     first, second = sch.loop_partition(sch.get_loop("C", 0), [2, None])
-    with pytest.raises(ScheduleError, match="C_i_0, which is not inside of i, makes a part of C"):
+    with pytest.raises(ScheduleError, match="C_i_0, which is not inside i, makes a part of C"):
         sch.reverse_compute_at("D", second)
     with pytest.raises(ScheduleError, match=r"makes a part of C|runs later"):
         sch.reverse_compute_at("D", first)
@@ -223,10 +223,10 @@ _MERGES: dict[str, tuple[Any, str]] = {
         lambda s: s.merge(s.get_loop("C", 1), s.get_loop("D", 1)),
         "D needs elements of C that other iterations of C make",
     ),
-    "around": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("B", 1)), "i stands around the others"),
+    "around": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("B", 1)), "i is around the others"),
     "depths": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("C", 1)), "the nests differ"),
     "kinds": (lambda s: (s.parallel(s.get_loop("B", 0)), s.merge(s.get_loop("B", 0), s.get_loop("C", 0))), "parallel"),
-    "between": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("D", 0)), "C stands between the nests"),
+    "between": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("D", 0)), "C is between the nests"),
 }
 
 

@@ -140,7 +140,7 @@ WHEN_LOWERED: list[Any] = [
         lambda p: p.s[p.c].compute_at(te.create_schedule(p.d.op)[p.d], p.i),
         "C is attached to i of D, a stage of another schedule: attach it to D of this one",
     ),
-    (Rows, lambda p: p.s[p.b].compute_at(p.sd, p.i), "C needs B too, but is not inside of i"),
+    (Rows, lambda p: p.s[p.b].compute_at(p.sd, p.i), "C needs B too, but is not inside i"),
     (
         Rows,
         changed(lambda p: p.sd.vectorize(p.j), lambda p: p.s[p.c].compute_at(p.sd, p.j)),

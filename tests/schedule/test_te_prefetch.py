@@ -161,7 +161,7 @@ def test_te_prefetch_of_what_is_made_or_gone_by_then_is_refused_when_lowered() -
     s = te.create_schedule(d.op)
     s[d].prefetch(c, i, 1)
     s[c].compute_at(s[d], i)
-    with pytest.raises(ScheduleError, match="C is made inside of i, in each iteration anew, so nothing can be fet"):
+    with pytest.raises(ScheduleError, match="C is made inside i, in each iteration anew, so nothing can be fet"):
         pb.lower(s, [a, d])
     s[c].compute_inline()
     with pytest.raises(ScheduleError, match=r"prefetch\(C, i\): D does not read C any more; it reads B: prefetch on"):
@@ -209,7 +209,7 @@ def test_prefetch_is_refused_with_the_place(programs: Any) -> None:
         sch.prefetch("D", "B", i)
     with pytest.raises(ScheduleError, match="the offset is 0"):
         sch.prefetch("D", "C", i, 0)
-    with pytest.raises(ScheduleError, match="D is not inside of i") as refused:
+    with pytest.raises(ScheduleError, match="D is not inside i") as refused:
         sch.prefetch("D", "C", *sch.get_loops("A"))
     assert "\n  >     block D" in str(refused.value)
     assert str(sch) == before

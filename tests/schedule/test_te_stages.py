@@ -600,7 +600,7 @@ def test_te_a_place_in_a_stage_that_does_not_need_it_is_refused() -> None:
         lower_te(s, [a, d])
     s = te.create_schedule(d)
     s[b].compute_at(s[d], s[d].op.axis[0])
-    with pytest.raises(ScheduleError, match="C needs B too, but is not inside of i"):
+    with pytest.raises(ScheduleError, match="C needs B too, but is not inside i"):
         lower_te(s, [a, d])
 
 

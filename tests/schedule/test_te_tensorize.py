@@ -99,9 +99,7 @@ def test_te_a_matrix_product_by_a_c_function(parts: str, steps: int | None, gold
     args = product()
     if parts == "body" and steps:
         s = scheduled(args, parts, steps=steps)
-        with pytest.raises(
-            ScheduleError, match="the reduction goes on outside of the nest, in vk_o, but the intrinsic"
-        ):
+        with pytest.raises(ScheduleError, match="the reduction goes on outside the nest, in vk_o, but the intrinsic"):
             lower_te(s, args)
         return
     s = scheduled(args, parts, steps=steps, code=tir.c_source(GEMV))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Set
 
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import Block, BlockRealize, Evaluate, For, Stmt
+from pegbox.loops.access.interval import SymbolicInterval, index_interval, relaxation
+from pegbox.loops.nodes import Block, BlockRealize, Evaluate, For, Region, Stmt
 from pegbox.loops.visit import expressions, walk
 from pegbox.schedule.tree import Tree
 
@@ -51,13 +52,24 @@ def written_buffers(block: Block) -> list[Buffer]:
     return list(dict.fromkeys(region.buffer for region in block.writes))
 
 
+def boxes(
+    tree: Tree, realize: BlockRealize, regions: Iterable[Region], buffer: Buffer, standing: Set[Var]
+) -> Iterator[list[SymbolicInterval | None]]:
+    """Yield the intervals of each of the block's regions of a buffer, while the `standing` loops do not move."""
+    running = {x.var for x in tree.ancestors(realize)} - standing
+    relax = relaxation(running, tree.ranges, realize.predicate)
+    for region in regions:
+        if region.buffer is buffer:
+            yield [index_interval(lo, realize, relax, count) for lo, count in region.box]
+
+
 def combiner(block: Block) -> str | None:
     """The name of the reduction's combiner, if the block has one."""
     return next((value for key, value in block.annotations if key == "combiner"), None)
 
 
 def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
-    """Does nothing outside of `scope` see what the block writes? Each iteration of `scope` then has its own copy.
+    """Does nothing outside `scope` see what the block writes? Each iteration of `scope` then has its own copy.
 
     Lowering allocates an intermediate buffer inside the innermost loop that holds all of its uses.
     """

@@ -1,7 +1,7 @@
 """Loop-carried dependences: may iterations run in any order, and is each value final when it is written?
 
 Those of blocks that come from a computation may. Blocks that people wrote need not be so: `A[vi] = A[vi - 1]` scans,
-`H[X[vi]] = vi` writes an element twice, a block may touch more than its regions tell. The primitives reason from
+`H[X[vi]] = vi` writes an element twice, a block may touch more than its regions say. The primitives reason from
 regions and from the kinds of variables, which is right for blocks without dependences only; others keep their loops.
 """
 
@@ -22,11 +22,11 @@ _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
 
 def carried_dependence(block: Block, around: Ranges | None = None, *, own_reads: bool = True) -> str | None:
-    """Why the iterations of a block have to keep their order; None if they may run in any order.
+    """The reason that the iterations of a block keep their order; None if they may run in any order.
 
     Args:
-        around: the variables of the blocks around it, which stand still.
-        own_reads: do what it reads of its own output count? Of earlier rows they are looked at elsewhere.
+        around: the variables of the blocks around it, which are fixed.
+        own_reads: check its reads of its own output too; reads of earlier rows are checked elsewhere.
     """
     ranges = {**(around or {}), **iter_ranges(block.iters)}
     return (
@@ -42,11 +42,11 @@ def _outside_regions(block: Block) -> str | None:
     if access is None:
         return None
     verb = "writes" if access.stores else "reads"
-    return f"it {verb} {access.buffer.name} outside of the regions that it states"
+    return f"it {verb} {access.buffer.name} outside the regions that it states"
 
 
 def _overlapping_writes(block: Block, ranges: Ranges) -> str | None:
-    """Each iteration of the spatial variables has elements of its own in everything that is written."""
+    """Check that each iteration of the spatial variables has elements of its own in all buffers that are written."""
     spatial = {it.var for it in block.iters if not it.is_reduce and it.extent > 1}
     reduce = {it.var for it in block.iters if it.is_reduce}
     for region in block.writes:
@@ -67,7 +67,7 @@ def _overlapping_writes(block: Block, ranges: Ranges) -> str | None:
 
 
 def _with_digit(lo: Expr, count: int, domain: dict[Var, Interval]) -> Expr:
-    """Any element of `lo .. lo + count`: another one for each iteration only if boxes do not overlap."""
+    """An element of `lo .. lo + count`: another one for each iteration only if boxes do not overlap."""
     if count == 1:
         return lo
     digit = Var("element")
@@ -90,7 +90,7 @@ def _own_reads(block: Block, ranges: Ranges) -> str | None:
 
 
 def _order_of_updates(block: Block) -> str | None:
-    """Updates of one element are taken in any order: is that right? Tuples of outputs are trusted to be reductions."""
+    """Check that an element may be updated in any order. Tuples of outputs are trusted to be reductions."""
     stores = [s for s in walk_nest(block.body) if isinstance(s, Store)]
     if len(stores) != 1:
         return None
@@ -99,7 +99,7 @@ def _order_of_updates(block: Block) -> str | None:
     if sum(load.buffer is buffer for load in loads(store.value)) == 1 and _combines(store.value, buffer, None):
         return None
     return (
-        f"its update of {buffer.name} is not a sum, product, minimum or maximum, so that the order of its steps counts"
+        f"its update of {buffer.name} is not a sum, product, minimum or maximum, so that the order of its steps matters"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 from math import prod
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts
@@ -29,7 +30,7 @@ from pegbox.schedule.tree import Tree
 
 @dataclass(frozen=True)
 class Legality:
-    """Why blocks have to keep their order (`sequential`), or to stay where they are (`immovable`), by name."""
+    """The reasons that blocks keep their order (`sequential`) or their place (`immovable`), by block name."""
 
     sequential: Mapping[str, str]
     immovable: Mapping[str, str]
@@ -43,7 +44,7 @@ class Legality:
             raise refuse(
                 tree,
                 f"the iterations of block {name} have to keep their order: {self.sequential[name]}",
-                "split, fuse, unroll and annotate it only, or write it so that each iteration stands alone",
+                "split, fuse, unroll and annotate it only, or write it so that the iterations are independent",
                 name,
             )
         if moves and name in self.immovable:
@@ -68,7 +69,7 @@ def legality(tree: Tree) -> Legality:
         if why is not None:
             sequential[name] = why
     for buffer in dict.fromkeys(b for r in tree.blocks.values() for b in written_buffers(r.block)):
-        _BufferUses(tree, buffer, sequential, immovable).check()
+        _restrict(tree, buffer, sequential, immovable)
     found = {name: _domain_gap(tree, realize) for name, realize in tree.blocks.items()}
     partial = {name: why for name, why in found.items() if why is not None}
     for buffer in tree.func.params:
@@ -80,77 +81,63 @@ def legality(tree: Tree) -> Legality:
     return Legality(sequential, immovable) if sequential or immovable else UNRESTRICTED
 
 
-class _BufferUses:
-    """The blocks that write and read one buffer."""
-
-    def __init__(self, tree: Tree, buffer: Buffer, sequential: dict[str, str], immovable: dict[str, str]) -> None:
-        self.sequential = sequential
-        self.immovable = immovable
-        self.tree = tree
-        self.buffer = buffer
-        self.rank = {name: n for n, name in enumerate(tree.blocks)}
-        self.writers = tree.writers(buffer)
-        self.readers = tree.readers(buffer)
-        self.rows = {
-            (c.writer.block.name, c.reader.block.name)
-            for c in carried_reads(tree.func)
-            if c.buffer is buffer and read_rows(tree, c) is not None
-        }
-
-    def check(self) -> None:
-        """Add the blocks to `sequential` and `immovable` that this buffer restricts."""
-        for writer in self.writers:
-            for reader in self.readers:
-                if reader is not writer:
-                    self._check_read(writer, reader)
-        for n, first in enumerate(self.writers):
-            for second in self.writers[n + 1 :]:
-                self._check_write(first, second)
-
-    def _check_read(self, writer: BlockRealize, reader: BlockRealize) -> None:
+def _restrict(tree: Tree, buffer: Buffer, sequential: dict[str, str], immovable: dict[str, str]) -> None:
+    """Add the blocks that the uses of a buffer keep in their order, or at their place."""
+    rank = {name: n for n, name in enumerate(tree.blocks)}
+    writers, readers = tree.writers(buffer), tree.readers(buffer)
+    carried = [c for c in carried_reads(tree.func) if c.buffer is buffer]
+    rows = {(c.writer.block.name, c.reader.block.name) for c in carried if read_rows(tree, c) is not None}
+    for writer, reader in product(writers, readers):
         w, r = writer.block.name, reader.block.name
-        if (w, r) in self.rows:
-            return
-        early = self.rank[r] < self.rank[w]
-        if self._share_loops(writer, reader) and (
-            early or w in self.sequential or not self._covers_reads(writer, reader)
+        if reader is writer or (w, r) in rows:
+            continue
+        early = rank[r] < rank[w]
+        if _share_loops(tree, writer, reader) and (
+            early or w in sequential or not covers_reads(tree, writer, buffer, reader)
         ):
-            why = f"{r} reads {self.buffer.name} in loops in which {w} goes on writing it"
-            self.sequential.setdefault(w, why)
-            self.sequential.setdefault(r, why)
+            for name in (w, r):
+                sequential.setdefault(name, f"{r} reads {buffer.name} in loops in which {w} goes on writing it")
         elif early:
-            for user in (*self.writers, *self.readers):
-                self.immovable.setdefault(user.block.name, f"{r} reads {self.buffer.name} before {w} writes it anew")
+            for user in (*writers, *readers):
+                immovable.setdefault(user.block.name, f"{r} reads {buffer.name} before {w} writes it anew")
+    for first, second in combinations(writers, 2):
+        _restrict_writers(tree, buffer, first, second, sequential, immovable)
 
-    def _check_write(self, first: BlockRealize, second: BlockRealize) -> None:
-        a, b = first.block.name, second.block.name
-        start = second.block.is_reduction and second.block.init is None and not first.block.is_reduction
-        same = self._covers_writes(first, second) and self._covers_writes(second, first)
-        if self._share_loops(first, second) and not same:
-            why = f"{a} and {b} take turns in writing {self.buffer.name}"
-            self.sequential.setdefault(a, why)
-            self.sequential.setdefault(b, why)
-        if not start:
-            self.immovable.setdefault(a, f"{b} writes {self.buffer.name} too")
-            self.immovable.setdefault(b, f"{a} writes {self.buffer.name} too")
 
-    def _covers_reads(self, writer: BlockRealize, reader: BlockRealize) -> bool:
-        return covers_reads(self.tree, writer, self.buffer, reader)
+def _restrict_writers(
+    tree: Tree,
+    buffer: Buffer,
+    first: BlockRealize,
+    second: BlockRealize,
+    sequential: dict[str, str],
+    immovable: dict[str, str],
+) -> None:
+    a, b = first.block.name, second.block.name
+    same = _covers_writes(tree, buffer, first, second) and _covers_writes(tree, buffer, second, first)
+    if _share_loops(tree, first, second) and not same:
+        for name in (a, b):
+            sequential.setdefault(name, f"{a} and {b} take turns in writing {buffer.name}")
+    starts = second.block.is_reduction and second.block.init is None and not first.block.is_reduction
+    if not starts:
+        immovable.setdefault(a, f"{b} writes {buffer.name} too")
+        immovable.setdefault(b, f"{a} writes {buffer.name} too")
 
-    def _covers_writes(self, maker: BlockRealize, other: BlockRealize) -> bool:
-        """Decide whether the maker writes all elements that the other writes, in each iteration of the common loops."""
-        regions = tuple(w for w in other.block.writes if w.buffer is self.buffer)
-        user = replace(other, block=replace(other.block, reads=regions))
-        tree = Tree(self.tree.replace(other, user))
-        return covers_reads(tree, tree.blocks[maker.block.name], self.buffer, user)
 
-    def _share_loops(self, one: BlockRealize, other: BlockRealize) -> bool:
-        mine = {x.var for x in self.tree.ancestors(one) if x.extent > 1}
-        return any(x.var in mine for x in self.tree.ancestors(other))
+def _covers_writes(tree: Tree, buffer: Buffer, maker: BlockRealize, other: BlockRealize) -> bool:
+    """Decide whether the maker writes all elements that the other writes, in each iteration of the common loops."""
+    regions = tuple(w for w in other.block.writes if w.buffer is buffer)
+    user = replace(other, block=replace(other.block, reads=regions))
+    changed = Tree(tree.replace(other, user))
+    return covers_reads(changed, changed.blocks[maker.block.name], buffer, user)
+
+
+def _share_loops(tree: Tree, one: BlockRealize, other: BlockRealize) -> bool:
+    mine = {x.var for x in tree.ancestors(one) if x.extent > 1}
+    return any(x.var in mine for x in tree.ancestors(other))
 
 
 def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
-    """Moving a block gives it new loops over its whole domain: are the old ones the same iterations?"""
+    """Find a difference between the block's loops and its whole domain, over which its loops run once it is moved."""
     block = realize.block
     loops = {x.var for x in tree.ancestors(realize) if x.extent > 1}
     used = variables(realize.values) & loops
@@ -178,7 +165,7 @@ def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
 
 
 def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str | None:
-    """A loop that a reduction does not depend on makes it add everything up again, unless it starts again too."""
+    """Find a loop that makes a reduction add everything up again without starting again."""
     order = [x.var for x in tree.ancestors(realize)]
     reduce = variables(reduce_values(realize))
     first = next((n for n, var in enumerate(order) if var in reduce), len(order))
@@ -195,7 +182,7 @@ def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str
 
 
 def _more_than_borders(tree: Tree, realize: BlockRealize, relax: Relaxation) -> str | None:
-    """A predicate that only keeps variables in their domains belongs to the loops; another one to the program."""
+    """Find conditions that do more than to keep variables in their domains."""
     borders = [
         (simplified_linear(v, tree.ranges), it.extent)
         for it, v in zip(realize.block.iters, realize.values, strict=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from itertools import combinations, product
 
+from pegbox.expr.affine import Linear
 from pegbox.expr.injectivity import determined
-from pegbox.expr.nodes import Var
-from pegbox.loops.access.interval import caps_of
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.access.interval import SymbolicInterval, caps_of
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.threads.binding import axis_obstacle, recomputes, reduction_obstacle
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
+    boxes,
     combiner,
     has_machine_code,
     is_private,
@@ -21,25 +24,28 @@ from pegbox.schedule.analysis import (
     written_buffers,
 )
 from pegbox.schedule.analysis.recurrence import check_carrying
-from pegbox.schedule.analysis.shared_writes import common_writes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 
-def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
-    """Are these parallel or vectorized loops sound? `shown` is the program that an error shows.
+def check_kinds(tree: Tree, loops: Iterable[Var] | None, shown: Tree) -> None:
+    """Check loops that are parallel, vectorized or bound; None for all of them. An error shows the program `shown`.
 
     Raises:
         ScheduleError: they are nested in ways that machines cannot run, or their iterations get in each other's way.
     """
-    for var in loops:
-        loop = tree.loops[var]
+    checked = (x for x in tree.loops.values() if not x.kind.in_order) if loops is None else map(tree.loops.get, loops)
+    for loop in checked:
+        assert loop is not None
         _check_nesting(tree, loop, shown)
         if loop.extent > 1:
             outside = {above.var for above in tree.ancestors(loop)}
             for realize in blocks_below(loop.body):
-                if loop.kind is ForKind.VECTORIZED:
-                    _check_scalar(loop, realize, shown)
+                name = realize.block.name
+                if loop.kind is ForKind.VECTORIZED and has_machine_code(realize.block):
+                    why = f"block {name} calls machine code, or has vectors of its own"
+                    remedy = "unroll the loop, or leave it serial"
+                    raise refuse(shown, f"{loop.var.name} cannot be vectorized: {why}", remedy, loop.var, name)
                 _check_iterations(tree, loop, realize, outside, shown)
             check_carrying(tree, loop, shown)
             if loop.kind is ForKind.PARALLEL:
@@ -73,18 +79,6 @@ def _check(obstacle: Obstacle | None, shown: Tree) -> None:
         raise refuse(shown, obstacle.reason, obstacle.remedy, *obstacle.place)
 
 
-def _check_scalar(loop: For, realize: BlockRealize, shown: Tree) -> None:
-    name = realize.block.name
-    if has_machine_code(realize.block):
-        raise refuse(
-            shown,
-            f"{loop.var.name} cannot be vectorized: block {name} calls machine code, or has vectors of its own",
-            "unroll the loop, or leave it serial",
-            loop.var,
-            name,
-        )
-
-
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
         if loop.kind.is_thread:
@@ -108,18 +102,70 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
 
 
 def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
-    found = common_writes(tree, loop)
+    found = _common_writes(tree, loop)
     if found is not None:
         first, second, buffer = (found[0].block.name, found[1].block.name, found[2].name)
         raise refuse(
             shown,
             f"{loop.var.name} cannot be {loop.kind.in_words}: {first} and {second} may write the same elements of "
             f"{buffer} in different iterations",
-            f"let nobody outside of {loop.var.name} use {buffer}, or leave the loop serial",
+            f"use {buffer} only inside {loop.var.name}, or leave the loop serial",
             loop.var,
             first,
             second,
         )
+
+
+def _common_writes(tree: Tree, loop: For) -> tuple[BlockRealize, BlockRealize, Buffer] | None:
+    """Two blocks that may write the same element in different iterations of a loop; None where there are none.
+
+    What only the loop's own iterations see does not count, nor what one block does by itself.
+    """
+    for first, second in combinations(blocks_below(loop.body), 2):
+        for buffer in written_buffers(first.block):
+            if (
+                any(buffer is other for other in written_buffers(second.block))
+                and not is_private(tree, first, loop)
+                and not _apart(tree, loop, first, second, buffer)
+            ):
+                return first, second, buffer
+    return None
+
+
+def _apart(tree: Tree, loop: For, first: BlockRealize, second: BlockRealize, buffer: Buffer) -> bool:
+    """Do two blocks write different elements of a buffer in different iterations of a loop?"""
+    outside = {x.var for x in tree.ancestors(loop)}
+
+    def pairs(standing: set[Var]) -> list[list[tuple[SymbolicInterval | None, SymbolicInterval | None]]]:
+        ones, others = (boxes(tree, r, r.block.writes, buffer, standing) for r in (first, second))
+        return [list(zip(one, other, strict=True)) for one, other in product(ones, others)]
+
+    return all(
+        any(_disjoint(one, other) for one, other in anywhere) or _tells(tree, loop, here, outside)
+        for here, anywhere in zip(pairs({*outside, loop.var}), pairs(outside), strict=True)
+    )
+
+
+def _disjoint(one: SymbolicInterval | None, other: SymbolicInterval | None) -> bool:
+    if one is None or other is None:
+        return False
+    gap = other.lo.minus(one.lo)
+    return gap.is_const and (gap.const > one.width or -gap.const > other.width)
+
+
+def _tells(
+    tree: Tree, loop: For, dims: list[tuple[SymbolicInterval | None, SymbolicInterval | None]], outside: Set[Var]
+) -> bool:
+    """Do the elements that both write together determine the iteration of the loop?"""
+    ranges = dict(tree.ranges)
+    places: list[Expr] = []
+    for one, other in dims:
+        around = one.hull(other) if one is not None and other is not None else None
+        if around is not None:
+            digit = Var("element")
+            ranges[digit] = (0, around.width)
+            places.append(Linear({**around.lo.terms, digit: 1}, around.lo.const).to_expr())
+    return loop.var in determined(places, outside, ranges)
 
 
 def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import index_interval, relaxation
 from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
 from pegbox.loops.nodes import Block, BlockRealize, For, Function
-from pegbox.schedule.analysis.region_cover import within, written_box
+from pegbox.schedule.analysis.region_cover import reads_inside, written_box
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
@@ -24,21 +22,10 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
     count = 1 + max((n for n, loop in enumerate(carried.shared) if loop.var in rows.loops), default=-1)
     standing = {loop.var for loop in carried.shared[:count]}
     made = written_box(tree, carried.writer, carried.buffer, standing)
-    known = conjuncts(carried.reader.predicate)
-    if made is None or not all(any(same(c, k) for k in known) for c in made.conditions):
+    if made is None or not reads_inside(tree, carried.reader, carried.buffer, made, standing, apart_from=rows.dim):
         return None
-    running = {loop.var for loop in tree.ancestors(carried.reader)} - standing
-    relax = relaxation(running, tree.ranges, carried.reader.predicate)
-    for region in carried.reader.block.reads:
-        for dim, (lo, extent) in enumerate(region.box) if region.buffer is carried.buffer else ():
-            if dim == rows.dim:
-                continue
-            box = made.intervals[dim]
-            other_rows = any(free_vars(term) & set(rows.loops) for term in box.lo.terms)
-            needed = index_interval(lo, carried.reader, relax, extent)
-            if other_rows or not within(needed, box, carried.buffer.shape[dim]):
-                return None
-    return rows
+    lows = (i.lo for dim, i in enumerate(made.intervals) if dim != rows.dim)
+    return None if any(free_vars(term) & set(rows.loops) for lo in lows for term in lo.terms) else rows
 
 
 def has_rows(func: Function) -> bool:
@@ -47,7 +34,7 @@ def has_rows(func: Function) -> bool:
 
 
 def check_rows(before: Tree, after: Tree) -> None:
-    """Do the reads of earlier rows find them after a step that has moved a block or its loops?
+    """Check that reads of earlier rows find them after a step that has moved a block or its loops.
 
     Raises:
         ScheduleError: one may come before its row is made.
@@ -71,7 +58,7 @@ def check_rows(before: Tree, after: Tree) -> None:
 
 
 def check_all_rows(tree: Tree) -> None:
-    """Do all reads of earlier rows stand in the loops over these rows?
+    """Check that all reads of earlier rows are in the loops over these rows.
 
     Raises:
         ScheduleError: one comes before the whole nest that makes the rows.
@@ -93,7 +80,7 @@ def _names(carried: CarriedRead) -> tuple[str, str]:
 
 
 def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
-    """The two blocks as they are bound, and the loops around them."""
+    """The identity of two bound blocks, and the loops around them."""
     ends = (carried.writer, carried.reader)
     return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
 

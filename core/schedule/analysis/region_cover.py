@@ -1,4 +1,4 @@
-"""Region cover: whether the part of a buffer that a block writes covers what another block reads."""
+"""Region cover: does the part of a buffer that a block writes cover the part that another block reads?"""
 
 from __future__ import annotations
 
@@ -7,26 +7,47 @@ from collections.abc import Set
 from pegbox.expr.affine import constant
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import add, conjuncts
+from pegbox.expr.digits import join, split
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Var
-from pegbox.loops.access.interval import SymbolicInterval, index_interval, relaxation
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import substitute
+from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.access.written_box import Box, box_of
 from pegbox.loops.nodes import BlockRealize, Region
-from pegbox.schedule.analysis import reduce_values, variables
-from pegbox.schedule.analysis.digit_loops import apart
+from pegbox.schedule.analysis import boxes, reduce_values, variables
 from pegbox.schedule.analysis.write_cover import fills
 from pegbox.schedule.tree import Tree
 
 
 def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
-    """Compute the box of `buffer` that `producer` writes while the `standing` loops do not move;
-
-    None if it is not a box.
-    """
+    """The box of `buffer` that `producer` writes while the `standing` loops do not move; None if it is not a box."""
     running = {x.var for x in tree.ancestors(producer)} - standing
     found = _written_box(producer, buffer, running, tree.ranges)
-    digits = apart(producer, running, tree.ranges) if found is None else None
+    digits = _digit_loops(producer, running, tree.ranges) if found is None else None
     return found if digits is None else _written_box(digits[0], buffer, *digits[1:])
+
+
+def _digit_loops(
+    realize: BlockRealize, running: Set[Var], ranges: Ranges
+) -> tuple[BlockRealize, Set[Var], Ranges] | None:
+    """The same iterations, with a loop for each digit `f // 6`, `f % 6` of a running loop; None if none has digits.
+
+    The digits of a loop take all combinations of their values, so that bounds that a predicate puts on one of them
+    can be distinguished from those of the others.
+    """
+    nests = {var: split(var, ranges[var][1] + 1, (*realize.values, realize.predicate)) for var in running}
+    nests = {var: digits for var, digits in nests.items() if digits}
+    if not nests:
+        return None
+    fresh = {digit: (0, n - 1) for digits in nests.values() for digit, n in digits}
+    values = {var: join(digits) for var, digits in nests.items()}
+
+    def change(expr: Expr) -> Expr:
+        return simplify(substitute(expr, values), {**ranges, **fresh})
+
+    changed = BlockRealize(tuple(map(change, realize.values)), realize.block, change(realize.predicate))
+    return changed, (running - nests.keys()) | fresh.keys(), {**ranges, **fresh}
 
 
 def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], ranges: Ranges) -> Box | None:
@@ -41,7 +62,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
 
 
 def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """Within one iteration of the loops that both stand in: has the producer made all that the user reads?
+    """Has the producer made all elements that the user reads, within one iteration of the loops around both?
 
     False also when that cannot be shown.
     """
@@ -51,31 +72,51 @@ def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
         return True
     if any(tree.ranges[v][1] > 0 for v in variables(reduce_values(producer)) & shared):
         return False
-    made = written_box(tree, producer, buffer, shared)
-    if made is None:
-        return False
+    return makes_all(tree, producer, buffer, user, shared)
+
+
+def makes_all(
+    tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize, standing: Set[Var] = frozenset()
+) -> bool:
+    """Does the producer make all elements that the user reads while the `standing` loops do not move?
+
+    False also when that cannot be shown.
+    """
+    made = written_box(tree, producer, buffer, standing)
+    return made is not None and reads_inside(tree, user, buffer, made, standing)
+
+
+def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
+    """May the user read elements that the producer never makes, in none of its iterations?
+
+    Where both share loops, it is known already for each iteration of those: see `covers_reads`.
+    """
+    around = {x.var for x in tree.ancestors(user) if x.extent > 1}
+    share = any(x.var in around for x in tree.ancestors(producer))
+    return not share and not makes_all(tree, producer, buffer, user)
+
+
+def reads_inside(
+    tree: Tree, user: BlockRealize, buffer: Buffer, made: Box, standing: Set[Var], *, apart_from: int | None = None
+) -> bool:
+    """Are the elements that the user reads in a box that is made, in all dimensions but one?"""
     known = conjuncts(user.predicate)
-    if not all(any(same(c, k) for k in known) for c in made.conditions):
-        return False
-    running = around - shared
-    relax = relaxation(running, tree.ranges, user.predicate)
-    for region in user.block.reads:
-        if region.buffer is buffer:
-            for dim, (lo, count) in enumerate(region.box):
-                if not within(index_interval(lo, user, relax, count), made.intervals[dim], buffer.shape[dim]):
-                    return False
-    return True
+    return all(any(same(c, k) for k in known) for c in made.conditions) and all(
+        dim == apart_from or within(needed, made.intervals[dim], extent)
+        for box in boxes(tree, user, user.block.reads, buffer, standing)
+        for dim, (needed, extent) in enumerate(zip(box, buffer.shape, strict=True))
+    )
 
 
 def within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int) -> bool:
-    """Is what is needed of a dimension, as far as it lies in the buffer, a part of what is made?"""
+    """Is the part of a dimension that is needed, as far as it lies in the buffer, a part of the one that is made?"""
     if made.covers(extent):
         return True
     if needed is None:
         return False
     lo, width = needed.lo, needed.width
     if lo.is_const:
-        # Reads outside of the buffer are guarded in the body.
+        # Reads outside the buffer are guarded in the body.
         first, last = max(lo.const, 0), min(lo.const + width, extent - 1)
         lo, width = constant(first), max(last - first, 0)
     gap = lo.minus(made.lo)

@@ -11,14 +11,15 @@ from pegbox.expr.digits import digits_of
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import SymbolicInterval, digits_interval, hull, index_interval, relaxation
+from pegbox.loops.access.interval import SymbolicInterval, digits_interval, hull
 from pegbox.loops.nodes import Block, BlockRealize, Region
+from pegbox.schedule.analysis import boxes
 from pegbox.schedule.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a block variable has to run over: `lo + loop` for `loop` in `range(extent)`; is a guard needed?"""
+    """The values of a block variable, `lo + loop` for `loop` in `range(extent)`, and the guards that they need."""
 
     lo: Linear
     extent: int
@@ -61,18 +62,20 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
     read = {region.buffer for reader in readers for region in reader.block.reads}
     for region in block.writes:
         if region.buffer not in read:
-            continue  # of what nobody reads, any part will do
+            continue  # any part of a buffer that no reader reads will do
+        found = [box for r in readers for box in boxes(tree, r, r.block.reads, region.buffer, standing)]
+        hulls = list(map(hull, zip(*found, strict=True)))
         for dim, (lo, count) in enumerate(region.box):
             if not isinstance(lo, Var) or lo not in domains or count != 1:
                 continue
-            needed = span(_hull(tree, region.buffer, dim, readers, standing), domains[lo], tree.ranges)
+            wanted = span(hulls[dim], domains[lo], tree.ranges)
             known = spans.get(lo)
             # Several outputs, or one variable in two dimensions: what does not agree needs the whole domain.
-            spans[lo] = needed if known is None or known == needed else span(None, domains[lo], tree.ranges)
+            spans[lo] = wanted if known is None or known == wanted else span(None, domains[lo], tree.ranges)
         for var, digits in digits_of([lo for lo, _ in region.box]).items():
             if var in domains and all(count == 1 for _, count in region.box):
-                hulls = {dim: _hull(tree, region.buffer, dim, readers, standing) for dim, _ in digits}
-                agreed = digits_interval(digits, hulls) if len(block.writes) == 1 and var not in spans else None
+                needed = {dim: hulls[dim] for dim, _ in digits}
+                agreed = digits_interval(digits, needed) if len(block.writes) == 1 and var not in spans else None
                 spans[var] = span(agreed, domains[var], tree.ranges)
         if len(block.writes) > 1:  # what another output's indices say of a variable is not all that is needed
             spans |= {var: span(None, domains[var], tree.ranges) for var in _composite(region) if var in domains}
@@ -80,18 +83,6 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
 
 
 def _composite(region: Region) -> set[Var]:
-    """The variables that are no index by themselves."""
+    """The variables that are not an index by themselves."""
     inside = {var for lo, _ in region.box for var in free_vars(lo)}
     return inside - {lo for lo, count in region.box if isinstance(lo, Var) and count == 1}
-
-
-def _hull(
-    tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]
-) -> SymbolicInterval | None:
-    found: list[SymbolicInterval | None] = []
-    for reader in readers:
-        running = {x.var for x in tree.ancestors(reader)} - standing
-        relax = relaxation(running, tree.ranges, reader.predicate)
-        boxes = (region.box[dim] for region in reader.block.reads if region.buffer is buffer)
-        found += [index_interval(lo, reader, relax, count) for lo, count in boxes]
-    return hull(found)

@@ -62,7 +62,7 @@ def _goes_on(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tuple[int, ...]]]:
-    """The places that a block writes whatever happens."""
+    """The places that a block writes under no condition."""
     domain: Domain = {it.var: it.extent for it in writer.block.iters}
     for region in _stores(writer.block.body, {}, domain):
         if region.buffer is buffer:
@@ -97,7 +97,7 @@ def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]
 
 
 def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
-    """The stores that happen whatever the data is, over the variables in `domain`, which gets those of loops inside."""
+    """The stores that no condition guards, over the variables in `domain`, which gets those of loops inside."""
     match stmt:
         case For(var, extent, body):
             domain[var] = extent

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 
-from pegbox.expr.build import TRUE, index
+from pegbox.compute.tensor import Tensor
+from pegbox.expr.build import index
 from pegbox.expr.low_level import VectorLoad
-from pegbox.expr.nodes import Buffer, Expr, Load, Var
-from pegbox.loops.access.region import reads_and_writes
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, IterKind, Stmt, Store
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.from_compute import function_from_tensors
+from pegbox.loops.nodes import For, ForKind, Function, Stmt
+from pegbox.loops.visit import map_blocks
 
 
-def described_update(
-    name: str,
-    params: Sequence[Buffer],
-    extents: dict[str, int],
-    reduce: str,
-    term: Callable[[dict[str, Expr]], tuple[tuple[Expr, ...], Expr]],
-) -> Function:
-    """A nest that adds a product to each element of the last parameter.
-
-    Args:
-        extents: the loops, outermost first; `reduce` names the one that adds up.
-        term: from the block's variables by name: the indices of the element, and what is added to it.
-    """
-    iters = [
-        BlockIter(Var(f"v{n}"), extent, IterKind.REDUCE if n == reduce else IterKind.SPATIAL)
-        for n, extent in extents.items()
-    ]
-    indices, value = term({n: it.var for n, it in zip(extents, iters, strict=True)})
-    out = params[-1]
-    body = Store(out, indices, Load(out, indices) + value)
-    reads, writes = reads_and_writes(body)
-    loops = [Var(n) for n in extents]
-    nest: Stmt = BlockRealize(tuple(loops), Block("update", tuple(iters), reads, writes, body), TRUE)
-    for var, extent in reversed(list(zip(loops, extents.values(), strict=True))):
-        nest = For(var, extent, nest)
-    return Function(name, tuple(params), (out,), nest)
+def described_update(name: str, *tensors: Tensor) -> Function:
+    """The program that computes the last tensor, a sum, without the start of the sum."""
+    func = function_from_tensors(tensors, name)
+    return func.with_body(map_blocks(func.body, lambda r: replace(r, block=replace(r.block, init=None))))
 
 
 def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = ForKind.SERIAL) -> Stmt:
@@ -48,5 +29,5 @@ def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = F
 
 
 def vector(buffer: Buffer, *indices: Expr | int, lanes: int) -> VectorLoad:
-    """Neighbours as one value."""
+    """Load neighbours as one value."""
     return VectorLoad(buffer, tuple(index(i) if isinstance(i, int) else i for i in indices), lanes)

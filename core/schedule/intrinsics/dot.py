@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pegbox.compute.ops import compute, placeholder, reduce_axis
+from pegbox.compute.ops import sum as sum_over
 from pegbox.expr.build import cast, index
 from pegbox.expr.low_level import broadcast, call_llvm, reinterpret
-from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Store
 from pegbox.schedule.intrinsics.build import described_update, vector
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
@@ -38,18 +40,14 @@ _INSTRUCTIONS["dot_16x4_vnni"] = _INSTRUCTIONS["vpdpbusd"]
 
 
 def dot_product(name: str) -> TensorIntrin | None:
-    """C[i] += sum over k of A[k] * B[i, k], for 16 i and a group of k."""
+    """The intrinsic C[i] += sum over k of A[k] * B[i, k], for 16 i and a group of k."""
     dot = _INSTRUCTIONS.get(name)
     if dot is None:
         return None
-    a, b = Buffer("A", (dot.group,), dot.a), Buffer("B", (LANES, dot.group), dot.b)
-    c = Buffer("C", (LANES,), dot.c)
-
-    def term(v: dict[str, Expr]) -> tuple[tuple[Expr, ...], Expr]:
-        return (v["i"],), cast(dot.c, Load(a, (v["k"],))) * cast(dot.c, Load(b, (v["i"], v["k"])))
-
-    description = described_update(name, (a, b, c), {"i": LANES, "k": dot.group}, "k", term)
-    return TensorIntrin(name, description, _step(dot, a, b, c))
+    a, b = placeholder((dot.group,), name="A", dtype=dot.a), placeholder((LANES, dot.group), name="B", dtype=dot.b)
+    k = reduce_axis((0, dot.group), name="k")
+    c = compute((LANES,), lambda i: sum_over(cast(dot.c, a[k]) * cast(dot.c, b[i, k]), axis=k), name="C")
+    return TensorIntrin(name, described_update(name, a, b, c), _step(dot, a.buffer, b.buffer, c.buffer))
 
 
 def _step(dot: _Dot, a: Buffer, b: Buffer, c: Buffer) -> Store:

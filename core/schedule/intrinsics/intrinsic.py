@@ -1,7 +1,7 @@
 """`TensorIntrin`: a description of a computation, and the statements that compute it.
 
 The description is a program of one nest; its parameters are the operands, as large as the tile. The statements speak of
-the same buffers. `tensorize` puts them in the place of a nest that computes the same (`intrinsic_match`).
+the same buffers. `tensorize` puts them in the place of a nest that computes the same (`match.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pegbox.checks import check_text
 from pegbox.errors import ScheduleError
-from pegbox.expr.bounds import bounds
+from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import Relaxation, index_interval
 from pegbox.loops.access.region import read, written
@@ -19,15 +19,15 @@ from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, code_of, foreig
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
-from pegbox.loops.visit import children, realizes, replace_buffer
+from pegbox.loops.visit import children, realizes, replace_buffer, straight_nest
 from pegbox.shown import value_text
 
 
 @dataclass(frozen=True, eq=False)
 class TensorIntrin:
-    """`description` says what is computed; `body` computes it.
+    """A `description` of a computation, and a `body` that computes it.
 
-    Of a reduction that the description starts itself, `body` starts too. For one whose loops go on outside of the tile
+    Of a reduction that the description starts itself, `body` starts too. For one whose loops go on outside the tile
     there are `update`, which adds up, and `reset`, which starts (without one, `body` does the first step).
     All of them speak of the description's parameters. `code` are C functions that they call.
     """
@@ -151,17 +151,11 @@ def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
     Raises:
         ScheduleError: it is not one nest around one block.
     """
-    loops: list[For] = []
-    node: Stmt = intrin.description.body
-    while True:
-        if isinstance(node, For):
-            loops.append(node)
-            node = node.body
-        elif isinstance(node, BlockRealize) and not node.block.iters and any(True for _ in realizes(node.block.body)):
-            node = node.block.body
-        else:
-            break
-    if not isinstance(node, BlockRealize) or any(True for _ in realizes(node.block.body)):
+    loops, node = straight_nest(intrin.description.body)
+    while isinstance(node, BlockRealize) and not node.block.iters and any(realizes(node.block.body)):
+        more, node = straight_nest(node.block.body)
+        loops += more
+    if not isinstance(node, BlockRealize) or any(realizes(node.block.body)):
         raise ScheduleError(
             f"tensor intrinsic {intrin.name!r}: the description is not one nest around one block",
             "describe one computation, with a block in the innermost loop",
@@ -171,7 +165,7 @@ def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
 
 
 def _check(intrin: TensorIntrin) -> None:
-    """The statements stay inside of the operands, and write only what the description writes: all of it."""
+    """Check that the statements stay inside the operands, and write only the elements that the description writes."""
     loops, realize = described(intrin)
     _check_whole(intrin, loops, realize)
     own = {w.buffer for w in realize.block.writes}
@@ -206,34 +200,29 @@ def _not_whole(intrin: TensorIntrin, buffer: Buffer) -> ScheduleError:
     )
 
 
-def _check_accesses(
-    intrin: TensorIntrin, stmt: Stmt, own: set[Buffer], ranges: dict[object, tuple[int, int]], known: set[Buffer]
-) -> None:
+def _check_accesses(intrin: TensorIntrin, stmt: Stmt, own: set[Buffer], ranges: Ranges, known: set[Buffer]) -> None:
     if isinstance(stmt, For):
         ranges = {**ranges, stmt.var: (0, stmt.extent - 1)}
     if isinstance(stmt, Alloc):
         known, own = known | {stmt.buffer}, own | {stmt.buffer}
-    for stores, regions in ((False, read(stmt)), (True, written(stmt))):
-        for region in regions:
-            problem = _problem(region, stores, own, ranges, known)
-            if problem:
-                raise ScheduleError(f"tensor intrinsic {intrin.name!r}: its statements {problem}; in\n{stmt}")
+    problems = [_problem(region, own, ranges, known) for region in written(stmt)]
+    problems += [_problem(region, known, ranges, known) for region in read(stmt)]
+    for problem in filter(None, problems):
+        raise ScheduleError(f"tensor intrinsic {intrin.name!r}: its statements {problem}; in\n{stmt}")
     for child in children(stmt):
         _check_accesses(intrin, child, own, ranges, known)
 
 
-def _problem(
-    region: Region, stores: bool, own: set[Buffer], ranges: dict[object, tuple[int, int]], known: set[Buffer]
-) -> str:
+def _problem(region: Region, allowed: set[Buffer], ranges: Ranges, known: set[Buffer]) -> str:
     buffer = region.buffer
     if buffer not in known:
         return f"use {buffer!r}, which is not an operand of the description"
-    if stores and buffer not in own:
+    if buffer not in allowed:
         return f"write {buffer.name}, which the description only reads"
     if len(region.box) != len(buffer.shape):
         return f"give {buffer!r} {len(region.box)} indices"
     for (lo, count), extent in zip(region.box, buffer.shape, strict=True):
-        between = bounds(lo, ranges)  # type: ignore[arg-type]
+        between = bounds(lo, ranges)
         if between is None or between[0] < 0 or between[1] + count > extent:
             return f"may leave {buffer!r} at the index {lo}, {count} element(s) from there"
     return ""

@@ -1,8 +1,8 @@
 """Matching of a loop nest with the description of a tensor intrinsic, and its operands.
 
-Both are walked side by side. Loops stand for each other in the order in which they come (or in another one, where that
-fits); of what indexes a buffer, the part that the loops inside decide must be what the description says, the rest is
-where the tile lies. The operands of + and * may change places.
+Both are walked together. Loops correspond in their order, or in another one that fits. The part of an index that the
+loops inside decide must be the description's index; the rest is the place of the tile. The operands of + and * may
+change places.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMMUTATIVE = ("add", "mul", "min", "max")
 
 
 class Mismatch(Exception):
-    """Where the nest and the description part; the message shows both sides."""
+    """A difference of the nest and the description; the message shows both sides."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Operand:
 
 @dataclass
 class _Match:
-    """One try: which loop of the description stands for which loop of the nest, and what was found of the operands."""
+    """An attempt: the description's loops in terms of the nest's, and the operands that are known so far."""
 
     loops: Mapping[Var, Var]
     inside: set[Var]
@@ -73,8 +73,10 @@ class _Match:
         """Raises Mismatch: the two do not compute the same."""
         if mine.dtype != theirs.dtype:
             raise Mismatch(f"{mine} is {mine.dtype}, the description has {theirs}, {theirs.dtype}")
-        if mine.dtype == INDEX and not isinstance(mine, Load) and self._same_index(mine, theirs):
-            return
+        if mine.dtype == INDEX and not isinstance(mine, Load):
+            ours, other = simplified_linear(mine, self.ranges), substitute(theirs, self.loops)
+            if ours == simplified_linear(other, self.ranges):
+                return
         match mine, theirs:
             case Const(), Const() if mine.value == theirs.value:
                 return
@@ -109,33 +111,28 @@ class _Match:
             try:
                 self._all(mine, theirs[::-1])
             except Mismatch:
-                # The order that is written down tells best what does not fit.
+                # The written order explains the difference best.
                 self.operands = known
                 self._all(mine, theirs)
-
-    def _same_index(self, mine: Expr, theirs: Expr) -> bool:
-        renamed = substitute(theirs, self.loops)
-        return simplified_linear(mine, self.ranges) == simplified_linear(renamed, self.ranges)
 
     def access(
         self, buffer: Buffer, indices: Sequence[Expr], operand: Buffer, wanted: Sequence[Expr], shown: object
     ) -> None:
-        """An element of the nest's buffer stands for an element of the operand."""
+        """Match an element of the nest's buffer with an element of the operand."""
         if buffer.dtype != operand.dtype:
-            raise Mismatch(f"{buffer!r} stands for {operand!r} of the description: the dtypes differ")
+            raise Mismatch(f"{buffer!r} corresponds to {operand!r} of the description: the dtypes differ")
         dims, offsets = self._place(buffer, indices, operand, wanted)
         found = Operand(buffer, dims, offsets)
         known = self.operands.setdefault(operand, found)
         if known != found:
             raise Mismatch(
-                f"{operand.name} of the description stands for {_tile(known)} in one place and for {_tile(found)} in "
-                "another one"
+                f"{operand.name} of the description is {_tile(known)} in one place and {_tile(found)} in another one"
             )
 
     def _place(
         self, buffer: Buffer, indices: Sequence[Expr], operand: Buffer, wanted: Sequence[Expr]
     ) -> tuple[tuple[int, ...], tuple[Linear, ...]]:
-        """Which dimensions are the operand's, from the last one on; in the others the tile has one element."""
+        """Find the operand's dimensions, from the last one on; in the others the tile has one element."""
         rest = list(range(len(operand.shape)))
         dims: list[int] = []
         offsets: list[Linear] = []
@@ -153,10 +150,10 @@ class _Match:
             elif not inner.terms:
                 offsets.append(outer)
             else:
-                told = f"the description {operand.name}[{', '.join(map(str, wanted))}]"
+                described = f"the description {operand.name}[{', '.join(map(str, wanted))}]"
                 raise Mismatch(
                     f"{buffer.name}[{', '.join(map(str, indices))}] is indexed by {inner.to_expr()} in dimension "
-                    f"{dim}, {told}"
+                    f"{dim}, {described}"
                 )
         if rest:
             raise Mismatch(
@@ -224,31 +221,25 @@ def match_init(init: Stmt, intrin: TensorIntrin, operands: Mapping[Buffer, Opera
 def _any_order(
     loops: Sequence[For], mine: Stmt, theirs: Sequence[For], goal: Stmt, ranges: Ranges
 ) -> dict[Buffer, Operand]:
-    """Loops stand for each other in an order in which everything fits; of the first one is told what does not."""
+    """Match the loops in an order that fits; if none does, the error is about the first order."""
     own, other = [x for x in loops if x.extent > 1], [x for x in theirs if x.extent > 1]
     if sorted(x.extent for x in own) != sorted(x.extent for x in other):
         raise Mismatch(f"the nest has {_listed(own)}, the description {_listed(other)}")
+    single = {x.var: Var(x.var.name) for x in theirs if x not in other}
+    known = {**ranges, **{x.var: (0, x.extent - 1) for x in loops}, **dict.fromkeys(single.values(), (0, 0))}
     first: Mismatch | None = None
     for order in permutations(own):
         if any(a.extent != b.extent for a, b in zip(order, other, strict=True)):
             continue
         pairs = {b.var: a.var for a, b in zip(order, other, strict=True)}
         try:
-            return _in_order(loops, mine, theirs, pairs, goal, ranges)
+            found = _Match({**pairs, **single}, {x.var for x in loops}, known)
+            found.stmt(mine, goal)
+            return found.operands
         except Mismatch as mismatch:
             first = first or mismatch
     assert first is not None
     raise first
-
-
-def _in_order(
-    loops: Sequence[For], mine: Stmt, theirs: Sequence[For], pairs: dict[Var, Var], goal: Stmt, ranges: Ranges
-) -> dict[Buffer, Operand]:
-    single = {x.var: Var(x.var.name) for x in theirs if x.var not in pairs}
-    known = {**ranges, **{x.var: (0, x.extent - 1) for x in loops}, **dict.fromkeys(single.values(), (0, 0))}
-    found = _Match({**pairs, **single}, {x.var for x in loops}, known)
-    found.stmt(mine, goal)
-    return found.operands
 
 
 def _listed(loops: Sequence[For]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from pegbox.compute.ops import compute, placeholder, reduce_axis
+from pegbox.compute.ops import sum as sum_over
 from pegbox.expr.low_level import broadcast
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.loops.nodes import Alloc, ForKind, Stmt, Store, seq
@@ -19,18 +21,15 @@ _WIDEST = 16  # lanes of the widest vectors; narrower processors take several fo
 
 
 def float32_tile(name: str) -> TensorIntrin | None:
-    """`float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
+    """The intrinsic `float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
     found = _NAME.fullmatch(name)
     if found is None or not all(sizes := tuple(map(int, found.groups()))):
         return None
     rows, columns, steps = sizes
-    a, b, c = Buffer("A", (rows, steps)), Buffer("B", (steps, columns)), Buffer("C", (rows, columns))
-
-    def term(v: dict[str, Expr]) -> tuple[tuple[Expr, ...], Expr]:
-        return (v["m"], v["n"]), Load(a, (v["m"], v["k"])) * Load(b, (v["k"], v["n"]))
-
-    description = described_update(name, (a, b, c), {"m": rows, "n": columns, "k": steps}, "k", term)
-    return TensorIntrin(name, description, _outer_products(a, b, c))
+    a, b = placeholder((rows, steps), name="A"), placeholder((steps, columns), name="B")
+    k = reduce_axis((0, steps), name="k")
+    c = compute((rows, columns), lambda m, n: sum_over(a[m, k] * b[k, n], axis=k), name="C")
+    return TensorIntrin(name, described_update(name, a, b, c), _outer_products(a.buffer, b.buffer, c.buffer))
 
 
 def _outer_products(a: Buffer, b: Buffer, c: Buffer) -> Stmt:
@@ -39,7 +38,7 @@ def _outer_products(a: Buffer, b: Buffer, c: Buffer) -> Stmt:
     tile = Buffer("tile", c.shape, "float32", "local")
 
     def each(body: object) -> Stmt:
-        """Every vector of the tile, written out."""
+        """Write a statement for every vector of the tile."""
         assert callable(body)
         return loop(
             "m",

@@ -1,4 +1,4 @@
-"""Primitives cache_read and cache_write."""
+"""Primitives for copies of buffers: cache_read, cache_write, read_at, write_at."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import is_composed, written_buffers
+from pegbox.schedule.analysis.checks import check_inside
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_block
-from pegbox.schedule.state.buffers import (
-    check_scope,
-    choose_copied,
-    choose_written,
-    fresh_buffer_name,
-    has_gaps,
-    redirect,
-)
-from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.rewrites.copy import read_through_copy, write_through_copy
+from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written
+from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
@@ -55,23 +49,19 @@ def cache_read(
             block C:
                 C[vi] = A_local[vi] * 2.0
 
-    Where the buffer is made inside of loops around its readers, the copy is made there too, of what one iteration
+    Where the buffer is made inside loops around its readers, the copy is made there too, of what one iteration
     needs. Otherwise the whole buffer is copied; `compute_at` moves the copy where it is needed.
 
     Raises:
         ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
-            inside and outside of the loops in which the buffer is made, a part of it is never written, or what
+            inside and outside the loops in which the buffer is made, a part of it is never written, or what
             the readers need is not ready there.
     """
-    tree, realize = sch.tree, sch.find_block(block)
+    realize = sch.find_block(block)
     source = choose_copied(realize, read_buffer_index)
     check_scope(storage_scope)
     chosen = _readers(sch, realize.block.name, source, consumer_blocks)
-    check_whole(tree, source, realize.block.name)
-    copy = copy_buffer(tree, source, storage_scope)
-    made = copy_block(copy.name, source.shape, source, copy)
-    sch.update(before_readers(redirect(tree, chosen, source, copy), made, source, copy, chosen))
-    return BlockRef(copy.name)
+    return _updated(sch, read_through_copy(sch.tree, source, storage_scope, realize.block.name, chosen))
 
 
 @primitive
@@ -105,28 +95,118 @@ def cache_write(
             block C_local:
                 C[v0] = C_local[v0]
 
-    Where a reader stands in the same loops, what one iteration makes is copied there. Otherwise the whole buffer
+    If a reader is in the same loops, the elements that one iteration makes are copied there. Otherwise the whole buffer
     is copied; `reverse_compute_at` moves the copy to the end of a tile.
 
     Raises:
         ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
-            inside and outside of the loops in which the buffer is made, a part of it is never written, or the
+            inside and outside the loops in which the buffer is made, a part of it is never written, or the
             results are partial where the copy would be made.
     """
-    tree, realize = sch.tree, sch.find_block(block)
-    name = realize.block.name
+    realize = sch.find_block(block)
     target = choose_written(realize, write_buffer_index)
     check_scope(storage_scope)
     served = [] if consumer_blocks is None else _readers(sch, None, target, consumer_blocks)
-    _check_seen(tree, target, realize)
-    check_whole(tree, target, name)
-    copy = copy_buffer(tree, target, storage_scope)
-    writers = [w.block.name for w in tree.writers(target)]
-    rest = [r.block.name for r in tree.readers(target) if r.block.name not in {*served, *writers}]
-    made = copy_block(copy.name, target.shape, copy, target)
-    changed = redirect(tree, [*writers, *(n for n in served if n not in writers)], target, copy)
-    sch.update(after_writers(changed, made, copy, target, writers, rest))
-    return BlockRef(copy.name)
+    _check_seen(sch.tree, target, realize)
+    return _updated(sch, write_through_copy(sch.tree, target, storage_scope, realize.block.name, served))
+
+
+@primitive
+def read_at(
+    sch: ScheduleState,
+    loop: LoopRef,
+    block: BlockRef | str,
+    read_buffer_index: int | str,
+    storage_scope: str = "global",
+) -> BlockRef:
+    """Copy what an iteration of a loop reads of a buffer; the blocks in the loop read the copy. Gives its block.
+
+    Args:
+        loop: a loop around `block`.
+        read_buffer_index: which buffer: its number among those that `block` reads, or its name.
+        storage_scope: where the copy lives: "global", "local", "shared", "shared.dyn" or "warp".
+
+    Before `read_at(i, "C", "A", "local")`::
+
+        for i in range(4):
+            for j in range(8):
+                block C:
+                    C[vi, vj] = A[vj, vi] * 2.0
+
+    After::
+
+        for i in range(4):
+            for ax0 in range(8):
+                for ax1 in range(1):
+                    block A_local:
+                        A_local[v0, v1] = A[v0, v1]
+            for j in range(8):
+                block C:
+                    C[vi, vj] = A_local[vj, vi] * 2.0
+
+    Raises:
+        ScheduleError: no such buffer or scope, the loop is not around the block, a part of the buffer is never
+            written, or what is read is not ready there.
+    """
+    tree, realize, target = sch.tree, sch.find_block(block), sch.find_loop(loop)
+    source = choose_copied(realize, read_buffer_index)
+    check_scope(storage_scope)
+    check_inside(tree, realize, target)
+    users = [r for r in tree.readers(source) if tree.is_under(r, target)]
+    readers = [r.block.name for r in users if source not in written_buffers(r.block)]
+    return _updated(sch, read_through_copy(tree, source, storage_scope, realize.block.name, readers, at=target.var))
+
+
+@primitive
+def write_at(
+    sch: ScheduleState,
+    loop: LoopRef,
+    block: BlockRef | str,
+    write_buffer_index: int | str,
+    storage_scope: str = "global",
+) -> BlockRef:
+    """Let the blocks in a loop write to a new buffer, which each iteration copies to the old one. Gives that block.
+
+    Args:
+        loop: a loop around all blocks that write the buffer.
+        write_buffer_index: which buffer: its number among those that `block` writes, or its name.
+        storage_scope: where the new buffer lives: "global", "local", "shared", "shared.dyn" or "warp".
+
+    Before `write_at(i, "C", 0, "local")`::
+
+        for i in range(4):
+            for j in range(8):
+                block C:
+                    C[vi, vj] = A[vi, vj] * 2.0
+
+    After::
+
+        for i in range(4):
+            for j in range(8):
+                block C:
+                    C_local[vi, vj] = A[vi, vj] * 2.0
+            for ax0 in range(1):
+                for ax1 in range(8):
+                    block C_local:
+                        C[v0, v1] = C_local[v0, v1]
+
+    Raises:
+        ScheduleError: no such buffer or scope, the loop is not around all blocks that write the buffer, what an
+            iteration writes is not a box, or partial; or a block in the loop reads the buffer earlier.
+    """
+    tree, realize, target = sch.tree, sch.find_block(block), sch.find_loop(loop)
+    written = choose_written(realize, write_buffer_index)
+    check_scope(storage_scope)
+    for writer in tree.writers(written):
+        check_inside(tree, writer, target)
+    return _updated(sch, write_through_copy(tree, written, storage_scope, realize.block.name, at=target))
+
+
+def _updated(sch: ScheduleState, copied: tuple[Tree, str]) -> BlockRef:
+    """Take over the program with a copy; returns the copying block."""
+    changed, name = copied
+    sch.update(changed)
+    return BlockRef(name)
 
 
 def _readers(sch: ScheduleState, own: str | None, buffer: Buffer, given: Sequence[BlockRef | str] | None) -> list[str]:
@@ -142,30 +222,13 @@ def _readers(sch: ScheduleState, own: str | None, buffer: Buffer, given: Sequenc
 
 
 def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
-    """Raises ScheduleError: the buffer is a matter of the blocks inside of the block: each iteration has its own."""
+    """Raises ScheduleError: the buffer is used inside the block only, where each iteration has its own."""
     users = {r.block.name for r in (*tree.writers(buffer), *tree.readers(buffer))}
     if buffer not in tree.func.params and users == {realize.block.name} and is_composed(realize.block):
         name = realize.block.name
         raise refuse(
             tree,
-            f"{buffer.name} is used inside of block {name} only",
-            f"copy it there: give a block inside of {name}",
+            f"{buffer.name} is used inside block {name} only",
+            f"copy it there: give a block inside {name}",
             name,
         )
-
-
-def check_whole(tree: Tree, buffer: Buffer, name: str) -> None:
-    """Raises ScheduleError: a part of the buffer, the padding of its layout, is never written: it cannot be copied."""
-    if has_gaps(tree, buffer):
-        raise refuse(
-            tree,
-            f"the padding of {buffer.name} is never written, so that no copy of all of it can be taken",
-            "make the copy before transform_layout, or give transform_layout a pad_value",
-            name,
-        )
-
-
-def copy_buffer(tree: Tree, original: Buffer, scope: str) -> Buffer:
-    """A buffer like another one, in a scope, with a name of its own."""
-    name = fresh_buffer_name(tree, f"{original.name}_{scope.replace('.', '_')}")
-    return Buffer(name, original.shape, original.dtype, scope)

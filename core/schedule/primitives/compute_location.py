@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from typing import cast
 
-from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
-from pegbox.schedule.analysis import read_buffers, written_buffers
-from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place, later_writers
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
+from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.inline import into_consumers
-from pegbox.schedule.rewrites.placement import (
-    check_order,
-    check_parallel,
-    check_ready,
-    check_target,
-    first_position,
-    insert,
-    last_position,
-    nest,
-    place,
-)
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -68,7 +58,7 @@ def compute_at(
                 block C: ...
 
     Raises:
-        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside of
+        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside
             the loop or none, was decomposed, or reads something that is not ready there; or the place is none.
     """
     realize = sch.find_block(block)
@@ -77,7 +67,7 @@ def compute_at(
     elif loop == INLINE:
         sch.update(into_consumers(sch.tree, realize))
     elif loop != ROOT:
-        sch.find_loop(cast("LoopRef", loop))  # tells that it is not a loop
+        sch.find_loop(cast("LoopRef", loop))  # refuses what is not a loop
 
 
 @primitive
@@ -123,41 +113,31 @@ def reverse_compute_at(
 def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, unit_loops: bool) -> Tree:
     name = realize.block.name
     readers = _readers(tree, realize, loop)
-    check_target(tree, name, loop)
+    check_no_lanes(tree, loop, MOVE_FIRST, name)
     rest = Tree(tree.replace(realize, None))
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
-    last = last_position(rest, target, realize.block)
-    check_order(tree, rest, name, target, last)
-    later = later_writers(tree, realize, read_buffers(realize.block))
-    first = first_position(rest, target, realize.block, later=later)
-    position = place(tree, rest, name, loop, index, first, last)
-    around = (*rest.ancestors(target), target)
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
-    # What threads share is computed for all of them.
-    standing = {x.var for x in around if not any(map(x.kind.shares, scopes))}
+    # A buffer that threads share is computed for all of them.
+    standing = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
     spans = needed_spans(rest, realize.block, readers, standing)
     # A row needs all rows before it, and everything that these were made from.
     for var in carried_variables(realize.block):
         spans.pop(var, None)
-    after = insert(
-        rest, target, nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops), position
-    )
-    check_ready(tree, after, name, loop)
-    check_parallel(tree, after, name)
+    new = nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops)
+    after = moved(tree, rest, realize, loop, new, index)
     _check_parameters(tree, after, name, loop)
     return after
 
 
 def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
-    """Check that all elements of a parameter are still computed: those that no consumer asks for would keep old values.
-
-    Raises:
-        ScheduleError: some are not computed at the new place, as far as can be shown.
-    """
+    """Check that all elements of a parameter are still computed: those that no consumer needs would keep old values."""
     producer = after.blocks[name]
     for buffer in written_buffers(producer.block):
-        if buffer in after.func.params and not _makes_all(after, producer, buffer):
+        if buffer not in after.func.params:
+            continue
+        made = written_box(after, producer, buffer, set())
+        if made is None or made.conditions or not all(map(SymbolicInterval.covers, made.intervals, buffer.shape)):
             raise refuse(
                 before,
                 f"{name} writes the parameter {buffer.name}, all of which is "
@@ -168,24 +148,10 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
             )
 
 
-def _makes_all(tree: Tree, producer: BlockRealize, buffer: Buffer) -> bool:
-    made = written_box(tree, producer, buffer, set())
-    return made is not None and not made.conditions and all(map(SymbolicInterval.covers, made.intervals, buffer.shape))
-
-
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:
     """The consumers, all below the loop, in program order."""
     name, buffers = realize.block.name, written_buffers(realize.block)
-    for buffer in buffers:
-        others = [w.block.name for w in tree.writers(buffer) if w is not realize]
-        if others:
-            raise refuse(
-                tree,
-                f"{buffer.name} is also written by {', '.join(others)}",
-                "compute_at first, decompose_reduction after",
-                name,
-                *others,
-            )
+    check_only_writer(tree, realize, buffers, "compute_at first, decompose_reduction after")
     early = cells_without_place(tree, realize)
     readers = [
         r
@@ -199,7 +165,7 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     if outside:
         raise refuse(
             tree,
-            f"{', '.join(outside)} needs {name} too, but is not inside of {loop.var.name}",
+            f"{', '.join(outside)} needs {name} too, but is not inside {loop.var.name}",
             "attach to a loop around all consumers, or inline the block",
             loop.var,
             name,

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from pegbox.errors import ExprError
 from pegbox.expr.build import ZERO, cast
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
@@ -16,9 +17,11 @@ from pegbox.loops.nodes import Annotation, Block, BlockRealize, Store
 from pegbox.loops.passes.notes import ALIGN, DOUBLE, ROLLING
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.region_cover import misses_reads
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.inline import Element, all_same, element, layout, plain_store, replaced, uses
+from pegbox.schedule.rewrites.inline import Element, element, layout, plain_store, replaced, uses
 from pegbox.schedule.rewrites.placement import check_parallel
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
@@ -49,7 +52,7 @@ def compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
 
     Raises:
         ScheduleError: the block reduces, is an output, has several outputs, reads what it writes, or has no
-            consumer; a consumer holds loops or calls; from where it writes one cannot tell which iteration did; or
+            consumer; a consumer holds loops or calls; the place that it writes does not determine the iteration; or
             a parallel loop around it makes what it reads for each iteration anew.
     """
     sch.update(into_consumers(sch.tree, sch.find_block(block)))
@@ -118,21 +121,19 @@ def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
     block = realize.block
     name = block.name
 
-    def no(problem: str, remedy: str = "leave it where it is, or use compute_at", *others: str) -> NoReturn:
-        raise refuse(tree, problem, remedy, name, *others)
+    def no(problem: str, remedy: str = "leave it where it is, or use compute_at") -> NoReturn:
+        raise refuse(tree, problem, remedy, name)
 
     if any(w.buffer in tree.func.params for w in block.writes):
         no("it writes a parameter of the function", "inline its producers instead, or reverse_compute_inline it")
     store = plain_store(block)
     if isinstance(store, str):
         no(store)
-    others = [w.block.name for w in tree.writers(store.buffer) if w is not realize]
-    if others:
-        no(f"{store.buffer.name} is also written by {', '.join(others)}", "leave it where it is", *others)
+    check_only_writer(tree, realize, [store.buffer], "leave it where it is")
     try:
         return store, element(block, store.indices, store.value)
     except ExprError as error:
-        no(f"where it writes {store.buffer.name} does not tell its variables: {error}")
+        no(f"the place that it writes in {store.buffer.name} does not determine its variables: {error}")
 
 
 def _inlined(block: Block, buffer: Buffer, how: Element) -> Block:
@@ -168,13 +169,12 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     block = replace(producer.block, reads=reads, writes=writes, body=body, annotations=_notes(producer, realize))
     tree = Tree(before.replace(producer, replace(producer, block=block)))
     tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
-    marked = [v for v, x in tree.loops.items() if not x.kind.in_order]
-    check_kinds(tree, marked, before)
+    check_kinds(tree, None, before)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
 
 
 def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
-    """The producer's notes; what is said of the buffer that is written is said by the block that wrote it."""
+    """The producer's notes, but those about the written buffer from the block that wrote it."""
     kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE, ROLLING))
     return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE, ROLLING)))
 
@@ -189,9 +189,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
     store = plain_store(realize.block)
     if isinstance(store, str):
         no(store, "compute_inline what it reads instead, or leave it where it is")
-    twice = [w.block.name for w in tree.writers(store.buffer) if w is not realize]
-    if twice:
-        no(f"{store.buffer.name} is also written by {', '.join(twice)}", "leave it where it is", *twice)
+    check_only_writer(tree, realize, [store.buffer], "leave it where it is")
     producers = {w.block.name: w for b in read_buffers(realize.block) for w in tree.writers(b)}
     if len(producers) != 1:
         listed = f"several blocks make: {', '.join(producers)}" if producers else "no block makes"
@@ -201,7 +199,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
     if made == "it is a reduction" and not isinstance(made, Store):
         no(
             f"its producer {maker} is a reduction, whose values are final only after the last iteration",
-            "reverse_compute_at a loop of it that is outside of the reduce loops",
+            "reverse_compute_at a loop of it that is outside the reduce loops",
             maker,
         )
     if isinstance(made, str):
@@ -231,7 +229,7 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
     assert not isinstance(places, str)  # it is a plain store
     if not places:
         no(f"its value does not depend on {buffer.name}, which it says it reads")
-    if not all_same(places):
+    if not all(same(a, b) for load in places for a, b in zip(load.indices, places[0].indices, strict=True)):
         no(f"it reads several elements of {buffer.name} at once")
     if not buffer.shape:
         if any(it.extent > 1 for it in block.iters):
@@ -241,8 +239,10 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
         found = layout(block, places[0].indices)
         if found.shape != buffer.shape or not found.onto:
             no(f"it reads only a part of {buffer.name}, but its producer would run it for all elements")
+        if misses_reads(tree, producer, buffer, realize):
+            no(f"it may read elements of {buffer.name} that its producer never makes: those iterations would be lost")
         back = found.inverse().final_indices
     except ExprError as error:
-        no(f"which of its iterations reads an element of {buffer.name} cannot be told: {error}")
+        no(f"the iteration that reads an element of {buffer.name} cannot be determined: {error}")
     here = dict(zip(found.places, made.indices, strict=True))
     return {it.var: substitute(b, here) for it, b in zip(block.iters, back, strict=True)}

@@ -9,20 +9,21 @@ from typing import Any, TypeAlias
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt
-from pegbox.loops.passes.prefetch import NOTE, triples, without_note
+from pegbox.loops.nodes import BlockRealize, For, ForKind
+from pegbox.loops.passes.prefetch import NOTE, triples
+from pegbox.schedule.analysis.checks import check_inside, check_no_lanes
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import choose_read
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, annotated, annotations_of
 from pegbox.shown import value_text
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
-# Notes that are no hints: primitives write them, and code generation relies on them.
+# Notes that primitives write and code generation relies on, with their meaning.
 _FIXED = {"combiner": "says what a reduction computes", "thread": "says to which thread axis a loop is bound"}
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
@@ -44,7 +45,7 @@ def vectorize(sch: ScheduleState, loop: LoopRef) -> None:
     A reduce loop may be vectorized when the reduction has one output and is a sum, prod, max or min.
 
     Raises:
-        ScheduleError: two lanes would write one element, or another vectorized or parallel loop stands in the way.
+        ScheduleError: two lanes would write one element, or another vectorized or parallel loop is in the way.
     """
     _set_kind(sch, loop, ForKind.VECTORIZED)
 
@@ -64,7 +65,7 @@ def parallel(sch: ScheduleState, loop: LoopRef) -> None:
             block C: ...
 
     Raises:
-        ScheduleError: two iterations would write one element, or another parallel or vectorized loop stands in
+        ScheduleError: two iterations would write one element, or another parallel or vectorized loop is in
             the way.
     """
     _set_kind(sch, loop, ForKind.PARALLEL)
@@ -86,7 +87,7 @@ def unroll(sch: ScheduleState, loop: LoopRef) -> None:
     """
     old = sch.find_loop(loop)
     _check_free(sch.tree, old, ForKind.UNROLLED)
-    sch.update(sch.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
+    sch.update(sch.tree.replace(old, replace(old, kind=ForKind.UNROLLED)))
 
 
 @primitive(any_block=True)
@@ -116,7 +117,7 @@ def annotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_ke
         )
     _check_key(ann_key)
     old = sch.find(block_or_loop)
-    sch.update(sch.tree.replace(old, _with_notes(old, (*_without(old, ann_key), (ann_key, value)))))
+    sch.update(sch.tree.replace(old, annotated(old, ann_key, value)))
 
 
 @primitive(any_block=True)
@@ -136,11 +137,11 @@ def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_
     """
     _check_key(ann_key)
     old = sch.find(block_or_loop)
-    kept = _without(old, ann_key)
-    if len(kept) == len(_notes(old)):
-        known = ", ".join(key for key, _ in kept if key not in _FIXED) or "none"
+    keys = [key for key, _ in annotations_of(old)]
+    if ann_key not in keys:
+        known = ", ".join(key for key in keys if key not in _FIXED) or "none"
         raise ScheduleError(f"there is no note {ann_key!r}", f"the notes there are {known}")
-    sch.update(sch.tree.replace(old, _with_notes(old, kept)))
+    sch.update(sch.tree.replace(old, annotated(old, ann_key)))
 
 
 @composite
@@ -171,7 +172,7 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
     Lowering places one prefetch for each cache line of 64 bytes; values stay what they are.
 
     Args:
-        block: a block inside of the loop.
+        block: a block inside the loop.
         buffer: which buffer: its number among those that the block reads, or its name.
 
     Before `prefetch("C", "A", i, 2)`::
@@ -188,8 +189,8 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
                 C[i, j] = A[i, j] + 1.0
 
     Raises:
-        ScheduleError: the block does not read the buffer or is not inside of the loop, the offset is not a positive
-            integer, the buffer is made inside of the loop, or the loop stands in or is vectorized.
+        ScheduleError: the block does not read the buffer or is not inside the loop, the offset is not a positive
+            integer, the buffer is made inside the loop, or the loop is vectorized or inside a vectorized one.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
     source = choose_read(realize, buffer)
@@ -197,15 +198,13 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
     old = next((value for key, value in target.annotations if key == NOTE), ())
     name = realize.block.name
     kept = [part for t in triples(old) if t[:2] != (name, source.name) for part in t]
-    note = (NOTE, (*kept, name, source.name, int(offset)))
-    new = For(target.var, target.extent, target.body, target.kind, (*without_note(target.annotations), note))
-    sch.update(sch.tree.replace(target, new))
+    sch.update(sch.tree.replace(target, annotated(target, NOTE, (*kept, name, source.name, int(offset)))))
 
 
 def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
     old = sch.find_loop(loop)
     _check_free(sch.tree, old, kind)
-    changed = Tree(sch.tree.replace(old, _of_kind(old, kind)))
+    changed = Tree(sch.tree.replace(old, replace(old, kind=kind)))
     check_kinds(changed, [old.var], sch.tree)
     sch.update(changed)
 
@@ -227,10 +226,6 @@ def pragma_value(key: str, value: object) -> int | bool:
     return bool(value) if expected is bool else value
 
 
-def _of_kind(loop: For, kind: ForKind) -> For:
-    return For(loop.var, loop.extent, loop.body, kind, loop.annotations)
-
-
 def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
     """Raises ScheduleError: the loop is bound to a thread axis."""
     if loop.kind.is_thread:
@@ -248,7 +243,7 @@ def _check_key(key: str) -> None:
 
 
 def _note(value: object) -> Any:
-    """The value of a note, as it is kept: hashable; None for what is not a value."""
+    """The value of a note in hashable form; None for other values."""
     if isinstance(value, list | tuple):
         parts = tuple(map(_note, value))
         return None if None in parts else parts
@@ -258,38 +253,19 @@ def _note(value: object) -> Any:
     return value if isinstance(value, bool | float | str) else None
 
 
-def _notes(node: For | BlockRealize) -> tuple[Annotation, ...]:
-    return node.annotations if isinstance(node, For) else node.block.annotations
-
-
-def _without(node: For | BlockRealize, key: str) -> tuple[Annotation, ...]:
-    return tuple((k, v) for k, v in _notes(node) if k != key)
-
-
-def _with_notes(node: For | BlockRealize, notes: tuple[Annotation, ...]) -> Stmt:
-    if isinstance(node, For):
-        return For(node.var, node.extent, node.body, node.kind, notes)
-    return replace(node, block=replace(node.block, annotations=notes))
-
-
 def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For, offset: object) -> None:
-    name, var = realize.block.name, loop.var
+    var = loop.var
     number = integer(offset)
     if number is None or number < 1:
         raise refuse(tree, f"the offset is {offset!r}", "give the number of iterations ahead: an integer from 1", var)
-    if not tree.is_under(realize, loop):
-        raise refuse(tree, f"{name} is not inside of {var.name}", f"use a loop around {name}", var, name)
-    lanes = [x for x in (*tree.ancestors(loop), loop) if x.kind is ForKind.VECTORIZED]
-    if lanes:
-        raise refuse(
-            tree, f"{lanes[0].var.name} is vectorized, its iterations are lanes", "use a loop around it", lanes[0].var
-        )
+    check_inside(tree, realize, loop)
+    check_no_lanes(tree, loop, "use a loop around it")
     makers = tree.writers(source)
     if makers and all(tree.is_under(maker, loop) for maker in makers):
         raise refuse(
             tree,
-            f"{source.name} is made inside of {var.name}, in each iteration anew, so nothing can be fetched ahead",
-            f"prefetch what {makers[0].block.name} reads, or use a loop inside of which {source.name} is only read",
+            f"{source.name} is made inside {var.name}, in each iteration anew, so nothing can be fetched ahead",
+            f"prefetch what {makers[0].block.name} reads, or use a loop inside which {source.name} is only read",
             var,
             makers[0].block.name,
         )

@@ -10,18 +10,24 @@ from typing import Any, TypeAlias
 from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
-from pegbox.expr.nodes import Buffer
-from pegbox.expr.printer import unused_name
-from pegbox.loops.nodes import BlockRealize
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.nodes import BlockRealize, For, IterKind, Stmt
 from pegbox.loops.passes.notes import has_alignment
+from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.copy import insert_at_top
-from pegbox.schedule.rewrites.einsum import padded_einsum
-from pegbox.schedule.rewrites.layout import fills_whole, obstacle, pad_producer, padding_block, with_layout
-from pegbox.schedule.rewrites.padding import decomposed_padding
-from pegbox.schedule.rewrites.reindex import Copy, reindex_read, reindex_write, with_block_layout
+from pegbox.schedule.rewrites.copy import fresh_iters, insert_at_top
+from pegbox.schedule.rewrites.layout import (
+    fills_whole,
+    is_plain_nest,
+    obstacle,
+    pad_producer,
+    padding_block,
+    with_layout,
+)
 from pegbox.schedule.state.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
-from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.state.trace import trace_value
@@ -32,40 +38,6 @@ trace_value("index_map")(IndexMap)
 
 Which: TypeAlias = tuple[str, int | str] | list[Any] | str
 Layouter: TypeAlias = IndexMap | Callable[..., Any]
-
-
-@primitive
-def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRef:
-    """Copy what a block reads or writes into a buffer with a dimension for each of its variables that are used.
-
-    Gives the copying block.
-
-    Before `reindex("C", ("read", 0))`::
-
-        block C:
-            C[vi, vj] = A[vj, vi + 1] * 2.0
-
-    After::
-
-        block A_reindex:
-            A_reindex[v0, v1] = A[v1, v0 + 1]
-        ...
-        block C:
-            C[vi, vj] = A_reindex[vi, vj] * 2.0
-
-    Args:
-        buffer: ("read", number), ("write", number), or a name.
-
-    Raises:
-        ScheduleError: no such buffer; it is used at several places, at places that are read from memory, or that
-            may lie outside of it; of a written buffer: other blocks write it too, or elements are written twice.
-    """
-    realize = sch.find_block(block)
-    kind, chosen = _buffer(sch, realize, buffer)
-    name = fresh_buffer_name(sch.tree, f"{chosen.name}_reindex")
-    move = reindex_read if kind == "read" else reindex_write
-    sch.update(move(sch.tree, realize, chosen, Copy(name)))
-    return BlockRef(name)
 
 
 @primitive
@@ -93,7 +65,7 @@ def transform_layout(
         block B:
             B[vi // 16, vj, vi % 16] = A[vi, vj] * 2.0
 
-    Where the new shape has places without elements (padding), they stay unwritten, and nobody reads them. With a
+    Where the new shape has places without elements (padding), they stay unwritten, and no block reads them. With a
     `pad_value` they are written: by the block that makes the buffer, if it is a plain nest of its own (it then gets
     loops over the new shape), or else by a block `NAME_pad`.
 
@@ -109,7 +81,7 @@ def transform_layout(
             or padding for a buffer that is made in loops around other blocks.
     """
     tree, realize = sch.tree, sch.find_block(block)
-    _, chosen = _buffer(sch, realize, buffer)
+    _, chosen = choose(realize, buffer)
     check_intermediate(
         tree,
         chosen,
@@ -117,7 +89,7 @@ def transform_layout(
         "whose layout the caller decides",
         "cache_read, cache_write or reindex makes a buffer of its own; transform that one",
     )
-    layout = _layout(sch, realize, chosen, index_map)
+    layout = _layout(sch, realize, index_map, chosen.shape, f"dimensions of {chosen.name}")
     sch.amended["index_map"] = layout.map
     padding: float | IndexMap | None = None
     if pad_value is not None:
@@ -144,103 +116,29 @@ def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map:
             block B: v0 = ax0; it is at (v0 // 8, v0 % 8)
 
     Raises:
-        ScheduleError: the block does not stand in plain loops of its own, the map is not affine, not one to one, or
+        ScheduleError: the block is not in plain loops of its own, the map is not affine, not one to one, or
             leaves gaps, or it mixes spatial with reduce variables.
     """
     realize = sch.find_block(block)
-    layout = _map(sch, realize, index_map, [it.extent for it in realize.block.iters], "variables")
+    layout = _layout(sch, realize, index_map, [it.extent for it in realize.block.iters], "variables")
     sch.amended["index_map"] = layout.map
-    sch.update(with_block_layout(sch.tree, realize, layout))
+    sch.update(_with_block_layout(sch.tree, realize, layout))
 
 
 def set_axis_separator(
     sch: ScheduleState, block: BlockRef | str, buffer: Which, axis_separators: Sequence[int] | None = None
 ) -> None:
-    """Nothing but a warning: memory has one dimension here, so that there is nothing to separate.
+    """Warn that this changes nothing: memory has one dimension here.
 
     Raises:
         ScheduleError: no such block or buffer.
     """
-    _buffer(sch, sch.find_block(block), buffer)
+    choose(sch.find_block(block), buffer)
     warnings.warn("set_axis_separator changes nothing: memory has one dimension here", UserWarning, stacklevel=2)
 
 
-@primitive
-def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]) -> None:
-    """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
-
-    Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a
-    larger buffer, from which a block `C_pad` copies what belongs to it.
-
-    Before `pad_einsum("C", [4, 4, 4])`::
-
-        for i in range(6):
-            for j in range(8):
-                for k in range(5):
-                    block C: C[vi, vj] += A[vi, vk] * B[vk, vj]
-
-    After::
-
-        A_pad[8, 8], B_pad[8, 8], C_pad[8, 8]
-        for i in range(8):
-            for j in range(8):
-                for k in range(8):
-                    block C: C_pad[vi, vj] += A_pad[vi, vk] * B_pad[vk, vj]
-
-    Args:
-        padding: for each variable of the block the number of which its extent becomes a multiple.
-
-    Raises:
-        ScheduleError: not a number, 1 or more, for each variable; the block does not stand in plain loops of its
-            own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
-            variable that a factor does not depend on.
-    """
-    realize = sch.find_block(block)
-    sch.update(padded_einsum(sch.tree, realize, padding))
-
-
-@primitive(moves=False)
-def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
-    """Write the constant of a padding before a loop, and then what is inside of it, without tests.
-
-    Gives the block of the constant, `NAME_pad_const`.
-
-    Before `decompose_padding("P", i)`::
-
-        for i in range(10):
-            block P:
-                P[vi] = A[vi - 1] if 1 <= vi < 9 else 0.0
-
-    After::
-
-        for i_1 in range(10):
-            block P_pad_const:
-                P[vi] = 0.0
-        for i in range(8):
-            block P:
-                P[vi + 1] = A[vi]
-
-    Raises:
-        ScheduleError: the block does not choose between a value and a constant, by bounds of its variables; the loop
-            is not around it, or around other blocks too; a loop from there on is not serial, or annotated.
-    """
-    realize, target = sch.find_block(block), sch.find_loop(loop)
-    name = unused_name(f"{realize.block.name}_pad_const", sch.tree.names)
-    sch.update(decomposed_padding(sch.tree, realize, target, name))
-    return BlockRef(name)
-
-
-def can_decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> bool:
-    """Would `decompose_padding` take it?"""
-    try:
-        decompose_padding(sch.copy(), block, loop)
-    except ScheduleError:
-        return False
-    return True
-
-
-def _buffer(sch: ScheduleState, realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
-    """("read" or "write", the buffer)."""
+def choose(realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
+    """Find a buffer that a block uses: ("read" or "write", the buffer)."""
     name = realize.block.name
     if isinstance(which, str):
         if any(w.buffer.name == which for w in realize.block.writes):
@@ -252,10 +150,6 @@ def _buffer(sch: ScheduleState, realize: BlockRealize, which: Which) -> tuple[st
             f"{value_text(which)} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name'
         )
     return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
-
-
-def _layout(sch: ScheduleState, realize: BlockRealize, buffer: Buffer, index_map: Layouter) -> Layout:
-    return _map(sch, realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
 
 
 def map_of(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, rank: int, kind: str) -> IndexMap:
@@ -275,7 +169,7 @@ def _no_map(sch: ScheduleState, realize: BlockRealize, error: ExprError, rank: i
     return refuse(sch.tree, str(error), remedy, realize.block.name)
 
 
-def _map(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
+def _layout(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
     found = map_of(sch, realize, index_map, len(shape), kind)
     try:
         return found.layout(tuple(shape))
@@ -338,7 +232,7 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
         layout.inverse()
     except ExprError as error:
         remedy = "give another map, or no pad_value"
-        raise refuse(tree, f"{error}, so that its padding cannot be told from elements", remedy) from error
+        raise refuse(tree, f"{error}, so that its padding cannot be distinguished from elements", remedy) from error
     writers = tree.writers(buffer)
     if has_gaps(tree, buffer):
         raise refuse(
@@ -356,9 +250,53 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
         if met:
             raise refuse(
                 tree,
-                f"{buffer.name} is made in loops around {met[0]}, where nobody can write its padding",
+                f"{buffer.name} is made in loops around {met[0]}, where no block can write its padding",
                 "transform_layout with a pad_value first, compute_at after; or give no pad_value",
                 writer.block.name,
                 met[0],
             )
     return None
+
+
+def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tree:
+    """The program in which a block has other variables, in plain loops of their own."""
+    block = realize.block
+    if not is_plain_nest(tree, realize):
+        raise refuse(
+            tree,
+            f"{block.name} is not in plain serial loops of its own, one for each variable",
+            "transform_block_layout first, split, reorder and compute_at after",
+            block.name,
+        )
+    try:
+        inverse = layout.map.inverse(layout.old_shape)
+    except ExprError as error:
+        remedy = "give a map that takes each place of the new domain, with factors that divide"
+        raise refuse(tree, str(error), remedy, block.name) from error
+    iters = tuple(replace(it, kind=_kind(tree, realize, layout, n)) for n, it in enumerate(fresh_iters(layout.shape)))
+    ranges = iter_ranges(iters)
+    back = inverse.map_indices([it.var for it in iters], ranges)
+    old: dict[Var, Expr] = {it.var: value for it, value in zip(block.iters, back, strict=True)}
+    inner = BlockRealize((), replace(block, iters=()))
+    changed = map_exprs(inner, lambda expr: simplify(substitute(expr, old), ranges))
+    assert isinstance(changed, BlockRealize)
+    loops = [Var(f"ax{n}") for n in range(len(iters))]
+    nest: Stmt = BlockRealize(tuple(loops), replace(changed.block, iters=iters))
+    for var, it in reversed(list(zip(loops, iters, strict=True))):
+        nest = For(var, it.extent, nest)
+    return Tree(tree.replace(tree.top_of(realize), nest))
+
+
+def _kind(tree: Tree, realize: BlockRealize, layout: Layout, number: int) -> IterKind:
+    """The kind of a new variable: that of the variables from which it is computed."""
+    used = free_vars(layout.map.final_indices[number])
+    pairs = zip(layout.map.initial_indices, realize.block.iters, strict=True)
+    kinds = {it.kind for var, it in pairs if var in used}
+    if len(kinds) > 1:
+        raise refuse(
+            tree,
+            f"{layout.map.final_indices[number]} mixes spatial with reduce variables",
+            "map spatial variables to spatial ones, and reduce variables to reduce ones",
+            realize.block.name,
+        )
+    return kinds.pop() if kinds else IterKind.SPATIAL

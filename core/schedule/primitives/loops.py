@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
-from pegbox.expr.bounds import Interval, Ranges
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import TRUE, compare, conjuncts, floordiv, floormod, index, logical_and
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
@@ -21,7 +21,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree, blocks_below, map_blocks
+from pegbox.schedule.tree import Tree, blocks_below, map_blocks, nested
 
 
 @primitive(any_block=True)
@@ -36,7 +36,7 @@ def split(
     nparts: int | None = None,
     names: Sequence[str] | None = None,
 ) -> tuple[LoopRef, ...]:
-    """One loop becomes several, nested; gives them outermost first.
+    """Split a loop into several nested ones; gives them outermost first.
 
     Args:
         factors: the extents, outermost first; one of them may be None and is inferred.
@@ -73,7 +73,7 @@ def split(
     fresh = [Var(label) for label in labels]
     value = Linear({v: prod(extents[n + 1 :]) for n, v in enumerate(fresh)}, 0).to_expr()
     guard = compare("lt", value, index(old.extent)) if prod(extents) > old.extent else TRUE
-    ranges = _new_ranges(sch.tree, zip(fresh, extents, strict=True))
+    ranges = {**sch.tree.ranges, **{var: (0, n - 1) for var, n in zip(fresh, extents, strict=True)}}
     body = _rebind(old.body, {old.var: value}, guard, ranges)
     sch.update(sch.tree.replace(old, _nest(fresh, extents, old.annotations, body)))
     return tuple(map(LoopRef, fresh))
@@ -81,7 +81,7 @@ def split(
 
 @primitive(any_block=True)
 def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRef:
-    """Loops that stand directly inside each other (given outermost first) become one.
+    """Make one loop of loops directly inside each other, given outermost first.
 
     Before `fuse(i, j)`::
 
@@ -116,8 +116,7 @@ def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, 
         _serial(sch.tree, loop)
     fused = Var(name or "_".join(loop.var.name for loop in found) + ("_fused" if len(found) > 1 else ""))
     extent = prod(loop.extent for loop in found)
-    ranges = _new_ranges(sch.tree, [(fused, extent)])
-    body = _rebind(found[-1].body, _digits(fused, found), TRUE, ranges)
+    body = _rebind(found[-1].body, _digits(fused, found), TRUE, {**sch.tree.ranges, fused: (0, extent - 1)})
     notes = tuple({key: (key, value) for loop in found for key, value in loop.annotations}.values())
     sch.update(sch.tree.replace(found[0], For(fused, extent, body, ForKind.SERIAL, notes)))
     return LoopRef(fused)
@@ -156,13 +155,10 @@ def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
         return
     for realize in blocks_below(chain[-1].body):
         _check_order(sch.tree, realize, chain, order)
-    body = chain[-1].body
-    for loop in reversed(order):
-        body = loop.with_body(body)
-    before, func = sch.tree, sch.tree.replace(chain[0], body)
+    func = sch.tree.replace(chain[0], nested(chain[-1].body, order))
     marked = [loop.var for loop in chain if not loop.kind.in_order]
     if marked:
-        check_kinds(Tree(func), marked, before)
+        check_kinds(Tree(func), marked, sch.tree)
     sch.update(func)
 
 
@@ -226,15 +222,8 @@ def _serial(tree: Tree, loop: For) -> None:
         )
 
 
-def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> dict[Var, Interval]:
-    ranges = dict(tree.ranges)
-    for var, extent in fresh:
-        ranges[var] = (0, extent - 1)
-    return ranges
-
-
 def _nest(fresh: list[Var], extents: list[int], notes: tuple[tuple[str, object], ...], body: Stmt) -> Stmt:
-    """Loops around `body`; annotations speak of a whole nest and stay outermost."""
+    """Put loops around `body`; annotations are about a whole nest and stay outermost."""
     for n in reversed(range(len(fresh))):
         body = For(fresh[n], extents[n], body, ForKind.SERIAL, notes if n == 0 else ())
     return body
@@ -296,7 +285,7 @@ def _chain(tree: Tree, given: list[For]) -> list[For]:
 
 
 def _check_order(tree: Tree, realize: BlockRealize, chain: list[For], order: list[For]) -> None:
-    """A reduction starts (init) where its reduce variables are at zero: that must stay the first visit of an element.
+    """Check that a reduction still starts (init), with its reduce variables at zero, at the first visit of an element.
 
     Loops that bind only spatial or only reduce variables move freely. One that binds both, or none (so that it runs
     the whole reduction again), must keep its place among the reduce loops.

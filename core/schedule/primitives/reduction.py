@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
+from pegbox.expr.build import ZERO, all_of, conjuncts
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.region import written_below
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
+from pegbox.loops.access.block_region import derived_regions
+from pegbox.loops.nodes import Block, BlockRealize, For, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.checks import check_inside
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.rfactor import rfactor_plan, rfactored
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, nested
 
 
 @primitive(moves=False)
@@ -49,7 +47,7 @@ def decompose_reduction(sch: ScheduleState, block: BlockRef | str, loop: LoopRef
                         C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
     Raises:
-        ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside of the loop, or
+        ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside the loop, or
             a loop inside binds spatial and reduce variables at once.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
@@ -58,99 +56,31 @@ def decompose_reduction(sch: ScheduleState, block: BlockRef | str, loop: LoopRef
     return BlockRef(name)
 
 
-@primitive
-def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
-    """Let each iteration of a reduce loop reduce into an element of its own, and combine those afterwards.
-
-    Args:
-        loop: a loop that binds reduce variables only. It becomes a spatial loop of the partial results.
-        factor_axis: the place of the new dimension among those of the output; negative counts from the end.
-
-    Gives the block of the partial results, `NAME_rf`; the buffer that holds them is `OUTPUT_rf`.
-
-    Before `rfactor(k_1)`::
-
-        for i in range(8):
-            for k_0 in range(3):
-                for k_1 in range(4):
-                    block C:
-                        where k_0 * 4 + k_1 < 10
-                        init: C[vi] = 0.0
-                        C[vi] = C[vi] + A[vi, vk]
-
-    After::
-
-        for i in range(8):
-            for k_0 in range(3):
-                for k_1 in range(4):
-                    block C_rf:
-                        init: C_rf[vk_1, vi] = 0.0
-                        if vk_0 * 4 + vk_1 < 10:
-                            C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 4 + vk_1]
-        for i in range(8):
-            for k_1 in range(4):
-                block C:
-                    init: C[vi] = 0.0
-                    C[vi] = C[vi] + C_rf[vk_1, vi]
-
-    Raises:
-        ScheduleError: not exactly one block is below the loop, or it is not a reduction, or was decomposed; its
-            combiner is not known; the loop is spatial; some loop binds spatial and reduce variables at once;
-            a reduce loop holds other blocks as well; `factor_axis` is not a place in the output.
-    """
-    before = sch.tree
-    plan = rfactor_plan(before, sch.find_loop(loop), factor_axis)
-    func, name = rfactored(before, plan)
-    after = Tree(func)
-    marked = [v for v, x in after.loops.items() if not x.kind.in_order]
-    check_kinds(after, marked, before)
-    sch.update(after)
-    return BlockRef(name)
-
-
 def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     inside = _check(tree, realize, loop)
     used = variables(spatial_values(realize))
     fresh = {x.var: x.var.copy() for x in inside if x.var in used}
-    nest: Stmt = _init_block(realize, fresh, {x.var for x in inside} - set(fresh), name)
-    for old in reversed(inside):
-        if old.var in fresh:
-            # Annotations are hints for the update.
-            nest = For(fresh[old.var], old.extent, nest, old.kind)
-    update = replace(realize, block=replace(realize.block, init=None))
-    changed = Tree(tree.replace(realize, update))
-    target = changed.loops[loop.var]
-    return Tree(changed.replace(target, seq(nest, target)))
-
-
-def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var], name: str) -> BlockRealize:
-    """The block that starts the elements, below copies of the spatial loops; the `gone` loops do not run there."""
-    block = realize.block
-    iters: list[BlockIter] = []
-    values: list[Expr] = []
-    mapping: dict[Var, Expr] = {}
-    for it, value in zip(block.iters, realize.values, strict=True):
-        if not it.is_reduce:
-            copy = BlockIter(it.var.copy(), it.extent, it.kind)
-            mapping[it.var] = copy.var
-            iters.append(copy)
-            values.append(substitute(value, loops))
+    gone = {x.var for x in inside} - fresh.keys()
     # An element starts at its first visit, where the reduce loops are at zero.
-    first: dict[Var, Expr] = {**loops, **dict.fromkeys(gone, ZERO)}
-    predicate: Expr = TRUE
-    for part in conjuncts(realize.predicate):
-        at_first = substitute(part, first)
-        predicate = logical_and(predicate, at_first if not free_vars(part) & gone else simplify(at_first, {}))
+    first: dict[Var, Expr] = {**fresh, **dict.fromkeys(gone, ZERO)}
+    parts = [(substitute(part, first), free_vars(part) & gone) for part in conjuncts(realize.predicate)]
+    predicate = all_of([simplify(part, {}) if changed else part for part, changed in parts])
+    values = tuple(substitute(value, fresh) for value in spatial_values(realize))
+    # Annotations are hints for the update.
+    loops = [replace(x, annotations=()) for x in inside if x.var in fresh]
+    start = nested(BlockRealize(values, init_block(realize.block, name), predicate), loops, fresh)
+    rest = Tree(tree.replace(realize, replace(realize, block=replace(realize.block, init=None))))
+    target = rest.loops[loop.var]
+    return Tree(rest.replace(target, seq(start, target)))
+
+
+def init_block(block: Block, name: str) -> Block:
+    """The block that starts the elements of a reduction."""
     assert block.init is not None
-    # A block of blocks may write more than it reduces: copies of its own.
-    started = written_below(block.init)
-    writes = tuple(
-        Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box))
-        for w in block.writes
-        if w.buffer in started
-    )
-    init = substitute_vars(block.init, mapping)
-    return BlockRealize(tuple(values), Block(name, tuple(iters), (), writes, init), predicate)
+    spatial = [it for it in block.iters if not it.is_reduce]
+    iters = tuple(replace(it, var=it.var.copy()) for it in spatial)
+    init = substitute_vars(block.init, {old.var: new.var for old, new in zip(spatial, iters, strict=True)})
+    return Block(name, iters, *derived_regions(iters, init, None), init)
 
 
 def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
@@ -159,9 +89,8 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     above = tree.ancestors(realize)
     if realize.block.init is None:
         raise refuse(tree, f"{name} has no init (any more)", "give a reduction that is still whole", name)
-    if not any(x is loop for x in above):
-        raise refuse(tree, f"the loop is not around {name}", "give one of get_loops(block)", loop.var, name)
-    place = next(n for n, x in enumerate(above) if x is loop)
+    check_inside(tree, realize, loop, "give one of get_loops(block)")
+    place = above.index(loop)
     outside, inside = above[:place], above[place:]
     reduce = variables(reduce_values(realize))
     early = [x.var for x in outside if x.var in reduce and x.extent > 1]
@@ -169,7 +98,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
         names = ", ".join(v.name for v in early)
         raise refuse(
             tree,
-            f"the reduce loop(s) {names} are outside of {loop.var.name}, so that the elements would start "
+            f"the reduce loop(s) {names} are outside {loop.var.name}, so that the elements would start "
             "again in each of their iterations",
             f"give {early[0].name} or a loop further out",
             loop.var,
@@ -182,7 +111,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
             raise refuse(
                 tree,
                 f"{x.var.name} binds spatial and reduce variables at once, or visits elements again",
-                "do not fuse spatial with reduce loops; decompose inside of the loop at which the block is computed",
+                "do not fuse spatial with reduce loops; decompose inside the loop at which the block is computed",
                 x.var,
                 name,
             )

@@ -15,7 +15,7 @@ REFUSED = {
         "use cache_read and cache_write on programs whose results have buffers of their own",
     ),
     "cache_index": (
-        "indices are no values of the program",
+        "indices are not values of the program",
         "compute them in a block of their own, as a buffer of integers",
     ),
     "unsafe_set_dtype": (
@@ -31,7 +31,7 @@ REFUSED = {
         "write T.reads and T.writes in a script, where they hold all that the block uses",
     ),
     "get_sref": (
-        "a schedule has no references to statements beside its loops and blocks",
+        "a schedule has no references to statements other than its loops and blocks",
         "sch.get(block or loop) gives the node of the program",
     ),
 }

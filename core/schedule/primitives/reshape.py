@@ -17,12 +17,12 @@ from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.copy import fresh_copy
-from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt, seq
-from pegbox.loops.visit import realizes
+from pegbox.loops.nodes import BlockRealize, For, If, Stmt, seq
+from pegbox.loops.visit import loop_ranges, map_children, realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.merge import merged
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -84,48 +84,18 @@ def loop_partition(
     sizes = _sizes(sch.tree, old, factors)
     _check_plain(sch.tree, old)
     taken = set(sch.tree.names)
-    parts = []
+    parts: list[tuple[Var, Stmt]] = []
+    keep: list[bool] = []
     for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
         names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in realizes(old)}
-        parts.append(_Part(sch.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
-    after = Tree(sch.tree.replace(old, seq(*(part.loop() for part in parts))))
+        keep.append(size > 1 or preserve_unit_iters)
+        parts.append(_part(sch.tree, old, end - size, size, names, keep=keep[-1]))
+    after = Tree(sch.tree.replace(old, seq(*(stmt for _, stmt in parts))))
     # What each iteration of a parallel loop inside had for itself is now shared by the parts.
     copied = [v for v, x in after.loops.items() if x.kind.is_concurrent and v not in sch.tree.loops]
     check_kinds(after, copied, sch.tree)
     sch.update(after)
-    return [LoopRef(part.var) for part in parts if part.keep]
-
-
-@primitive
-def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
-    """Make one nest of nests that stand after each other; gives its innermost loop.
-
-    The loops around them, up to those that they share, are merged too.
-
-    Before `merge(j, j_1)`::
-
-        for i in range(4):
-            for j in range(8):
-                block B: vi = i, vj = j
-        for i_1 in range(4):
-            for j_1 in range(8):
-                block C: vi = i_1, vj = j_1
-
-    After::
-
-        for i_m in range(4):
-            for j_m in range(8):
-                block B: vi = i_m, vj = j_m
-                block C: vi = i_m, vj = j_m
-
-    Raises:
-        ScheduleError: fewer than two loops; nests of other extents or depths, or with other statements between the
-            loops; loops that are not serial, or annotated; an iteration would need what a later one makes; a
-            statement between the nests that they cannot pass.
-    """
-    after, var = merged(sch.tree, sch.find_loops(loops))
-    sch.update(after)
-    return LoopRef(var)
+    return [LoopRef(var) for (var, _), kept in zip(parts, keep, strict=True) if kept]
 
 
 @primitive(any_block=True)
@@ -186,9 +156,7 @@ def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
 
 
 def _check_plain(tree: Tree, loop: For) -> None:
-    if loop.kind is not ForKind.SERIAL or loop.annotations:
-        why = "has annotations" if loop.annotations else f"is {loop.kind}"
-        raise refuse(tree, f"the loop {why}", "cut the loop first, then say how its parts run", loop.var)
+    check_serial(tree, loop, "cut the loop first, then say how its parts run")
     for realize in blocks_below(loop):
         reduce, spatial = variables(reduce_values(realize)), variables(spatial_values(realize))
         if realize.block.init is None or loop.var not in reduce or loop.var in spatial:
@@ -206,62 +174,34 @@ def _check_plain(tree: Tree, loop: For) -> None:
             )
 
 
-class _Part:
-    """One part of a loop: fresh loops and blocks with names of their own, over iterations from `first` on."""
+def _part(tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str], *, keep: bool) -> tuple[Var, Stmt]:
+    """A part of a loop, over `size` iterations from `first` on: fresh loops, and blocks with names of their own."""
+    var = Var(loop.var.name)
+    copied = fresh_copy(loop.body, names.__getitem__)
+    ranges = {**tree.ranges, **loop_ranges(copied), var: (0, size - 1)}
+    here = {loop.var: add(var, index(first)) if keep else index(first)}
 
-    def __init__(self, tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str], *, keep: bool) -> None:
-        self.keep = keep
-        self.old = loop
-        self.first = first
-        self.size = size
-        self.names = names
-        self.var = Var(loop.var.name)
-        self.mapping: dict[Var, Expr] = {}
-        self.ranges = {**tree.ranges, self.var: (0, size - 1)}
+    def value(expr: Expr) -> Expr:
+        return simplify(substitute(expr, here), ranges)
 
-    def loop(self) -> Stmt:
-        if not self.keep:
-            self.mapping[self.old.var] = index(self.first)
-            return self._copy(self.old.body)
-        self.mapping[self.old.var] = add(self.var, index(self.first))
-        return For(self.var, self.size, self._copy(self.old.body))
-
-    def _copy(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case For(var, extent, body, kind, annotations):
-                fresh = var.copy()
-                self.mapping[var] = fresh
-                self.ranges[fresh] = (0, extent - 1)
-                return For(fresh, extent, self._copy(body), kind, annotations)
-            case Seq(stmts):
-                return seq(*map(self._copy, stmts))
-            case If():
-                return replace(stmt, condition=self._value(stmt.condition), then=self._copy(stmt.then))
-            case Alloc(buffer, body):
-                return Alloc(buffer, self._copy(body))
-            case BlockRealize():
-                return self._block(stmt)
-            case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
-
-    def _value(self, expr: Expr) -> Expr:
-        return simplify(substitute(expr, self.mapping), self.ranges)
-
-    def _goes_on(self, realize: BlockRealize) -> bool:
+    def goes_on(realize: BlockRealize) -> bool:
         """Has an earlier part started the reduction?"""
         values = reduce_values(realize)
-        if self.old.var in variables(values) - variables(spatial_values(realize)):
+        if loop.var in variables(values) - variables(spatial_values(realize)):
             return True
-        lowest = (bounds(self._value(value), self.ranges) for value in values)
+        lowest = (bounds(value(v), ranges) for v in values)
         return any(between is not None and between[0] > 0 for between in lowest)
 
-    def _block(self, realize: BlockRealize) -> BlockRealize:
-        old = realize.block
-        starts = self.first == 0 or not self._goes_on(realize)
-        one = BlockRealize(realize.values, replace(old, init=old.init if starts else None))
-        copied = fresh_copy(one, lambda name: self.names[name])
-        assert isinstance(copied, BlockRealize)
-        return BlockRealize(tuple(map(self._value, realize.values)), copied.block, self._value(realize.predicate))
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, BlockRealize):
+            starts = first == 0 or not goes_on(stmt)
+            block = stmt.block if starts else replace(stmt.block, init=None)
+            return BlockRealize(tuple(map(value, stmt.values)), block, value(stmt.predicate))
+        inner = map_children(stmt, change)
+        return replace(inner, condition=value(inner.condition)) if isinstance(inner, If) else inner
+
+    body = change(copied)
+    return var, For(var, size, body) if keep else body
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -8,6 +8,7 @@ Program Optimization with Probabilistic Programs", NeurIPS 2022).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -44,7 +45,7 @@ def sample_perfect_tile(
     `[4, 16]`, each with a probability of one in five.
 
     Raises:
-        ScheduleError: there is no such list, or the decision is none.
+        ScheduleError: there is no such list, or the decision is not one of them.
     """
     old = sch.find_loop(loop)
     limit = old.extent if max_innermost_factor is None else max_innermost_factor
@@ -56,15 +57,8 @@ def sample_perfect_tile(
         raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
     if n == 1 and old.extent > limit:
         raise _no_tile(sch, old, f"the only factor is the extent {old.extent}, more than {limit}")
-    if decision is None:
-        factors = _factors(sch.rng, old.extent, n, limit)
-    else:
-        factors = [int(f) for f in decision]
-        if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or factors[-1] > limit:
-            raise _no_tile(sch, old, f"the decision {factors} is none of the lists it may draw")
-    sch.amended["decision"] = tuple(factors)
-    draw = _drawing(sch)
-    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
+    drawn = _factors(sch.rng, old.extent, n, limit) if decision is None else None
+    return _tile(sch, old, n, drawn, decision, lambda factors: factors[-1] <= limit)
 
 
 @primitive(any_block=True)
@@ -88,7 +82,7 @@ def sample_partitioned_tile(
     likely as the others.
 
     Raises:
-        ScheduleError: there is no such list, or the decision is none.
+        ScheduleError: there is no such list, or the decision is not one of them.
     """
     old = sch.find_loop(loop)
     if not 1 <= n <= MOST_FACTORS or not 0 <= partition_pos < n:
@@ -98,16 +92,10 @@ def sample_partitioned_tile(
         raise _no_tile(
             sch, old, f"innerpart_factor = {value_text(innerpart_factor)} does not divide the extent {old.extent}"
         )
-    if decision is None:
-        factors = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor)
-    else:
-        factors = [int(f) for f in decision]
-        inner = math.prod(factors[partition_pos:])
-        if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or inner % innerpart_factor:
-            raise _no_tile(sch, old, f"the decision {factors} is none of the lists it may draw")
-    sch.amended["decision"] = tuple(factors)
-    draw = _drawing(sch)
-    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
+    drawn = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor) if decision is None else None
+    return _tile(
+        sch, old, n, drawn, decision, lambda factors: math.prod(factors[partition_pos:]) % innerpart_factor == 0
+    )
 
 
 @primitive(any_block=True)
@@ -207,10 +195,28 @@ def _works(sch: ScheduleState, call: Callable[[], object]) -> bool:
 
 
 def _drawing(sch: ScheduleState) -> object:
-    """Stands for the step that is being done."""
+    """A token for the step that is being done."""
     draw = object()
     sch.draws[draw] = len(sch.steps)
     return draw
+
+
+def _tile(
+    sch: ScheduleState,
+    loop: For,
+    n: int,
+    drawn: list[int] | None,
+    decision: Sequence[int] | None,
+    is_legal: Callable[[list[int]], bool],
+) -> list[SampledInt]:
+    """The factors that were drawn, or those of a decision, which are checked."""
+    factors = [int(f) for f in decision or ()] if drawn is None else drawn
+    whole = len(factors) == n and min(factors) >= 1 and math.prod(factors) == loop.extent
+    if not whole or not is_legal(factors):
+        raise _no_tile(sch, loop, f"the decision {factors} is none of the lists it may draw")
+    sch.amended["decision"] = tuple(factors)
+    draw = _drawing(sch)
+    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
 
 
 def _no_tile(sch: ScheduleState, loop: For, why: str) -> ScheduleError:
@@ -223,14 +229,14 @@ def _no_tile(sch: ScheduleState, loop: For, why: str) -> ScheduleError:
 
 
 def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
-    """One of the ordered factorizations of `extent` into `n` factors, the last at most `limit`, all equally likely."""
+    """An ordered factorization of `extent` into `n` factors, the last at most `limit`; all are equally likely."""
     if n == 1:
         return [extent]
     innermost = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
     last = rng.choices(innermost, [_count(extent // d, n - 1) for d in innermost])[0]
     factors = [1] * (n - 1)
     for prime, power in _primes(extent // last).items():
-        # Stars and bars: where n - 2 bars stand among the primes says how many of them fall into each factor.
+        # Stars and bars: where n - 2 bars stand among the primes says how many of them each factor gets.
         bars = sorted(rng.sample(range(power + n - 2), n - 2))
         ends = [-1, *bars, power + n - 2]
         for place in range(n - 1):
@@ -239,7 +245,7 @@ def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
 
 
 def _partitioned(rng: Random, extent: int, n: int, outer: int, factor: int) -> list[int]:
-    """One of the factorizations whose factors from `outer` on make a multiple of `factor`, all equally likely."""
+    """A factorization whose factors from `outer` on make a multiple of `factor`; all are equally likely."""
     if not outer:
         return _factors(rng, extent, n, extent)
     inner = [d for d in range(factor, extent + 1, factor) if extent % d == 0]
@@ -255,13 +261,13 @@ def _count(extent: int, n: int) -> int:
 
 def _primes(number: int) -> dict[int, int]:
     """The prime factors, with their powers."""
-    found: dict[int, int] = {}
+    powers = Counter[int]()
     divisor = 2
-    while divisor * divisor <= number:
+    while number > 1:
+        if divisor * divisor > number:
+            divisor = number
         while number % divisor == 0:
-            found[divisor] = found.get(divisor, 0) + 1
+            powers[divisor] += 1
             number //= divisor
         divisor += 1
-    if number > 1:
-        found[number] = found.get(number, 0) + 1
-    return found
+    return powers

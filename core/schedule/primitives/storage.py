@@ -16,6 +16,7 @@ from pegbox.schedule.state.circular_buffer import check_circular_buffer
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.tree import annotated
 from pegbox.shown import value_text
 
 
@@ -86,22 +87,20 @@ def rolling_buffer(sch: ScheduleState, block: BlockRef | str, write_buffer_index
 
     Raises:
         ScheduleError: the buffer is a parameter, no loop is around it and its consumers, no such loop moves along one
-            dimension in steps that overlap, it or one inside of it is parallel, vectorized or bound to threads, or the
+            dimension in steps that overlap, it or one inside it is parallel, vectorized or bound to threads, or the
             buffer is used by more than single elements.
     """
     realize = sch.find_block(block)
     buffer = choose_written(realize, write_buffer_index)
     check_circular_buffer(sch.tree, realize.block.name, buffer)
-    notes = {**dict(realize.block.annotations), ROLLING: written_buffers(realize.block).index(buffer)}
-    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
-    sch.update(sch.tree.replace(realize, changed))
+    sch.update(sch.tree.replace(realize, annotated(realize, ROLLING, written_buffers(realize.block).index(buffer))))
 
 
 @primitive(any_block=True)
 def storage_align(
     sch: ScheduleState, block: BlockRef | str, buffer_index: int | str, axis: int, factor: int, offset: int = 0
 ) -> None:
-    """Pad an intermediate buffer, so that neighbours along a dimension stand `factor * n + offset` elements apart.
+    """Pad an intermediate buffer, so that neighbours along a dimension are `factor * n + offset` elements apart.
 
     Rows that start at different lines of a cache, or banks of a shared memory, do not get in each other's way. The
     block gets the note `buffer_dim_align`; lowering makes the buffer that large.
@@ -120,7 +119,7 @@ def storage_align(
 
     Raises:
         ScheduleError: no such buffer or dimension, the last dimension, whose stride is one, a factor below one, an
-            offset outside of `range(factor)`, or the buffer is a parameter of the function.
+            offset outside `range(factor)`, or the buffer is a parameter of the function.
     """
     realize = sch.find_block(block)
     buffer = choose_written(realize, buffer_index)
@@ -133,17 +132,15 @@ def storage_align(
         f"cache_write({name!r}, {buffer.name!r}) makes a buffer of its own",
     )
     entry = (written_buffers(realize.block).index(buffer), *_alignment(sch, realize, buffer, axis, factor, offset))
-    notes = dict(realize.block.annotations)
-    kept = [e for e in alignment(notes.get(ALIGN, ())) or () if e[:2] != entry[:2]]
-    notes[ALIGN] = (*kept, entry)
-    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
-    sch.update(sch.tree.replace(realize, changed))
+    known = alignment(dict(realize.block.annotations).get(ALIGN, ())) or ()
+    entries = (*(e for e in known if e[:2] != entry[:2]), entry)
+    sch.update(sch.tree.replace(realize, annotated(realize, ALIGN, entries)))
 
 
 def _alignment(
     sch: ScheduleState, realize: BlockRealize, buffer: Buffer, axis: int, factor: int, offset: int
 ) -> tuple[int, int, int]:
-    """(axis, factor, offset), checked; the axis counted from the front."""
+    """Check (axis, factor, offset); the result counts the axis from the front."""
     rank, given = len(buffer.shape), axis
     axis, factor, offset = (integer(n) or 0 for n in (axis, factor, offset))
     axis = axis + rank if axis < 0 else axis

@@ -21,7 +21,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import Tree, annotated
 from pegbox.shown import value_text
 
 _MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
@@ -48,13 +48,13 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
                 block C: ...
 
     Below the threads of a block, one more loop of the same axis means that they share its work: a stage of scope
-    "shared" that is placed there computes what all threads need, and each of them does its part. A barrier stands
-    before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
+    "shared" that is placed there computes what all threads need, and each of them does its part. A barrier is
+    put before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
 
     On a CPU the loops run one iteration after the other; what threads share is computed once.
 
     Raises:
-        ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or stands
+        ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or is
             inside a parallel or vectorized loop or around a parallel one; two iterations would write one
             element; another extent than `extent`, or than the axis has elsewhere in the kernel; the axis is
             bound around the loop already, and the work is not shared.
@@ -76,8 +76,7 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
             "split the loop so that it has as many, or give the axis no domain",
             old.var,
         )
-    bound = For(old.var, old.extent, old.body, ForKind(thread_axis), old.annotations)
-    changed = Tree(sch.tree.replace(old, bound))
+    changed = Tree(sch.tree.replace(old, replace(old, kind=ForKind(thread_axis))))
     check_kinds(changed, [old.var], sch.tree)
     sch.update(changed)
 
@@ -144,7 +143,7 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
                 annotation store_predicate = threadIdx.x == 0
 
     It may only drop stores that other threads do as well: where threads reduce together, all of them have the
-    result (the block keeps the condition as a note); threads that the block does not tell apart compute the same
+    result (the block keeps the condition as a note); threads that the block does not distinguish compute the same
     (they are left out).
 
     Raises:
@@ -157,30 +156,29 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
 
 
 class _Predicate:
-    """One set_store_predicate."""
+    """A set_store_predicate."""
 
     def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr, text: str) -> None:
         self.tree = tree
         self.realize = realize
         self.predicate = predicate
         self.text = text
-        # Of several loops of an axis, the innermost tells the threads apart.
+        # Of several loops of an axis, the innermost distinguishes the threads.
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_thread}
 
     def done(self) -> Tree:
+        """The program with the condition on the block's stores."""
         condition = self._condition()
         self._check_alone()
         loops = [x for x in self.loops.values() if x.var in free_vars(condition)]
+        changed: For | BlockRealize
         kept = [self._keeps_all(loop) for loop in loops]
-        changed: BlockRealize
         if any(kept) or not loops:
             self._check_some(condition, loops)
-            block = self.realize.block
-            notes = (*(n for n in block.annotations if n[0] != "store_predicate"), ("store_predicate", self.text))
-            changed = replace(self.realize, block=replace(block, annotations=notes))
+            changed = annotated(self.realize, "store_predicate", self.text)
         else:
-            changed = replace(self.realize, predicate=logical_and(self.realize.predicate, condition))
             self._check_some(all_of([condition, *self._guards(loops)]), loops)
+            changed = replace(self.realize, predicate=logical_and(self.realize.predicate, condition))
         return Tree(self.tree.replace(self.realize, changed))
 
     def _condition(self) -> Expr:
@@ -190,9 +188,8 @@ class _Predicate:
                 return bound_condition(self.predicate, axes)
             return read_condition(self.predicate, axes)
         except ValueError as error:
-            raise self._refuse(
-                str(error), "compare the axes of the thread loops around the block with numbers"
-            ) from error
+            remedy = "compare the axes of the thread loops around the block with numbers"
+            raise self._refuse(str(error), remedy) from error
 
     def _check_alone(self) -> None:
         """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
@@ -215,16 +212,16 @@ class _Predicate:
         return guards
 
     def _check_some(self, condition: Expr, loops: Sequence[For]) -> None:
-        """It holds for a thread, as far as threads can be counted."""
+        """Check that the condition holds for a thread."""
         if prod(loop.extent for loop in loops) > _MOST_THREADS:
             raise self._refuse("it speaks of too many threads to try them out", "use fewer axes in it")
-        for values in product(*(range(loop.extent) for loop in loops)):
-            if evaluate(condition, dict(zip((x.var for x in loops), values, strict=True))):
-                return
-        raise self._refuse("it holds for no thread, so that nothing would be stored", "let it hold for one of them")
+        threads = product(*(range(loop.extent) for loop in loops))
+        names = [x.var for x in loops]
+        if not any(evaluate(condition, dict(zip(names, values, strict=True))) for values in threads):
+            raise self._refuse("it holds for no thread, so that nothing would be stored", "let it hold for one of them")
 
     def _keeps_all(self, loop: For) -> bool:
-        """Is the value there for all threads anyway? Otherwise only the threads that are left may be without it."""
+        """Do all threads have the value anyway? Otherwise only the threads that the condition drops may be without."""
         name = self.realize.block.name
         if any(mentions(v, loop.var) for v in spatial_values(self.realize)):
             raise self._refuse(
@@ -248,5 +245,4 @@ class _Predicate:
         return shared
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
-        name = self.realize.block.name
-        return refuse(self.tree, problem, remedy, name, *marked)
+        return refuse(self.tree, problem, remedy, self.realize.block.name, *marked)

@@ -1,1 +1,1 @@
-"""Rewrites of the program tree: what primitives do after their checks."""
+"""Rewrites of programs that several primitives share: copies, layouts, inlined values, and moves of blocks."""

@@ -1,43 +1,93 @@
 """Copy blocks of cache_read and cache_write, and their places: before the first reader, after the last writer.
 
-At the top of the program a copy takes the whole buffer. Where the buffer is made inside of loops around its readers,
-the copy stands in those loops too, and takes what one iteration needs or makes.
+At the top of the program a copy takes the whole buffer. Where the buffer is made inside loops around its readers,
+the copy is in those loops too, and takes the elements that one iteration needs or makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
-from pegbox.loops.access.region import point
+from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Seq, Stmt, Store, seq
 from pegbox.loops.visit import common_path
+from pegbox.schedule.analysis.checks import check_no_lanes
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import check_parallel, check_ready, check_target, first_position, insert, nest
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, check_parallel, check_ready, first_position, insert, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
+from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps, redirect
 from pegbox.schedule.tree import Tree, children, with_allocs
 
 
-def copy_block(name: str, extents: Sequence[int], source: Buffer, target: Buffer) -> Block:
-    """`target[v] = source[v]` for each point v."""
-    iters = tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(extents))
-    where = tuple(it.var for it in iters)
-    return assign_block(name, iters, target, where, Load(source, where))
+def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
+    """Make spatial variables `v0`, `v1` ... over a shape."""
+    return tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(shape))
 
 
-def assign_block(
-    name: str, iters: tuple[BlockIter, ...], target: Buffer, where: tuple[Expr, ...], value: Load
-) -> Block:
-    """`target[where] = value`."""
+def store_block(name: str, iters: tuple[BlockIter, ...], target: Buffer, where: tuple[Expr, ...], value: Expr) -> Block:
+    """The block `target[where] = value`."""
     body = Store(target, where, value)
-    return Block(name, iters, (point(value.buffer, value.indices),), (point(target, where),), body)
+    return Block(name, iters, *reads_and_writes(body), body)
 
 
-def whole_nest(block: Block) -> Stmt:
-    """Loops around a block, over all of its domain: `v0` gets a loop `ax0`."""
-    return nest(block, {})
+def copy_block(name: str, extents: Sequence[int], source: Buffer, target: Buffer) -> Block:
+    """The block `target[v] = source[v]` for each point v."""
+    iters = fresh_iters(extents)
+    where = tuple(it.var for it in iters)
+    return store_block(name, iters, target, where, Load(source, where))
+
+
+def read_through_copy(
+    tree: Tree, source: Buffer, scope: str, name: str, readers: Sequence[str], *, at: Var | None = None
+) -> tuple[Tree, str]:
+    """The program in which blocks read a copy of a buffer, and the name of the block that fills it.
+
+    Args:
+        name: the block on which the primitive is called.
+        at: a loop around all of the readers in which the copy is to be made.
+    """
+    copy = _copy_buffer(tree, source, scope, name)
+    changed = redirect(tree, readers, source, copy)
+    block = copy_block(copy.name, source.shape, source, copy)
+    loop = None if at is None else changed.loops[at]
+    return before_readers(changed, block, source, copy, readers, at=loop), copy.name
+
+
+def write_through_copy(
+    tree: Tree, target: Buffer, scope: str, name: str, served: Sequence[str] = (), *, at: For | None = None
+) -> tuple[Tree, str]:
+    """The program in which the writers of a buffer write to a new one, and the name of the block that copies it.
+
+    Args:
+        name: the block on which the primitive is called.
+        served: readers that read the new buffer.
+        at: a loop around all of the writers in which the copy is to be made.
+    """
+    copy = _copy_buffer(tree, target, scope, name)
+    writers = [w.block.name for w in tree.writers(target)]
+    rest = [r.block.name for r in tree.readers(target) if r.block.name not in {*served, *writers}]
+    changed = redirect(tree, [*writers, *(n for n in served if n not in writers)], target, copy)
+    block = copy_block(copy.name, target.shape, copy, target)
+    return after_writers(changed, block, copy, target, writers, rest, at=at), copy.name
+
+
+def _copy_buffer(tree: Tree, original: Buffer, scope: str, name: str) -> Buffer:
+    """A buffer like another one, in a scope, with a name of its own."""
+    if has_gaps(tree, original):
+        raise refuse(
+            tree,
+            f"the padding of {original.name} is never written, so that no copy of all of it can be taken",
+            "make the copy before transform_layout, or give transform_layout a pad_value",
+            name,
+        )
+    return Buffer(copy_name(tree, original, scope), original.shape, original.dtype, scope)
+
+
+def copy_name(tree: Tree, original: Buffer, scope: str) -> str:
+    """A new name for a copy of a buffer in a scope."""
+    return fresh_buffer_name(tree, f"{original.name}_{scope.replace('.', '_')}")
 
 
 def before_readers(
@@ -47,35 +97,42 @@ def before_readers(
 
     Args:
         tree: the program in which the readers read `target`.
-        at: a loop around all of the readers in which it is to stand.
+        at: a loop around all of the readers in which the block is to be.
     """
     nodes = [tree.blocks[name] for name in readers]
     writers = tree.writers(source)
     loop = _shared_loop(tree, source, nodes, writers) if at is None else at
+    check_no_lanes(tree, loop, MOVE_FIRST, block.name)
+    ranks = {name: n for n, name in enumerate(tree.blocks)}
+    late = [w.block.name for w in writers if ranks[w.block.name] > ranks[readers[0]]]
+    if late:
+        raise refuse(
+            tree,
+            f"{late[0]} writes {source.name} after {readers[0]} has read it",
+            "copy it for the later readers only: name them in consumer_blocks",
+            late[0],
+            readers[0],
+        )
     added = Tree(with_allocs(tree.func, add=(target,)))
     if loop is None:
-        top = tree.top_of(nodes[0])
-        _check_sequence(tree, source, writers, nodes[0])
-        # Inside of a block, whose variables stand still there: what the block needs.
+        # Inside a block, only the part that the block needs: its variables are fixed there.
         around = {var for var, _ in tree.domain}
-        made = nest(block, needed_spans(added, block, nodes, around) if around else {})
-        return insert_at_top(added, top, made, after=False)
-    check_target(tree, block.name, loop)
+        filled = nest(block, needed_spans(added, block, nodes, around) if around else {})
+        return insert_at_top(added, tree.top_of(nodes[0]), filled, after=False)
     place = added.loops[loop.var]
     first = added.child_of(place, nodes[0])
     position = next(n for n, child in enumerate(children(place)) if child is first)
-    _check_sequence(tree, source, writers, nodes[0])
     if position < first_position(added, place, block):
         raise refuse(
             tree,
-            f"{writers[0].block.name} makes {source.name} in loops inside of {loop.var.name}, in which it is read too",
+            f"{writers[0].block.name} makes {source.name} in loops inside {loop.var.name}, in which it is read too",
             "give a loop further inside",
             loop.var,
             writers[0].block.name,
         )
     standing = {x.var for x in (*tree.ancestors(loop), loop)}
-    made = nest(block, needed_spans(added, block, nodes, standing), common_conditions(nodes, standing))
-    after = insert(added, place, made, position)
+    filled = nest(block, needed_spans(added, block, nodes, standing), common_conditions(nodes, standing))
+    after = insert(added, place, filled, position)
     check_ready(tree, after, block.name, loop)
     check_parallel(tree, after, block.name)
     return after
@@ -96,7 +153,7 @@ def after_writers(
     Args:
         tree: the program in which the writers write `cached`.
         readers: the blocks that go on reading `original`.
-        at: a loop around all of the writers in which it is to stand.
+        at: a loop around all of the writers in which the block is to be.
     """
     producers = [tree.blocks[name] for name in writers]
     users = [tree.blocks[name] for name in readers]
@@ -112,11 +169,11 @@ def after_writers(
         )
     loop = _shared_loop(tree, original, producers, users) if at is None else at
     added = Tree(with_allocs(tree.func, add=(cached,)))
-    placed = insert_at_top(added, tree.top_of(producers[-1]), whole_nest(block), after=True)
+    placed = insert_at_top(added, tree.top_of(producers[-1]), nest(block), after=True)
     if loop is not None:
-        return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done()
+        return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done(is_copy=True)
     for name in writers:
-        # What each iteration of a parallel loop had for itself may now be read outside of it.
+        # What each iteration of a parallel loop had for itself may now be read outside it.
         check_parallel(tree, placed, name)
     return placed
 
@@ -130,12 +187,9 @@ def insert_at_top(tree: Tree, top: Stmt, new: Stmt, *, after: bool) -> Tree:
 
 
 def _shared_loop(
-    tree: Tree,
-    buffer: Buffer,
-    served: Sequence[BlockRealize],
-    others: Sequence[BlockRealize],
+    tree: Tree, buffer: Buffer, served: Sequence[BlockRealize], others: Sequence[BlockRealize]
 ) -> For | None:
-    """The innermost loop around all of the `served` blocks in which one of the `others` stands too."""
+    """The innermost loop around all of the `served` blocks and one of the `others`."""
     around = [tree.ancestors(node) for node in served]
     meeting = [x for x in common_path(around) if any(tree.is_under(other, x) for other in others)]
     found = meeting[-1] if meeting else None
@@ -143,38 +197,14 @@ def _shared_loop(
         for other in others:
             deeper = [x for x in loops if tree.is_under(other, x)]
             if deeper and deeper[-1] is not found and (found is None or tree.is_under(deeper[-1], found)):
-                raise _apart(tree, buffer, served, node, other, deeper[-1])
+                far = [n.block.name for n in served if not tree.is_under(n, deeper[-1])]
+                raise refuse(
+                    tree,
+                    f"{node.block.name} and {other.block.name} meet in {deeper[-1].var.name}, but {', '.join(far)}, "
+                    f"which uses {buffer.name} too, is not inside it",
+                    "name the blocks that meet there in consumer_blocks, or make the copy first and move blocks after",
+                    deeper[-1].var,
+                    node.block.name,
+                    *far,
+                )
     return found
-
-
-def _apart(
-    tree: Tree,
-    buffer: Buffer,
-    served: Sequence[BlockRealize],
-    near: BlockRealize,
-    other: BlockRealize,
-    loop: For,
-) -> ScheduleError:
-    far = [n.block.name for n in served if not tree.is_under(n, loop)]
-    return refuse(
-        tree,
-        f"{near.block.name} and {other.block.name} meet in {loop.var.name}, but {', '.join(far)}, by which "
-        f"{buffer.name} is used too, is not inside of it",
-        "name the blocks that meet there in consumer_blocks, or make the copy first and move blocks after",
-        loop.var,
-        near.block.name,
-        *far,
-    )
-
-
-def _check_sequence(tree: Tree, source: Buffer, writers: Sequence[BlockRealize], first: BlockRealize) -> None:
-    ranks = {name: n for n, name in enumerate(tree.blocks)}
-    late = [w.block.name for w in writers if ranks[w.block.name] > ranks[first.block.name]]
-    if late:
-        raise refuse(
-            tree,
-            f"{late[0]} writes {source.name} after {first.block.name} has read it",
-            "copy it for the later readers only: name them in consumer_blocks",
-            late[0],
-            first.block.name,
-        )

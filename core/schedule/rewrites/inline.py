@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pegbox.expr import dtypes
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import ZERO, cast
-from pegbox.expr.equal import same
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.low_level import EXTERN, PREFETCH
@@ -31,7 +30,7 @@ class Element:
     back: Sequence[Expr]  # the variables in terms of places
 
     def at(self, indices: Sequence[Expr], ranges: Ranges) -> Expr:
-        """The value of the element that stands at these indices; `ranges` are those of their variables."""
+        """The value of the element at these indices; `ranges` are those of their variables."""
         here = dict(zip(self.places, indices, strict=True))
         mapping = {v: substitute(b, here) for v, b in zip(self.variables, self.back, strict=True)}
         inlined = substitute(self.value, mapping)
@@ -40,7 +39,7 @@ class Element:
 
 
 def element(block: Block, indices: Sequence[Expr], value: Expr) -> Element:
-    """A block's value by the `indices`, which may be any that tell the block's variables back.
+    """A block's value by the `indices`, which may be any that determine the block's variables.
 
     Raises:
         ExprError: they do not.
@@ -77,13 +76,10 @@ def plain_store(block: Block) -> Store | str:
         return "it stores whole vectors"
     if any(load.buffer is body.buffer for load in loads(body.value)):
         return f"it reads {body.buffer.name} itself"
-    if any(type(load) is not Load for load in loads(body.value)) or any(map(_acts, walk(body.value))):
+    calls = any(isinstance(e, Call) and e.name.startswith((EXTERN, PREFETCH)) for e in walk(body.value))
+    if calls or any(type(load) is not Load for load in loads(body.value)):
         return "it calls machine code"
     return body
-
-
-def _acts(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.name.startswith((EXTERN, PREFETCH))
 
 
 def uses(block: Block, buffer: Buffer) -> list[Load] | str:
@@ -99,13 +95,8 @@ def uses(block: Block, buffer: Buffer) -> list[Load] | str:
     return found
 
 
-def all_same(places: Sequence[Load]) -> bool:
-    """Do all loads read the same element?"""
-    return all(same(a, b) for load in places for a, b in zip(load.indices, places[0].indices, strict=True))
-
-
 def replaced(expr: Expr, buffer: Buffer, how: Element, ranges: Ranges) -> Expr:
-    """Values instead of loads from the buffer."""
+    """Replace loads from the buffer by values."""
 
     def leaf(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer is buffer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pegbox.expr.bounds import Interval, bounds
+from pegbox.expr.bounds import bounds
 from pegbox.expr.build import as_expr, cast, conjuncts, logical_not, select
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
@@ -13,11 +13,12 @@ from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Compare, CompareOp, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute, walk
-from pegbox.loops.access.region import point, reads_and_writes
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt, Store
-from pegbox.loops.visit import expressions, iter_ranges, map_children, map_exprs
+from pegbox.loops.access.region import point
+from pegbox.loops.nodes import Block, BlockRealize, ForKind, Region, Stmt, Store
+from pegbox.loops.visit import expressions, iter_ranges, loop_ranges, map_blocks, map_children, map_exprs, realizes
 from pegbox.loops.visit import walk as walk_stmts
-from pegbox.schedule.rewrites.copy import whole_nest
+from pegbox.schedule.rewrites.copy import fresh_iters, store_block
+from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.tree import Tree
 
 Indices = tuple[Expr, ...]
@@ -53,14 +54,14 @@ def _with_regions(realize: BlockRealize, change: Callable[[Region], Region]) -> 
 
 
 def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
-    """Why the indices that a block uses for a buffer cannot be changed one by one; None where they can."""
+    """The reason that the indices of a buffer in a block cannot be changed one by one; None where they can."""
     for stmt in walk_stmts(realize):
         if isinstance(stmt, BlockRealize):
             regions = (*stmt.block.reads, *stmt.block.writes)
             if any(r.buffer is buffer and any(n > 1 for _, n in r.box) for r in regions):
                 return f"block {stmt.block.name} uses a whole box of {buffer.name}"
             if any(r.buffer is buffer and _leaves(stmt.block, r) for r in regions):
-                return f"block {stmt.block.name} uses {buffer.name} up to its ends by conditions inside of it"
+                return f"block {stmt.block.name} uses {buffer.name} up to its ends by conditions inside it"
         for expr in expressions(stmt):
             for e in walk(expr):
                 special = (isinstance(e, Load) and type(e) is not Load) or isinstance(e, Stride)
@@ -72,7 +73,7 @@ def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
 
 
 def _leaves(block: Block, region: Region) -> bool:
-    """May a block of blocks state places outside of the buffer? Other conditions hold for the blocks inside."""
+    """May a block of blocks state places outside the buffer? Other conditions hold for the blocks inside."""
     if not any(isinstance(s, BlockRealize) for s in walk_stmts(block.body)):
         return False
     ranges = iter_ranges(block.iters)
@@ -80,25 +81,10 @@ def _leaves(block: Block, region: Region) -> bool:
     return any(b is None or b[0] < 0 or b[1] >= n for b, n in zip(reached, region.buffer.shape, strict=True))
 
 
-def ranges_in(realize: BlockRealize) -> dict[Var, Interval]:
-    """The ranges of the variables that a block's body speaks of, with those of loops and blocks inside."""
-    ranges: dict[Var, Interval] = {}
-    for stmt in walk_stmts(realize):
-        if isinstance(stmt, For):
-            ranges[stmt.var] = (0, stmt.extent - 1)
-        elif isinstance(stmt, BlockRealize):
-            ranges |= iter_ranges(stmt.block.iters)
-    return ranges
-
-
 def with_layout(realize: BlockRealize, old: Buffer, new: Buffer, index_map: IndexMap) -> BlockRealize:
     """The block on the buffer in its new layout."""
-    ranges = ranges_in(realize)
+    ranges = loop_ranges(realize) | {v: r for b in realizes(realize) for v, r in iter_ranges(b.block.iters).items()}
     return with_indices(realize, old, new, lambda indices: tuple(index_map.map_indices(indices, ranges)))
-
-
-def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
-    return tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(shape))
 
 
 def pad_expr(pad_value: float | IndexMap, where: Sequence[Expr], dtype: str) -> Expr:
@@ -126,7 +112,7 @@ def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
 
 
 def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
-    """Do serial loops of its own stand around the block, one for each variable, at the top, without notes?"""
+    """Is the block in serial loops of its own, one for each variable, at the top, without notes?"""
     loops = tree.ancestors(realize)
     top = tree.top_of(realize)
     same = {x.var: x.extent for x in loops} == dict(
@@ -150,26 +136,16 @@ def pad_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: 
     back = layout.inverse().map_indices(where, ranges)
     old: dict[Var, Expr] = dict(zip(store.indices, back, strict=True))  # type: ignore[arg-type]
     value = simplify(substitute(store.value, old), ranges)
-    body = Store(new, where, select(layout.is_element(where), value, pad_expr(pad_value, where, new.dtype)))
-    reads, writes = reads_and_writes(body)
-    return whole_nest(replace(block, iters=iters, reads=reads, writes=writes, body=body))
+    chosen = select(layout.is_element(where), value, pad_expr(pad_value, where, new.dtype))
+    return nest(replace(store_block(block.name, iters, new, where, chosen), annotations=block.annotations))
 
 
 def padding_block(name: str, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
     """A nest that writes the padding only."""
     iters = fresh_iters(layout.shape)
     where = tuple(it.var for it in iters)
-    body = Store(new, where, pad_expr(pad_value, where, new.dtype))
-    reads, writes = reads_and_writes(body)
-    block = Block(name, iters, reads, writes, body)
-
-    def only_padding(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For):
-            return stmt.with_body(only_padding(stmt.body))
-        assert isinstance(stmt, BlockRealize)
-        return BlockRealize(stmt.values, stmt.block, _not(layout.is_element(stmt.values)))
-
-    return only_padding(whole_nest(block))
+    block = store_block(name, iters, new, where, pad_expr(pad_value, where, new.dtype))
+    return map_blocks(nest(block), lambda r: replace(r, predicate=_not(layout.is_element(r.values))))
 
 
 def _not(condition: Expr) -> Expr:

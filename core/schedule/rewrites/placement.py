@@ -10,7 +10,7 @@ from pegbox.expr.build import TRUE, ZERO, compare, conjuncts, index, logical_and
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.recurrence import carried_reads
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Stmt, seq
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.recurrence import later_writers
@@ -20,9 +20,14 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, children
 from pegbox.shown import value_text
 
+_WHOLE: Mapping[Var, Span] = {}
+MOVE_FIRST = "move blocks first, then vectorize the loops of each"
 
-def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (), *, unit_loops: bool = True) -> Stmt:
-    """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
+
+def nest(
+    block: Block, spans: Mapping[Var, Span] = _WHOLE, conditions: Iterable[Expr] = (), *, unit_loops: bool = True
+) -> Stmt:
+    """Put fresh loops around a block, one for each of its variables: first the spatial ones in order, then the others.
 
     Variables without a span run over their whole domain; `conditions` join the guards in the predicate. Without
     `unit_loops`, there are none of a single iteration.
@@ -70,24 +75,54 @@ def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
     return guard
 
 
-def place(tree: Tree, rest: Tree, name: str, loop: For, index: int, first: int, last: int) -> int:
-    """The position among the children of the loop at which `index` puts a block: -1 the last legal one, -2 the first.
+def moved(
+    tree: Tree,
+    rest: Tree,
+    realize: BlockRealize,
+    loop: For,
+    new: Stmt,
+    index: int,
+    *,
+    after: int = 0,
+    apart_from: Collection[str] = (),
+) -> Tree:
+    """The program with a block in a loop.
+
+    Args:
+        rest: the program without the block.
+        new: the block in its new nest.
+        index: its position among the children of the loop: -1 the last legal one, -2 the first.
+        after: the first position that the block may have.
+        apart_from: producers that make enough in each iteration, as the caller knows.
 
     Raises:
-        ScheduleError: the position is before what the block needs, or after what needs the block.
+        ScheduleError: what the block needs is not ready there, or what needs the block comes earlier.
     """
-    if index in (-1, -2):
-        return last if index == -1 else first
-    if first <= index <= last:
-        return index
-    raise refuse(
-        tree,
-        f"at position {value_text(index)} of the {len(children(rest.loops[loop.var]))} "
-        f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
-        f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
-        loop.var,
-        name,
-    )
+    name, target = realize.block.name, rest.loops[loop.var]
+    buffers = read_buffers(realize.block)
+    later = later_writers(tree, realize, buffers)
+    last = last_position(rest, target, realize.block)
+    ranks = {block: n for n, block in enumerate(rest.blocks)}
+    place = rank(rest, target, last, ranks)
+    for buffer in buffers:
+        for producer in rest.writers(buffer):
+            if producer.block.name not in later and ranks[producer.block.name] >= place:
+                raise _not_ready(tree, name, loop, buffer, producer.block.name, "runs later")
+    first = max(after, first_position(rest, target, realize.block, later=later))
+    position = {-1: last, -2: first}.get(index, index)
+    if not first <= position <= last and index not in (-1, -2):
+        raise refuse(
+            tree,
+            f"at position {value_text(index)} of the {len(children(target))} "
+            f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
+            f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
+            loop.var,
+            name,
+        )
+    result = insert(rest, target, new, position)
+    check_ready(tree, result, name, loop, apart_from=apart_from)
+    check_parallel(tree, result, name)
+    return result
 
 
 def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str] = ()) -> int:
@@ -116,37 +151,6 @@ def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
     body = list(children(loop))
     body.insert(position, new)
     return Tree(tree.replace(loop, loop.with_body(seq(*body))))
-
-
-def check_target(tree: Tree, name: str, loop: For) -> None:
-    """Raises ScheduleError: the loop, or one around it, is vectorized."""
-    for above in (*tree.ancestors(loop), loop):
-        if above.kind is ForKind.VECTORIZED:
-            raise refuse(
-                tree,
-                f"{above.var.name} is vectorized, its iterations are lanes",
-                "move blocks first, then vectorize the loops of each",
-                above.var,
-                name,
-            )
-
-
-def check_order(before: Tree, after: Tree, name: str, loop: For, position: int) -> None:
-    """Do the producers of block `name` run before it, when it becomes the child number `position` of the loop?
-
-    `before` has the block at its old place, `after` has it removed.
-
-    Raises:
-        ScheduleError: a producer runs later.
-    """
-    ranks = {block: n for n, block in enumerate(after.blocks)}
-    place = rank(after, loop, position, ranks)
-    buffers = read_buffers(before.blocks[name].block)
-    later = later_writers(before, before.blocks[name], buffers)
-    for buffer in buffers:
-        for producer in after.writers(buffer):
-            if producer.block.name not in later and ranks[producer.block.name] >= place:
-                raise _not_ready(before, name, loop, buffer, producer.block.name, "runs later")
 
 
 def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:
@@ -190,10 +194,10 @@ def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
 
 
 def check_parallel(before: Tree, after: Tree, moved: str) -> None:
-    """Parallel and thread loops around the new place of a block, and around the old one, must stay sound.
+    """Check that parallel and thread loops around the new place of a block, and around the old one, stay sound.
 
-    What a loop that it leaves computed for it, in each iteration for itself, is now seen outside of that loop. A block
-    that is inlined has no new place.
+    Buffers of which each iteration of a loop had its own may now be used outside the loop. An inlined block has no
+    new place.
     """
     places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
     above = {x.var: None for place in places for x in place if x.kind.is_concurrent and x.var in after.loops}

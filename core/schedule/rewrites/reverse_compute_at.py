@@ -10,27 +10,16 @@ from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
-from pegbox.schedule.analysis.recurrence import later_writers
-from pegbox.schedule.analysis.region_cover import written_box
+from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
+from pegbox.schedule.analysis.region_cover import misses_reads, written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import (
-    check_order,
-    check_parallel,
-    check_ready,
-    check_target,
-    first_position,
-    insert,
-    last_position,
-    nest,
-    place,
-    rank,
-)
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest, rank
 from pegbox.schedule.tree import Tree, children
 
 
 class Move:
-    """One reverse_compute_at: the block `realize` goes below `loop`."""
+    """A reverse_compute_at: the block `realize` goes below `loop`."""
 
     def __init__(self, tree: Tree, realize: BlockRealize, loop: For) -> None:
         self.tree = tree
@@ -42,26 +31,29 @@ class Move:
         reads = read_buffers(realize.block)
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
 
-    def done(self, index: int = -2, *, unit_loops: bool = True) -> Tree:
-        tree, loop, name = self.tree, self.loop, self.name
-        check_target(tree, name, loop)
+    def done(self, index: int = -2, *, unit_loops: bool = True, is_copy: bool = False) -> Tree:
+        """The program with the block at its new place.
+
+        Args:
+            is_copy: the block copies a buffer, and need not copy elements that nothing writes.
+
+        Raises:
+            ScheduleError: the block cannot be computed there.
+        """
+        tree, loop = self.tree, self.loop
+        check_no_lanes(tree, loop, MOVE_FIRST, self.name)
         self._check_producers()
         spans = self._spans()
+        if not is_copy:
+            self._check_all_made()
         rest = Tree(tree.replace(self.realize, None))
         target = rest.loops[loop.var]
         producers = {p.block.name for p in self.producers}
         kids = [rest.child_of(target, rest.blocks[m]) for m in producers]
         first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
         self._check_consumers(rest, target, first)
-        last = last_position(rest, target, self.realize.block)
-        check_order(tree, rest, name, target, last)
-        later = later_writers(tree, self.realize, read_buffers(self.realize.block))
-        first = max(first, first_position(rest, target, self.realize.block, later=later))
-        position = place(tree, rest, name, loop, index, first, last)
-        after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
-        check_ready(tree, after, name, loop, apart_from=producers)
-        check_parallel(tree, after, name)
-        return after
+        new = nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops)
+        return moved(tree, rest, self.realize, loop, new, index, after=first, apart_from=producers)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
         return refuse(self.tree, problem, remedy, self.loop.var, self.name, *marked)
@@ -69,7 +61,7 @@ class Move:
     def _check_producers(self) -> None:
         if not self.producers:
             raise self._refuse(
-                f"{self.name} reads nothing that is made inside of {self.loop.var.name}",
+                f"{self.name} reads nothing that is made inside {self.loop.var.name}",
                 "give a loop around a producer of the block",
             )
         outer = {x.var for x in (*self.tree.ancestors(self.loop), self.loop) if x.extent > 1}
@@ -79,30 +71,24 @@ class Move:
                 names = ", ".join(sorted(v.name for v in partial))
                 raise self._refuse(
                     f"the results of {producer.block.name} are partial there: its reduce loop(s) {names} are not "
-                    f"inside of {self.loop.var.name}",
-                    "reorder the reduce loops inside of that loop, or move to a loop further out",
+                    f"inside {self.loop.var.name}",
+                    "reorder the reduce loops inside that loop, or move to a loop further out",
                     producer.block.name,
                     *partial,
                 )
         for buffer in read_buffers(self.realize.block):
             self._check_parts(buffer)
-        for buffer in written_buffers(self.realize.block):
-            others = [w.block.name for w in self.tree.writers(buffer) if w is not self.realize]
-            if others:
-                raise self._refuse(
-                    f"{buffer.name} is also written by {', '.join(others)}",
-                    "reverse_compute_at first, decompose_reduction after",
-                    *others,
-                )
+        remedy = "reverse_compute_at first, decompose_reduction after"
+        check_only_writer(self.tree, self.realize, written_buffers(self.realize.block), remedy, self.loop.var)
 
     def _check_parts(self, buffer: Buffer) -> None:
-        """A buffer whose parts are made in several places is ready in none of them; where it starts does not count."""
+        """Refuse a buffer whose parts are made in several places; the block that starts it does not count."""
         here = [w for w in self.producers if any(x.buffer is buffer for x in w.block.writes)]
         goes_on = all(w.block.is_reduction and w.block.init is None for w in here)
         for writer in self.tree.writers(buffer) if here else ():
             if not any(writer is w for w in here) and not (goes_on and not writer.block.is_reduction):
                 raise self._refuse(
-                    f"{writer.block.name}, which is not inside of {self.loop.var.name}, makes a part of {buffer.name}",
+                    f"{writer.block.name}, which is not inside {self.loop.var.name}, makes a part of {buffer.name}",
                     "move it to a loop around all of its producers",
                     writer.block.name,
                 )
@@ -126,16 +112,12 @@ class Move:
         moving: list[set[Var]] = []
         for region in self.realize.block.reads:
             producers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
-            boxes = [self._written_box(producer, region.buffer) for producer in producers]
-            self.conditions += self._weakest(producers, boxes, region.buffer)
-            for made in boxes:
+            for made in self._boxes(producers, region.buffer):
                 for dim, (lo, count) in enumerate(region.box):
                     if count != 1:
                         raise self._other_iterations(region.buffer)
                     self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
-            for producer in producers:
-                for dim, (lo, _) in enumerate(region.box):
-                    self._check_all_made(linear(lo), producer, region.buffer, dim, iters)
+            if producers:
                 indices = variables(lo for lo, _ in region.box)
                 moving.append({var for var in indices if var in found and not found[var].covers(iters[var].extent)})
         self._check_together(moving)
@@ -172,7 +154,7 @@ class Move:
         iters: dict[Var, BlockIter],
         found: dict[Var, SymbolicInterval],
     ) -> None:
-        """The block reads the buffer at `wanted` in this dimension, where `made` is ready."""
+        """Match the index `wanted` in a dimension of the buffer with the interval `made` that is ready there."""
         if wanted.is_const:
             if not (made.lo.is_const and made.lo.const <= wanted.const <= made.lo.const + made.width):
                 raise self._other_iterations(buffer)
@@ -192,24 +174,18 @@ class Move:
         if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
             raise self._other_iterations(buffer)
 
-    def _check_all_made(
-        self, wanted: Linear, producer: BlockRealize, buffer: Buffer, dim: int, iters: dict[Var, BlockIter]
-    ) -> None:
+    def _check_all_made(self) -> None:
         """Check that the whole loop makes all elements that the block reads: its other iterations would be lost."""
-        around = {x.var for x in self.tree.ancestors(self.realize)}
-        made = written_box(self.tree, producer, buffer, self.standing & around)
-        if made is None or wanted.is_const or not (interval := made.intervals[dim]).lo.is_const:
-            return
-        first = wanted.const
-        last = iters[next(iter(wanted.terms))].extent - 1 + first  # type: ignore[index]
-        if not (interval.lo.const <= first and last <= interval.lo.const + interval.width):
-            raise self._refuse(
-                f"{self.name} reads {buffer.name} from {first} to {last} in dimension {dim}, but {producer.block.name} "
-                f"makes only {interval.lo.const} to {interval.lo.const + interval.width}: some of its iterations "
-                f"belong to no iteration of {self.loop.var.name}",
-                "leave it where it is, or move the producer with compute_at instead",
-                producer.block.name,
-            )
+        for producer in self.producers:
+            for buffer in read_buffers(self.realize.block):
+                made_here = buffer in written_buffers(producer.block)
+                if made_here and misses_reads(self.tree, producer, buffer, self.realize):
+                    raise self._refuse(
+                        f"{self.name} may read elements of {buffer.name} that {producer.block.name} never makes: its "
+                        f"iterations there belong to no iteration of {self.loop.var.name}",
+                        "leave it where it is, or move the producer with compute_at instead",
+                        producer.block.name,
+                    )
 
     def _other_iterations(self, buffer: Buffer) -> ScheduleError:
         return self._refuse(
@@ -217,21 +193,23 @@ class Move:
             "move it to a loop further out, or move the producer with compute_at instead",
         )
 
-    def _written_box(self, producer: BlockRealize, buffer: Buffer) -> Box:
-        """Compute the box of the buffer that a producer makes in one iteration of the loop; it must be a box."""
-        made = written_box(self.tree, producer, buffer, self.standing)
-        if made is None:
-            raise self._no_box(producer, buffer)
-        return made
+    def _boxes(self, producers: list[BlockRealize], buffer: Buffer) -> list[Box]:
+        """List the boxes that producers make in one iteration of the loop, and note the conditions for them.
 
-    def _weakest(self, producers: list[BlockRealize], boxes: list[Box], buffer: Buffer) -> list[Expr]:
-        """The conditions under which one of the producers makes something: those of one imply those of all others."""
-        for made in boxes:
-            if all(any(same(c, other) for other in box.conditions) for box in boxes for c in made.conditions):
-                return list(made.conditions)
-        if producers:
+        The conditions of one producer, the weakest, have to imply those of all others.
+        """
+        boxes: list[Box] = []
+        for producer in producers:
+            made = written_box(self.tree, producer, buffer, self.standing)
+            if made is None:
+                raise self._no_box(producer, buffer)
+            boxes.append(made)
+        weakest = next((made for made in boxes if all(_has(box, c) for box in boxes for c in made.conditions)), None)
+        if weakest is not None:
+            self.conditions += weakest.conditions
+        elif producers:
             raise self._no_box(producers[0], buffer)
-        return []
+        return boxes
 
     def _no_box(self, producer: BlockRealize, buffer: Buffer) -> ScheduleError:
         return self._refuse(
@@ -239,3 +217,7 @@ class Move:
             "move it to a loop further out, or split by factors that divide",
             producer.block.name,
         )
+
+
+def _has(box: Box, condition: Expr) -> bool:
+    return any(same(condition, other) for other in box.conditions)

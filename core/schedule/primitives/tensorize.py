@@ -1,4 +1,4 @@
-"""Rewrite of tensorize: replaces the inside of a block by the statements of an intrinsic."""
+"""Rewrite of tensorize: replaces the inside a block by the statements of an intrinsic."""
 
 from __future__ import annotations
 
@@ -7,21 +7,80 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeVar
 
+import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import ZERO, all_of, compare, logical_not
 from pegbox.expr.low_level import Address, Stride, VectorLoad, is_contiguous
-from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite
 from pegbox.expr.visit import walk as walk_expr
-from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, iter_ranges, straight_nest, walk
+from pegbox.loops.copy import fresh_copy
+from pegbox.loops.foreign import with_code
+from pegbox.loops.nodes import BlockRealize, For, If, Stmt, Store, seq
+from pegbox.loops.visit import expressions, iter_ranges, map_children, map_own_exprs, straight_nest, walk
+from pegbox.schedule.analysis.checks import check_no_lanes
+from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
+from pegbox.schedule.primitives.blockize import block_of_nest
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 
 _Item = TypeVar("_Item")
+
+
+@primitive(moves=False)
+def tensorize(
+    sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str, tensor_intrin: str, preserve_unit_iters: bool = True
+) -> None:
+    """Let a tensor intrinsic compute what a loop (or a block of blocks) computes.
+
+    Args:
+        block_or_loop: a loop, of which a block is made first (`blockize`), or such a block.
+        tensor_intrin: the name of an intrinsic: one that `tir.TensorIntrin.register` made known, or a shipped one.
+        preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+
+    The nest has to compute what the intrinsic's description does: the same extents, the same elements (from where
+    the tile begins), the same expressions, in which only the operands of + and * may change places.
+
+    Before `tensorize(i_1, "fill_4x4")`::
+
+        for i_0 in range(2):
+            for j_0 in range(2):
+                for i_1 in range(4):
+                    for j_1 in range(4):
+                        block C: vi = i_0 * 4 + i_1, vj = j_0 * 4 + j_1
+                            C[vi, vj] = 0.0
+
+    After::
+
+        for i_0 in range(2):
+            for j_0 in range(2):
+                block C_o: vi_o = i_0, vj_o = j_0
+                    for i in range(4):
+                        C[vi_o * 4 + i, vj_o * 4:vj_o * 4 + 4] = broadcast(0.0, 4)
+
+    Raises:
+        ScheduleError: no intrinsic of that name, the nest is not what it describes (both sides are shown), the
+            tiles are not whole, or the operands lie otherwise in memory than the intrinsic needs.
+    """
+    tree = sch.tree
+    intrin = TensorIntrin.get(tensor_intrin)
+    target = sch.find(block_or_loop)
+    outer = target if isinstance(target, BlockRealize) else block_of_nest(tree, target)
+    above = tree.ancestors(target)
+    check_no_lanes(tree, above[-1] if above else None, "leave that loop serial, or unroll it: an intrinsic has vectors")
+    try:
+        done = with_intrinsic(outer, intrin, tree.ranges, frozenset(sch.origins[sch.func.name].params))
+    except Mismatch as mismatch:
+        remedy = "shape the nest as the description is (split, reorder, fuse), or give another intrinsic"
+        mark = target.var if isinstance(target, For) else target.block.name
+        raise refuse(tree, str(mismatch), remedy, mark) from None
+    sch.update(with_code(tree.replace(target, done), intrin.code))
 
 
 def with_intrinsic(
@@ -57,7 +116,7 @@ def with_intrinsic(
 def _nest(body: Stmt) -> tuple[list[For], BlockRealize]:
     loops, node = straight_nest(body)
     if not isinstance(node, BlockRealize):
-        raise Mismatch("inside of the block is not one nest around one block; give a loop, or a block from blockize")
+        raise Mismatch("inside the block is not one nest around one block; give a loop, or a block from blockize")
     return loops, node
 
 
@@ -66,7 +125,7 @@ def _with(outer: BlockRealize, body: Stmt, init: Stmt | None) -> BlockRealize:
 
 
 def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWriter) -> BlockRealize:
-    """The description starts what it adds up: which of the intrinsic's parts does what here?"""
+    """Choose the parts of an intrinsic whose description starts its sum."""
     block = outer.block
     steps = [it for it in block.iters if it.is_reduce and it.extent > 1]
     if block.init is not None and not steps and intrin.body is not None:
@@ -75,7 +134,7 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWrite
         why = (
             f"{block.name} was started before (decompose_reduction)"
             if block.init is None
-            else f"the reduction goes on outside of the nest, in {', '.join(it.var.name for it in steps)}"
+            else f"the reduction goes on outside the nest, in {', '.join(it.var.name for it in steps)}"
         )
         raise Mismatch(f"{why}, but the intrinsic only starts and reduces at once; give it a reset and an update")
     if block.init is None:
@@ -89,7 +148,7 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWrite
 
 
 def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
-    """The intrinsic may touch every element of its operands: they must be there."""
+    """Check that all elements of an operand are inside its buffer: the intrinsic may touch each of them."""
     for dim, (offset, extent) in enumerate(zip(place.offsets, place.buffer.shape, strict=True)):
         count = operand.shape[place.dims.index(dim)] if dim in place.dims else 1
         between = bounds(offset.to_expr(), ranges)
@@ -102,7 +161,7 @@ def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
 
 @dataclass
 class _IntrinsicWriter:
-    """Writes an intrinsic's statements for the operands that were found, with loops and buffers of their own."""
+    """A writer of an intrinsic's statements for the operands of a nest, with loops and buffers of their own."""
 
     operands: Mapping[Buffer, Operand]
     ranges: Ranges
@@ -110,54 +169,30 @@ class _IntrinsicWriter:
     intrin: TensorIntrin
 
     def __call__(self, stmt: Stmt, *, goes_on: bool = False) -> Stmt:
-        """The statements; `goes_on`: they add to what is there, so that whatever they write they read as well."""
+        """The statements; `goes_on`: they add to what is there, so that they read all that they write as well."""
         self.goes_on = goes_on
-        self.told = {
-            (node.buffer, node.dim)
-            for s in walk(stmt)
-            for e in expressions(s)
-            for node in walk_expr(e)
-            if isinstance(node, Stride)
-        }
-        return self.stmt(stmt, {}, {})
+        fresh = fresh_copy(stmt, str)
+        exprs = (node for s in walk(fresh) for e in expressions(s) for node in walk_expr(e))
+        self.strides = {(node.buffer, node.dim) for node in exprs if isinstance(node, Stride)}
+        return self._stmt(fresh)
 
-    def stmt(self, stmt: Stmt, loops: dict[Var, Expr], own: dict[Buffer, Buffer]) -> Stmt:
-        match stmt:
-            case For(var, extent, body, kind, notes):
-                fresh = var.copy()
-                return For(fresh, extent, self.stmt(body, {**loops, var: fresh}, own), kind, notes)
-            case Seq(stmts):
-                return seq(*(self.stmt(s, loops, own) for s in stmts))
-            case If(condition, then):
-                return If(self.expr(condition, loops, own), self.stmt(then, loops, own))
-            case Alloc(buffer, body):
-                fresh_buffer = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
-                return Alloc(fresh_buffer, self.stmt(body, loops, {**own, buffer: fresh_buffer}))
-            case Evaluate(expr):
-                return Evaluate(self.expr(expr, loops, own))
-            case Store(buffer, indices, value):
-                where = tuple(self.expr(i, loops, own) for i in indices)
-                new = self.expr(value, loops, own)
-                if buffer in own:
-                    return Store(own[buffer], where, new)
-                place = self.operands[buffer]
-                if dtypes.lanes(value.dtype) and place.dims[-1] != len(place.buffer.shape) - 1:
-                    raise self._not_neighbours(buffer)
-                return Store(place.buffer, self._indices(buffer, where), new)
-            case _:
-                raise Mismatch(f"a {type(stmt).__name__} is not a statement for a tensor intrinsic")
+    def _stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, BlockRealize):
+            raise Mismatch("a BlockRealize is not a statement for a tensor intrinsic")
+        new = map_own_exprs(map_children(stmt, self._stmt), self._expr)
+        if not isinstance(new, Store) or (place := self.operands.get(new.buffer)) is None:
+            return new
+        if dtypes.lanes(new.value.dtype) and place.dims[-1] != len(place.buffer.shape) - 1:
+            raise self._not_neighbours(new.buffer)
+        return Store(place.buffer, self._indices(new.buffer, new.indices), new.value)
 
-    def expr(self, expr: Expr, loops: Mapping[Var, Expr], own: Mapping[Buffer, Buffer]) -> Expr:
+    def _expr(self, expr: Expr) -> Expr:
         def leaf(e: Expr) -> Expr | None:
-            if isinstance(e, Var):
-                return loops.get(e, e)
-            if isinstance(e, Stride):
-                place = self.operands.get(e.buffer)
-                return Stride(own[e.buffer], e.dim) if place is None else Stride(place.buffer, place.dims[e.dim])
-            if not isinstance(e, Load):
+            if not isinstance(e, Load | Stride) or (place := self.operands.get(e.buffer)) is None:
                 return None
-            indices = tuple(rewrite(i, leaf) for i in e.indices)
-            return e.at(own[e.buffer], indices) if e.buffer in own else self._load(e, indices)
+            if isinstance(e, Stride):
+                return Stride(place.buffer, place.dims[e.dim])
+            return self._load(e, tuple(rewrite(i, leaf) for i in e.indices))
 
         return rewrite(expr, leaf)
 
@@ -179,9 +214,9 @@ class _IntrinsicWriter:
         return load.at(place.buffer, where)
 
     def _assumed(self, buffer: Buffer) -> tuple[int | None, ...]:
-        """A function that is not told how far rows are apart takes it that they follow each other."""
+        """The strides that a function assumes: rows follow each other, unless it is given their distance."""
         dims = range(len(buffer.shape))
-        return tuple(None if (buffer, d) in self.told else prod(buffer.shape[d + 1 :]) for d in dims)
+        return tuple(None if (buffer, d) in self.strides else prod(buffer.shape[d + 1 :]) for d in dims)
 
     def _check_strides(self, address: Address) -> None:
         shape = address.buffer.shape
@@ -196,7 +231,7 @@ class _IntrinsicWriter:
                 )
 
     def _spread(self, buffer: Buffer, values: tuple[_Item, ...], other: _Item) -> tuple[_Item, ...]:
-        """One value for each dimension of the operand, put at its dimension of the real buffer."""
+        """Put the value of each dimension of the operand at its dimension of the real buffer."""
         place = self.operands[buffer]
         found = [other] * len(place.buffer.shape)
         for dim, value in zip(place.dims, values, strict=True):
@@ -213,6 +248,6 @@ class _IntrinsicWriter:
     def _not_neighbours(self, buffer: Buffer) -> Mismatch:
         place = self.operands[buffer]
         return Mismatch(
-            f"the intrinsic takes neighbours of {buffer.name}, which in {place.buffer!r} are no neighbours; pack them "
+            f"the intrinsic takes neighbours of {buffer.name}, which are not neighbours in {place.buffer!r}; pack them "
             "first (cache_read and transform_layout), or tensorize another axis"
         )

@@ -18,13 +18,63 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt
-from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt
+from pegbox.loops.visit import iter_ranges, straight_nest
 from pegbox.schedule.analysis.recurrence import carried_variables
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.primitives.reduction import init_block
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.tree import Tree, nested
+
+
+@primitive(moves=False)
+def blockize(sch: ScheduleState, target: LoopRef, preserve_unit_iters: bool = True) -> BlockRef:
+    """Make one block of a loop and all that is inside it. Gives the new block, `NAME_o`.
+
+    The loops outside now move whole tiles. The old block keeps its name inside the new one;
+    primitives on it and on its loops go on working there. A reduction starts in a nest of its own, `NAME_init`.
+
+    Before `blockize(i_1)`::
+
+        for i_0 in range(4):
+            for j_0 in range(2):
+                for i_1 in range(8):
+                    for j_1 in range(16):
+                        block C:
+                            vi = spatial(32, i_0 * 8 + i_1)
+                            vj = spatial(32, j_0 * 16 + j_1)
+                            C[vi, vj] = A[vi, vj] * 2.0
+
+    After::
+
+        for i_0 in range(4):
+            for j_0 in range(2):
+                block C_o:
+                    vi_o = spatial(4, i_0)
+                    vj_o = spatial(2, j_0)
+                    reads A[vi_o * 8:vi_o * 8 + 8, vj_o * 16:vj_o * 16 + 16]
+                    writes C[vi_o * 8:vi_o * 8 + 8, vj_o * 16:vj_o * 16 + 16]
+                    for i_1 in range(8):
+                        for j_1 in range(16):
+                            block C:
+                                vi = spatial(32, vi_o * 8 + i_1)
+                                vj = spatial(32, vj_o * 16 + j_1)
+                                C[vi, vj] = A[vi, vj] * 2.0
+
+    Args:
+        preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+
+    Raises:
+        ScheduleError: several blocks are below the loop, the loops inside do not make whole tiles of the block's
+            variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
+    """
+    loop = sch.find_loop(target)
+    made = block_of_nest(sch.tree, loop)
+    sch.update(sch.tree.replace(loop, made))
+    return BlockRef(made.block.name)
 
 
 @dataclass(frozen=True)
@@ -37,7 +87,7 @@ class _Division:
     tile: int
 
 
-def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
+def _nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     """The loops from `loop` down to the one block below it.
 
     Raises:
@@ -54,19 +104,19 @@ def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     return loops, node
 
 
-def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
-    """The block `name` that does what `loop` and everything inside of it do.
+def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
+    """The block `NAME_o` that does what `loop` and everything inside it do.
 
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
     """
-    loops, realize = nest_below(tree, loop)
+    loops, realize = _nest_below(tree, loop)
     if carried_variables(realize.block):
         raise refuse(
             tree,
             f"{realize.block.name} makes elements from others that it has made before, which one block around them "
             "would hide",
-            "leave its loops outside of blocks",
+            "leave its loops outside blocks",
             loop.var,
             realize.block.name,
         )
@@ -76,7 +126,7 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
             raise refuse(
                 tree,
                 f"{x.var.name} is bound to a thread axis, and a block is what one thread does",
-                "make the block of the loops inside of the threads",
+                "make the block of the loops inside the threads",
                 x.var,
             )
     divisions = [
@@ -85,17 +135,16 @@ def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
     predicate = _outer_predicate(tree, realize, inside)
     block = realize.block
     outer_iters = tuple(BlockIter(Var(f"{d.it.var.name}_o"), d.it.extent // d.tile, d.it.kind) for d in divisions)
-    values = tuple(_value(d, it.var) for d, it in zip(divisions, outer_iters, strict=True))
+    pairs = zip(divisions, outer_iters, strict=True)
+    values = tuple(Linear({it.var: d.tile, **d.inner.terms}, 0).to_expr() for d, it in pairs)
     ranges = {**tree.ranges, **iter_ranges(outer_iters)}
     bound = dict(zip((it.var for it in block.iters), values, strict=True))
     relax = Relaxation(inside, ranges)
-    body: Stmt = BlockRealize(values, replace(block, init=None))
-    for x in reversed(loops):
-        body = x.with_body(body)
+    body = nested(BlockRealize(values, replace(block, init=None)), loops)
     init = None if block.init is None else _init(tree, realize, loops, values, ranges)
     reads = tuple(_region(r, bound, relax) for r in block.reads)
     writes = tuple(_region(w, bound, relax) for w in block.writes)
-    outer = Block(name, outer_iters, reads, writes, body, init)
+    outer = Block(unused_name(f"{block.name}_o", tree.names), outer_iters, reads, writes, body, init)
     return BlockRealize(tuple(d.outer.to_expr() for d in divisions), outer, predicate)
 
 
@@ -130,11 +179,6 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
 def _indivisible(tree: Tree, realize: BlockRealize, why: str) -> ScheduleError:
     remedy = "split by factors that divide (pad_einsum makes them), and reorder the parts of each tile inside"
     return refuse(tree, why, remedy, realize.block.name)
-
-
-def _value(division: _Division, outer: Var) -> Expr:
-    """Compute the binding of the inner block's variable."""
-    return Linear({outer: division.tile, **division.inner.terms}, 0).to_expr()
 
 
 def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Expr:
@@ -179,33 +223,22 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
             raise refuse(
                 tree,
                 f"{x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
-                "make the block of the loops inside of it",
+                "make the block of the loops inside it",
                 x.var,
                 block.name,
             )
-    told_apart = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
-    twice = next((x for x in loops if x.extent > 1 and x.var in used - told_apart), None)
+    distinct = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
+    twice = next((x for x in loops if x.extent > 1 and x.var in used - distinct), None)
     if twice is not None:
         raise refuse(
             tree,
             f"iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
             "overlap; the block would start it once and add to it again",
-            "make the block of the loops inside of it, or use decompose_reduction first",
+            "make the block of the loops inside it, or use decompose_reduction first",
             twice.var,
             block.name,
         )
-    fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in loops if x.var in used}
-    own = {it.var: it.var.copy() for it, _ in spatial}
-    renamed: dict[Var, Expr] = {old: new for old, new in own.items()}  # noqa: C416  (widens the value type)
-    iters = tuple(BlockIter(own[it.var], it.extent, IterKind.SPATIAL) for it, _ in spatial)
-    assert block.init is not None
-    init = substitute_vars(block.init, renamed)
-    reads, writes = derived_regions(iters, init, None)
-    start = Block(unused_name(f"{block.name}_init", tree.names), iters, reads, writes, init)
-    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in spatial), start)
-    for x in reversed(loops):
-        if x.var in fresh:
-            var = fresh[x.var]
-            assert isinstance(var, Var)
-            nest = For(var, x.extent, nest, x.kind, x.annotations)
-    return nest
+    fresh = {x.var: x.var.copy() for x in loops if x.var in used}
+    start = init_block(block, unused_name(f"{block.name}_init", tree.names))
+    values = tuple(substitute(v, fresh) for _, v in spatial)
+    return nested(BlockRealize(values, start), [x for x in loops if x.var in fresh], fresh)

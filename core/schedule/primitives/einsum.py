@@ -1,4 +1,4 @@
-"""Rewrite of pad_einsum: a sum of products over whole tiles."""
+"""Primitive pad_einsum: a sum of products over whole tiles."""
 
 from __future__ import annotations
 
@@ -11,17 +11,53 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Var
 from pegbox.expr.printer import unused_name
-from pegbox.loops.access.region import reads_and_writes
-from pegbox.loops.nodes import Block, BlockRealize, For, Stmt, Store
+from pegbox.loops.nodes import BlockRealize, For, Stmt, Store, seq
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import combiner
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.copy import copy_block, insert_at_top, whole_nest
-from pegbox.schedule.rewrites.layout import fresh_iters, is_plain_nest
+from pegbox.schedule.rewrites.copy import copy_block, fresh_iters, store_block
+from pegbox.schedule.rewrites.layout import is_plain_nest
+from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps
+from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, with_allocs
 
 _CONDITION = "pad_einsum works for sums of products of elements such as A[vi, vk] * B[vk, vj]"
+
+
+@primitive
+def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]) -> None:
+    """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
+
+    Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a
+    larger buffer, from which a block `C_pad` copies what belongs to it.
+
+    Before `pad_einsum("C", [4, 4, 4])`::
+
+        for i in range(6):
+            for j in range(8):
+                for k in range(5):
+                    block C: C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+    After::
+
+        A_pad[8, 8], B_pad[8, 8], C_pad[8, 8]
+        for i in range(8):
+            for j in range(8):
+                for k in range(8):
+                    block C: C_pad[vi, vj] += A_pad[vi, vk] * B_pad[vk, vj]
+
+    Args:
+        padding: for each variable of the block the number of which its extent becomes a multiple.
+
+    Raises:
+        ScheduleError: not a number, 1 or more, for each variable; the block has no plain loops of its
+            own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
+            variable that a factor does not depend on.
+    """
+    sch.update(_padded(sch.tree, sch.find_block(block), padding))
 
 
 @dataclass(frozen=True)
@@ -42,38 +78,26 @@ class _Einsum:
         return tuple(self.extents.get(i, n) if isinstance(i, Var) else n for i, n in zip(indices, old, strict=True))
 
 
-def padded_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
-    """See `primitives.layout.pad_einsum`."""
+def _padded(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
     einsum = _einsum(tree, realize, padding)
     if all(einsum.extents[it.var] == it.extent for it in realize.block.iters):
         return tree
     copies: dict[Buffer, Buffer] = {}
     before: list[Stmt] = []
+    after: list[Stmt] = []
     for load in einsum.factors:
         shape = einsum.shape(load.indices, load.buffer.shape)
         if shape != load.buffer.shape and load.buffer not in copies:
             copies[load.buffer] = _buffer(tree, load.buffer, shape, copies)
             before.append(_padded_copy(load.buffer, copies[load.buffer]))
-    after: Stmt | None = None
     target = einsum.output.buffer
     shape = einsum.shape(einsum.output.indices, target.shape)
     if shape != target.shape:
         copies[target] = _buffer(tree, target, shape, copies)
-        after = whole_nest(copy_block(copies[target].name, target.shape, copies[target], target))
-    return _assembled(tree, einsum, copies, before, after)
-
-
-def _assembled(
-    tree: Tree, einsum: _Einsum, copies: dict[Buffer, Buffer], before: Sequence[Stmt], after: Stmt | None
-) -> Tree:
-    top = tree.top_of(einsum.realize)
-    larger = replace_buffer(_larger(top, einsum), copies)
-    changed = Tree(with_allocs(Tree(tree.replace(top, larger)).func, add=tuple(copies.values())))
-    for nest in before:
-        changed = insert_at_top(changed, changed.top_of(changed.blocks[einsum.name]), nest, after=False)
-    if after is not None:
-        changed = insert_at_top(changed, changed.top_of(changed.blocks[einsum.name]), after, after=True)
-    return changed
+        after.append(nest(copy_block(copies[target].name, target.shape, copies[target], target)))
+    top = tree.top_of(realize)
+    nests = (*before, replace_buffer(_larger(top, einsum), copies), *after)
+    return Tree(with_allocs(tree.replace(top, seq(*nests)), add=tuple(copies.values())))
 
 
 def _larger(stmt: Stmt, einsum: _Einsum) -> Stmt:
@@ -97,17 +121,12 @@ def _padded_copy(source: Buffer, target: Buffer) -> Stmt:
     where = tuple(it.var for it in iters)
     pairs = zip(where, source.shape, target.shape, strict=True)
     inside = all_of([compare("lt", v, index(n)) for v, n, larger in pairs if larger > n])
-    body = Store(target, where, select(inside, Load(source, where), const(0, target.dtype)))
-    reads, writes = reads_and_writes(body)
-    return whole_nest(Block(target.name, iters, reads, writes, body))
+    value = select(inside, Load(source, where), const(0, target.dtype))
+    return nest(store_block(target.name, iters, target, where, value))
 
 
 def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsum:
-    """The parts of the block, checked.
-
-    Raises:
-        ScheduleError: it is not an einsum, or the padding does not fit.
-    """
+    """The parts of the block, checked."""
     block = realize.block
     sizes = [integer(p) for p in padding]
     if len(sizes) != len(block.iters) or any(p is None or p < 1 for p in sizes):
@@ -140,7 +159,7 @@ def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
     if not block.is_reduction or block.init is None:
         return f"{block.name} is not a reduction that is still whole"
     if not is_plain_nest(tree, realize):
-        return f"{block.name} does not stand in plain serial loops of its own, one for each variable"
+        return f"{block.name} is not in plain serial loops of its own, one for each variable"
     init = block.init
     if combiner(block) != "sum" or len(block.writes) != 1:
         return f"{block.name} is not a sum with one output"
@@ -196,7 +215,7 @@ def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
 
 
 def _check_output(tree: Tree, einsum: _Einsum) -> None:
-    """More iterations of a spatial variable must make more elements, or they would add up again."""
+    """Check that more iterations of a spatial variable make more elements: otherwise they would add up again."""
     for it in einsum.realize.block.iters:
         padded = einsum.extents[it.var] != it.extent
         if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):

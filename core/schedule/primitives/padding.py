@@ -1,4 +1,4 @@
-"""Rewrite of decompose_padding: the constant of a padding, and what is inside of it, written by blocks of their own."""
+"""Primitive decompose_padding: the constant of a padding, and what is inside it, written by blocks of their own."""
 
 from __future__ import annotations
 
@@ -11,25 +11,71 @@ from pegbox.expr.bounds import Interval
 from pegbox.expr.build import TRUE, add, conjuncts, index
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Compare, Const, Expr, Select, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.interval import SymbolicInterval
-from pegbox.loops.access.region import point, reads_and_writes
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, Store, seq
+from pegbox.loops.copy import fresh_copy
+from pegbox.loops.nodes import BlockIter, BlockRealize, For, Stmt, Store, seq
 from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitute_vars
+from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.copy import store_block
 from pegbox.schedule.rewrites.inline import plain_store
 from pegbox.schedule.rewrites.placement import nest
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.tree import Tree, nested
 
 _SHAPE = "give a block that stores T.if_then_else(0 <= i - 1 and i - 1 < n, value, constant) at its own variables"
 
 
+@primitive(moves=False)
+def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
+    """Write the constant of a padding before a loop, and then what is inside it, without tests.
+
+    Gives the block of the constant, `NAME_pad_const`.
+
+    Before `decompose_padding("P", i)`::
+
+        for i in range(10):
+            block P:
+                P[vi] = A[vi - 1] if 1 <= vi < 9 else 0.0
+
+    After::
+
+        for i_1 in range(10):
+            block P_pad_const:
+                P[vi] = 0.0
+        for i in range(8):
+            block P:
+                P[vi + 1] = A[vi]
+
+    Raises:
+        ScheduleError: the block does not choose between a value and a constant, by bounds of its variables; the loop
+            is not around it, or around other blocks too; a loop from there on is not serial, or annotated.
+    """
+    realize, target = sch.find_block(block), sch.find_loop(loop)
+    name = unused_name(f"{realize.block.name}_pad_const", sch.tree.names)
+    sch.update(_decomposed(sch.tree, realize, target, name))
+    return BlockRef(name)
+
+
+def can_decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> bool:
+    """Would `decompose_padding` take it?"""
+    try:
+        decompose_padding(sch.copy(), block, loop)
+    except ScheduleError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class _Padding:
-    """`store` puts `value` where each variable is inside of its interval, and `constant` elsewhere."""
+    """`store` puts `value` where each variable is inside its interval, and `constant` elsewhere."""
 
     store: Store
     inside: Mapping[Var, Interval]
@@ -37,14 +83,14 @@ class _Padding:
     constant: Const
 
 
-def decomposed_padding(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
+def _decomposed(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     """The program in which a block `name` writes the constant before `loop`, and the block writes the rest."""
     padding = _padding(tree, realize)
     chain = _chain(tree, realize, loop)
     update = _update(tree, realize, loop, padding)
-    fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in chain}
-    constant = map_blocks(loop, lambda _: _constant_block(realize, padding, name))
-    return Tree(tree.replace(loop, seq(_with_loops(constant, fresh), _with_own_loops(update, chain, realize))))
+    block = store_block(name, realize.block.iters, padding.store.buffer, padding.store.indices, padding.constant)
+    constant = fresh_copy(map_blocks(loop, lambda _: replace(realize, block=block)), str)
+    return Tree(tree.replace(loop, seq(constant, _with_own_loops(update, chain, realize))))
 
 
 def _refuse(tree: Tree, realize: BlockRealize, problem: str, remedy: str = _SHAPE) -> ScheduleError:
@@ -79,7 +125,7 @@ def _padding(tree: Tree, realize: BlockRealize) -> _Padding:
 
 
 def _bound(condition: Expr) -> tuple[Var, Interval] | None:
-    """A variable, and between what a condition keeps it; None for conditions of other kinds."""
+    """The variable that a condition bounds, and its interval; None for conditions of other kinds."""
     most = 2**62
     if not isinstance(condition, Compare) or not isinstance(condition.b, Const):
         return None
@@ -101,23 +147,11 @@ def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     """The loops from `loop` down to the block."""
     loops, body = straight_nest(loop)
     if body is not realize:
-        problem = f"{loop.var.name} does not stand around {realize.block.name} alone"
+        problem = f"{loop.var.name} is not around {realize.block.name} alone"
         raise refuse(tree, problem, "give a loop in which nothing else is", loop.var, realize.block.name)
     for each in loops:
-        if each.kind is not ForKind.SERIAL or each.annotations:
-            why = "has annotations" if each.annotations else f"is {each.kind.in_words}"
-            raise refuse(tree, f"the loop {why}", "decompose first, then say how the loops run", each.var)
+        check_serial(tree, each, "decompose first, then say how the loops run")
     return loops
-
-
-def _constant_block(realize: BlockRealize, padding: _Padding, name: str) -> BlockRealize:
-    block = realize.block
-    iters = tuple(BlockIter(it.var.copy(), it.extent, it.kind) for it in block.iters)
-    renamed: dict[Var, Expr] = {old.var: new.var for old, new in zip(block.iters, iters, strict=True)}
-    where = tuple(substitute(i, renamed) for i in padding.store.indices)
-    body = Store(padding.store.buffer, where, padding.constant)
-    made = Block(name, iters, (), (point(padding.store.buffer, where),), body)
-    return BlockRealize(realize.values, made, realize.predicate)
 
 
 def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> Stmt:
@@ -143,25 +177,14 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
     shifted: dict[Var, Expr] = {old: add(it.var, index(padding.inside[old][0])) for old, it in iters.items()}
     ranges = iter_ranges(iters.values())
     where = tuple(simplify(substitute(i, shifted), ranges) for i in store.indices)
-    body = Store(store.buffer, where, simplify(substitute(padding.value, shifted), ranges))
-    reads, writes = reads_and_writes(body)
-    changed = replace(block, iters=tuple(iters.values()), reads=reads, writes=writes, body=body)
-    return nest(changed, spans, made.conditions)
-
-
-def _with_loops(stmt: Stmt, fresh: Mapping[Var, Expr]) -> Stmt:
-    """The nest with other variables."""
-    if isinstance(stmt, For):
-        var = fresh.get(stmt.var)
-        assert isinstance(var, Var)
-        return For(var, stmt.extent, _with_loops(stmt.body, fresh), stmt.kind, stmt.annotations)
-    return substitute_vars(stmt, fresh)
+    value = simplify(substitute(padding.value, shifted), ranges)
+    changed = store_block(block.name, tuple(iters.values()), store.buffer, where, value)
+    return nest(replace(changed, annotations=block.annotations), spans, made.conditions)
 
 
 def _with_own_loops(stmt: Stmt, chain: list[For], realize: BlockRealize) -> Stmt:
-    """The nest with the loops of old that run over a variable each, so that references to them stay good."""
+    """The nest with the old loops that run over a variable each, so that references to them stay valid."""
     own = {x.var for x in chain}
-    loops, _ = straight_nest(stmt)
-    pairs = zip(loops, realize.values, strict=True)
-    kept: dict[Var, Expr] = {x.var: v for x, v in pairs if isinstance(v, Var) and v in own}
-    return _with_loops(stmt, {x.var: kept.get(x.var, x.var) for x in loops})
+    loops, body = straight_nest(stmt)
+    kept = {x.var: v for x, v in zip(loops, realize.values, strict=True) if isinstance(v, Var) and v in own}
+    return nested(substitute_vars(body, kept), loops, kept)

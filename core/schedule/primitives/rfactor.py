@@ -1,4 +1,4 @@
-"""Checks of rfactor: whether a reduction can be split along a loop.
+"""Primitive rfactor: a reduction is split along a loop.
 
 The idea is Halide's (Suriana, Adams and Kamil, "Parallel Associative Reductions in Halide", CGO 2017).
 """
@@ -18,15 +18,69 @@ from pegbox.loops.access.region import point, reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.reductions.combiner import Combination, combination_of, store_all
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis.checks import check_only_writer
+from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.tree import Tree, blocks_below, with_allocs
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.tree import Tree, blocks_below, nested, with_allocs
 from pegbox.shown import value_text
 
 _Item = TypeVar("_Item")
 
 
+@primitive
+def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
+    """Let each iteration of a reduce loop reduce into an element of its own, and combine those afterwards.
+
+    Args:
+        loop: a loop that binds reduce variables only. It becomes a spatial loop of the partial results.
+        factor_axis: the place of the new dimension among those of the output; negative counts from the end.
+
+    Gives the block of the partial results, `NAME_rf`; the buffer that holds them is `OUTPUT_rf`.
+
+    Before `rfactor(k_1)`::
+
+        for i in range(8):
+            for k_0 in range(3):
+                for k_1 in range(4):
+                    block C:
+                        where k_0 * 4 + k_1 < 10
+                        init: C[vi] = 0.0
+                        C[vi] = C[vi] + A[vi, vk]
+
+    After::
+
+        for i in range(8):
+            for k_0 in range(3):
+                for k_1 in range(4):
+                    block C_rf:
+                        init: C_rf[vk_1, vi] = 0.0
+                        if vk_0 * 4 + vk_1 < 10:
+                            C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 4 + vk_1]
+        for i in range(8):
+            for k_1 in range(4):
+                block C:
+                    init: C[vi] = 0.0
+                    C[vi] = C[vi] + C_rf[vk_1, vi]
+
+    Raises:
+        ScheduleError: not exactly one block is below the loop, or it is not a reduction, or was decomposed; its
+            combiner is not known; the loop is spatial; some loop binds spatial and reduce variables at once;
+            a reduce loop holds other blocks as well; `factor_axis` is not a place in the output.
+    """
+    before = sch.tree
+    plan = _Checks(before, sch.find_loop(loop), factor_axis).done()
+    func, name = _rfactored(before, plan)
+    after = Tree(func)
+    check_kinds(after, None, before)
+    sch.update(after)
+    return BlockRef(name)
+
+
 @dataclass(frozen=True, slots=True)
-class RfactorPlan:
+class _Plan:
     """A reduction that can be taken apart along `loop`.
 
     `chain` are the loops that hold nothing but the block, outermost first. `group` are the loops that are bound
@@ -45,22 +99,13 @@ class RfactorPlan:
     common: Sequence[Expr]
 
 
-def rfactor_plan(tree: Tree, loop: For, factor_axis: object) -> RfactorPlan:
-    """Plan the rfactor of the loop.
-
-    Raises:
-        ScheduleError: it cannot be done.
-    """
-    return _Checks(tree, loop, factor_axis).done()
-
-
 class _Checks:
     def __init__(self, tree: Tree, loop: For, factor_axis: object) -> None:
         self.tree = tree
         self.loop = loop
         self.factor_axis = factor_axis
 
-    def done(self) -> RfactorPlan:
+    def done(self) -> _Plan:
         realize = self._only_block()
         combination = self._combination(realize)
         axis = self._axis(combination)
@@ -79,7 +124,7 @@ class _Checks:
                     "rfactor first, then move or fuse",
                 )
             (inside if loops & group else partial if loops & reduce else common).append(part)
-        return RfactorPlan(realize, combination, self.loop, axis, chain, group, inside, partial, common)
+        return _Plan(realize, combination, self.loop, axis, chain, group, inside, partial, common)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> NoReturn:
         raise refuse(self.tree, problem, remedy, self.loop.var, *marked)
@@ -112,14 +157,8 @@ class _Checks:
                 "update by a sum, prod, max, min or argmax from their identity on, or make it with te.comm_reducer",
                 block.name,
             )
-        others = [w.block.name for b in found.buffers for w in self.tree.writers(b) if w is not realize]
-        if others:
-            self._refuse(
-                f"{found.buffers[0].name} is also written by {', '.join(others)}",
-                "give a reduction whose results nobody else writes",
-                block.name,
-                *others,
-            )
+        remedy = "give a reduction whose results no other block writes"
+        check_only_writer(self.tree, realize, found.buffers, remedy, self.loop.var)
         return found
 
     def _axis(self, combination: Combination) -> int:
@@ -136,7 +175,7 @@ class _Checks:
         return given if given >= 0 else given + rank + 1
 
     def _check_binding(self, realize: BlockRealize) -> None:
-        """Each loop around the block binds spatial or reduce variables, this one reduce variables."""
+        """Check that each loop around the block binds spatial or reduce variables, and this one reduce variables."""
         name = realize.block.name
         spatial, reduce = variables(spatial_values(realize)), variables(reduce_values(realize))
         if self.loop.var in spatial and self.loop.var not in reduce:
@@ -187,7 +226,7 @@ class _Checks:
             group = wider
 
 
-def rfactored(tree: Tree, plan: RfactorPlan) -> tuple[Function, str]:
+def _rfactored(tree: Tree, plan: _Plan) -> tuple[Function, str]:
     """The program with the two blocks, and the name of the first."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
     name = unused_name(f"{plan.realize.block.name}_rf", tree.names)
@@ -195,9 +234,7 @@ def rfactored(tree: Tree, plan: RfactorPlan) -> tuple[Function, str]:
         Buffer(unused_name(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
         for b in plan.combination.buffers
     )
-    partial: Stmt = _partial(plan, held, name)
-    for loop in reversed(plan.chain):
-        partial = loop.with_body(partial)
+    partial = nested(_partial(plan, held, name), plan.chain)
     return with_allocs(tree.replace(plan.chain[0], seq(partial, _final(plan, held))), add=held), name
 
 
@@ -205,7 +242,7 @@ def _with(items: Sequence[_Item], place: int, new: _Item) -> tuple[_Item, ...]:
     return (*items[:place], new, *items[place:])
 
 
-def _partial(plan: RfactorPlan, held: Sequence[Buffer], name: str) -> BlockRealize:
+def _partial(plan: _Plan, held: Sequence[Buffer], name: str) -> BlockRealize:
     """The block that reduces within one iteration of the loop; a loop of the group is a variable of it."""
     old = plan.realize.block
     loops = {
@@ -236,9 +273,9 @@ def _partial(plan: RfactorPlan, held: Sequence[Buffer], name: str) -> BlockReali
 
 
 def _partial_body(
-    plan: RfactorPlan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
+    plan: _Plan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
 ) -> tuple[Stmt, Stmt | None]:
-    """(body, init). Where no reduce variable is left, each element is the one value that there is, or the identity."""
+    """The body and init. Without a reduce variable, each element is the single value, or the identity."""
     how = plan.combination
     places = [_with([substitute(i, mapping) for i in index], plan.axis, factor) for index in how.indices]
     sources = [substitute(source, mapping) for source in how.sources]
@@ -252,7 +289,7 @@ def _partial_body(
     return (update if condition is TRUE else If(condition, update)), init
 
 
-def _final(plan: RfactorPlan, held: Sequence[Buffer]) -> Stmt:
+def _final(plan: _Plan, held: Sequence[Buffer]) -> Stmt:
     """The nest that combines the partial results: the spatial loops again, and the one over the new dimension."""
     old, how, loop = plan.realize.block, plan.combination, plan.loop
     reduce = variables(reduce_values(plan.realize)) - {loop.var}
@@ -271,9 +308,5 @@ def _final(plan: RfactorPlan, held: Sequence[Buffer]) -> Stmt:
     reads = tuple(point(load.buffer, load.indices) for load in partial)
     block = replace(old, iters=tuple(it for it, _ in bound), reads=reads, body=body)
     predicate = all_of([substitute(part, fresh) for part in plan.common])
-    nest: Stmt = BlockRealize(tuple(value for _, value in bound), block, predicate)
-    for x in reversed(kept):
-        plain = x is loop
-        kind, notes = (ForKind.SERIAL, ()) if plain else (x.kind, x.annotations)
-        nest = For(fresh[x.var], x.extent, nest, kind, notes)
-    return nest
+    loops = [replace(x, kind=ForKind.SERIAL, annotations=()) if x is loop else x for x in kept]
+    return nested(BlockRealize(tuple(value for _, value in bound), block, predicate), loops, fresh)

@@ -1,4 +1,4 @@
-"""Rewrite of merge: nests that stand after each other become one."""
+"""Primitive merge: nests that follow each other become one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,55 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from pegbox.errors import ScheduleError
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Seq, Stmt, seq
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.nodes import BlockRealize, For, Seq, Stmt, seq
 from pegbox.loops.visit import common_path, substitute_vars
 from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.tree import Tree, blocks_below, loops_below
+from pegbox.schedule.state.handles import LoopRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.tree import Tree, blocks_below, loops_below, nested
 
-Nest = Sequence[For]  # from a statement that stands beside the other nests, down to the loop that is merged
+Nest = Sequence[For]  # from a statement in the same suite as the other nests, down to the loop that is merged
 
 
-def merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
+@primitive
+def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
+    """Make one nest of nests that follow each other; gives its innermost loop.
+
+    The loops around them, up to those that they share, are merged too.
+
+    Before `merge(j, j_1)`::
+
+        for i in range(4):
+            for j in range(8):
+                block B: vi = i, vj = j
+        for i_1 in range(4):
+            for j_1 in range(8):
+                block C: vi = i_1, vj = j_1
+
+    After::
+
+        for i_m in range(4):
+            for j_m in range(8):
+                block B: vi = i_m, vj = j_m
+                block C: vi = i_m, vj = j_m
+
+    Raises:
+        ScheduleError: fewer than two loops; nests of other extents or depths, or with other statements between the
+            loops; loops that are not serial, or annotated; an iteration would need what a later one makes; a
+            statement between the nests that they cannot pass.
+    """
+    after, var = _merged(sch.tree, sch.find_loops(loops))
+    sch.update(after)
+    return LoopRef(var)
+
+
+def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     """The program with one nest for those that end at `loops`, and the variable of its innermost loop."""
     nests = _nests(tree, loops)
     _check_alike(tree, nests)
@@ -28,9 +64,9 @@ def merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     ranks = {id(stmt): n for n, stmt in enumerate(above.stmts)}
     nests = sorted(nests, key=lambda nest: ranks[id(nest[0])])
     fresh = [Var(f"{x.var.name.removesuffix('_m')}_m") for x in nests[0]]
-    whole = seq(*(_renamed(nest, fresh) for nest in nests))
-    for var, old in reversed(list(zip(fresh, nests[0], strict=True))):
-        whole = For(var, old.extent, whole)
+    renamed = [{old.var: var for old, var in zip(nest, fresh, strict=True)} for nest in nests]
+    bodies = (substitute_vars(nest[-1].body, names) for nest, names in zip(nests, renamed, strict=True))
+    whole = nested(seq(*bodies), nests[0], renamed[0])
     tops = [nest[0] for nest in nests]
     place = _place(tree, above, tops)
     stmts = [whole if s is place else s for s in above.stmts if s is place or not any(s is top for top in tops)]
@@ -52,12 +88,12 @@ def _nests(tree: Tree, loops: Sequence[For]) -> list[Nest]:
     depth = len(common_path(around))
     for loop, path in zip(loops, around, strict=True):
         if len(path) == depth:
-            raise _refuse(tree, loops, f"{loop.var.name} stands around the others", "give loops of separate nests")
+            raise _refuse(tree, loops, f"{loop.var.name} is around the others", "give loops of separate nests")
     return [path[depth:] for path in around]
 
 
 def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
-    """Raises ScheduleError: the nests have other loops than each other, or some that say how they run."""
+    """Raises ScheduleError: the nests differ in their loops, or one is not serial."""
     loops = [nest[-1] for nest in nests]
     if len({tuple(x.extent for x in nest) for nest in nests}) > 1:
         shapes = ", ".join(f"{nest[-1].var.name} in {[x.extent for x in nest]}" for nest in nests)
@@ -66,25 +102,14 @@ def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
         )
     for nest in nests:
         for loop, inner in zip(nest, (*nest[1:], None), strict=True):
-            if loop.kind is not ForKind.SERIAL or loop.annotations:
-                why = "has annotations" if loop.annotations else f"is {loop.kind.in_words}"
-                raise _refuse(tree, [loop], f"the loop {why}", "merge first, then say how the loop runs")
+            check_serial(tree, loop, "merge first, then say how the loop runs")
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"
                 raise _refuse(tree, [loop, inner], why, f"merge {loop.var.name} itself")
 
 
-def _renamed(nest: Nest, fresh: Sequence[Var]) -> Stmt:
-    values: dict[Var, Expr] = {old.var: var for old, var in zip(nest, fresh, strict=True)}
-    return substitute_vars(nest[-1].body, values)
-
-
 def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
-    """The nest at whose place the others join it: the last, or the first where something between does not allow that.
-
-    Raises:
-        ScheduleError: something between needs a nest before it, or is needed by one after it.
-    """
+    """The nest at whose place the others join it: the last, or the first if a statement between prevents that."""
     first, last = (next(n for n, s in enumerate(above.stmts) if s is tops[place]) for place in (0, -1))
     between = above.stmts[first + 1 : last]
     others = [stmt for stmt in between if not any(stmt is top for top in tops)]
@@ -94,7 +119,7 @@ def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
     name = next(blocks_below(others[0])).block.name
     raise refuse(
         tree,
-        f"{name} stands between the nests, and neither can pass it",
+        f"{name} is between the nests, and neither can pass it",
         "move what is between with compute_at, or inline it",
         name,
         *(top.var for top in tops if isinstance(top, For)),
@@ -113,11 +138,7 @@ def _uses(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
 
 
 def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
-    """Each iteration does a part of all nests now: what a later one reads there must have been made there.
-
-    Raises:
-        ScheduleError: that cannot be shown.
-    """
+    """Check that each iteration of the merged nest makes all that later nests read in it."""
     for one, two in combinations(nests, 2):
         for first, second, buffer in _shared(one, two):
             a, b = first.block.name, second.block.name
@@ -136,7 +157,7 @@ def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
 
 
 def _shared(one: Nest, two: Nest) -> Iterator[tuple[BlockRealize, BlockRealize, Buffer]]:
-    """Pairs of blocks, and the buffers that both use and one of them writes."""
+    """Yield pairs of blocks, and the buffers that both use and one of them writes."""
     for first in blocks_below(one[-1]):
         for second in blocks_below(two[-1]):
             for buffer in dict.fromkeys((*written_buffers(first.block), *written_buffers(second.block))):
