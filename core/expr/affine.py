@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from pegbox.expr import build
 from pegbox.expr.dtypes import INDEX, wrap
-from pegbox.expr.nodes import Binary, Const, Expr
+from pegbox.expr.nodes import Binary, BinaryOp, Const, Expr
 
 Term = TypeVar("Term")
 _LIMIT = 2**63
@@ -65,28 +65,34 @@ class Linear:
 
     def literal(self) -> Linear:
         """The same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
-        if fits_int64(self.const) and all(map(fits_int64, self.terms.values())):
+        for value in (self.const, *self.terms.values()):
+            if not -_LIMIT <= value < _LIMIT:
+                break
+        else:
             return self
         terms = {term: int64(coefficient) for term, coefficient in self.terms.items()}
         return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, int64(self.const))
 
     def to_expr(self) -> Expr:
-        """Terms in the order in which they came, the constant last; an int64 expression of the same value."""
+        """An int64 expression of the same value: terms in the order in which they came, the constant last."""
+        # Nothing folds in such a sum, so that its nodes need not be built by `build`.
         result: Expr | None = None
         for term, coefficient in self.terms.items():
             factor = int64(coefficient)
-            if result is None:
-                result = build.mul(term, build.index(factor))
-            elif _has_opposite(factor):
-                result = build.sub(result, build.mul(term, build.index(-factor)))
-            else:
-                result = build.add(result, build.mul(term, build.index(factor)))
+            sign: BinaryOp = "add"
+            if result is not None and _has_opposite(factor):
+                sign, factor = "sub", -factor
+            # A number of a traced run is not a plain int: it may be 1 here and something else elsewhere.
+            part = term if type(factor) is int and factor == 1 else Binary("mul", term, Const(factor, INDEX))
+            result = part if result is None else Binary(sign, result, part)
         const = int64(self.const)
         if result is None:
             return build.index(const)
+        if const == 0:
+            return result
         if _has_opposite(const):
-            return build.sub(result, build.index(-const))
-        return build.add(result, build.index(const))
+            return Binary("sub", result, Const(-const, INDEX))
+        return Binary("add", result, Const(const, INDEX))
 
 
 def _merged(form: Linear) -> dict[Hashable, tuple[Expr, int]]:
@@ -119,7 +125,8 @@ def constant(value: int) -> Linear:
 
 def linear(expr: Expr) -> Linear:
     """The linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
-    return weighted_sum((expr,), (1,))
+    terms: dict[Expr, int] = {}
+    return Linear(terms, _collect(expr, 1, terms))
 
 
 def weighted_sum(exprs: Sequence[Expr], weights: Sequence[int]) -> Linear:

@@ -25,7 +25,8 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
             case Const():
                 return e
             case Var():
-                return _linear(e, ranges).to_expr() if e.dtype == INDEX else e
+                fixed = ranges.get(e) if e.dtype == INDEX else None
+                return build.index(fixed[0]) if fixed is not None and fixed[0] == fixed[1] else e
             case Binary() if e.dtype == INDEX:
                 return _linear(e, ranges).to_expr()
             case Compare():
@@ -93,9 +94,12 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> 
             return scale * between[0]
         add_term(terms, expr, scale)
         return 0
-    if isinstance(expr, Binary) and expr.op in ("add", "sub"):
-        rest = _collect(expr.a, scale, terms, ranges)
-        return rest + _collect(expr.b, scale if expr.op == "add" else -scale, terms, ranges)
+    if isinstance(expr, Binary):
+        if expr.op in ("add", "sub"):
+            rest = _collect(expr.a, scale, terms, ranges)
+            return rest + _collect(expr.b, scale if expr.op == "add" else -scale, terms, ranges)
+        if expr.op == "mul" and isinstance(expr.b, Const) and isinstance(expr.a, Var):
+            return _collect(expr.a, scale * expr.b.whole, terms, ranges)
     form = _simplified(expr, ranges)
     for term, coefficient in form.terms.items():
         add_term(terms, term, scale * coefficient)

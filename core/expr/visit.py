@@ -53,7 +53,14 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def free_vars(expr: Expr) -> set[Var]:
-    return {node for node in walk(expr) if isinstance(node, Var)}
+    found, stack = set[Var](), [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Var):
+            found.add(node)
+        else:
+            stack.extend(children(node))
+    return found
 
 
 def loads(expr: Expr) -> Iterator[Load]:
@@ -68,11 +75,8 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
     replaced = leaf(expr)
     if replaced is not None:
         return replaced
-    kind = type(expr)
-    if kind is Var or kind is Const:  # most nodes are
-        return expr
     match expr:
-        case Const() | Var():
+        case Var() | Const():
             return expr
         case Binary(op, a, b):
             na, nb = rewrite(a, leaf), rewrite(b, leaf)
