@@ -100,6 +100,8 @@ class Stride(Expr):
 
 
 class Broadcast(Expr):
+    """A scalar in every lane."""
+
     __slots__ = ("a", "lanes")
     __match_args__ = ("a", "lanes")
 

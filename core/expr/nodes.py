@@ -85,9 +85,18 @@ class Buffer:
 
 
 class Whole:
-    """Base of what is no expression and takes part in `+`, `-`, `*` and `/` with one by itself: whole tensors."""
+    """A base of values that take part in `+`, `-`, `*` and `/` with expressions by themselves: whole tensors."""
 
     __slots__ = ()
+
+
+def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
+    """Make a method that Python calls for a number."""
+
+    def method(self: Expr, *_: object) -> NoReturn:
+        raise UnknownValue(f"{asking} asks {self} for its value, which is known only when the program runs; {remedy}")
+
+    return method
 
 
 class Expr:
@@ -212,31 +221,23 @@ class Expr:
 
         return show(self)
 
-
-def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
-    def method(self: Expr, *_: object) -> NoReturn:
-        raise UnknownValue(f"{asking} asks {self} for its value, which is known only when the program runs; {remedy}")
-
-    return method
-
-
-# Type checkers don't see these methods: they refuse such calls by themselves.
-for _name, _asking, _remedy in [
-    ("float", "float(x) or a function of Python's math", "use te.exp, te.log and the like, or te.cast('float32', x)"),
-    ("int", "int(x)", "use te.cast('int32', x)"),
-    ("index", "range(x), or a list's index,", "use te.sum over a te.reduce_axis, or a tensor in place of a list"),
-    ("complex", "complex(x)", "compute the real and the imaginary part apart"),
-    ("abs", "abs(x)", "use te.abs(x)"),
-    ("round", "round(x)", "use te.round(x)"),
-    ("floor", "math.floor(x)", "use te.floor(x)"),
-    ("ceil", "math.ceil(x)", "use te.ceil(x)"),
-    ("trunc", "math.trunc(x)", "use te.trunc(x)"),
-    ("pow", "x ** y", "use te.power(x, y), or x * x"),
-    ("rpow", "x ** y", "use te.power(x, y)"),
-    ("divmod", "divmod(x, y)", "use x // y and x % y"),
-    ("rdivmod", "divmod(x, y)", "use x // y and x % y"),
-]:  # fmt: skip
-    setattr(Expr, f"__{_name}__", _refusal(_asking, _remedy))
+    if not TYPE_CHECKING:  # type checkers refuse such calls by themselves
+        __float__ = _refusal(
+            "float(x) or a function of Python's math", "use te.exp, te.log and the like, or te.cast('float32', x)"
+        )
+        __int__ = _refusal("int(x)", "use te.cast('int32', x)")
+        __index__ = _refusal(
+            "range(x), or a list's index,", "use te.sum over a te.reduce_axis, or a tensor in place of a list"
+        )
+        __complex__ = _refusal("complex(x)", "compute the real and the imaginary part apart")
+        __abs__ = _refusal("abs(x)", "use te.abs(x)")
+        __round__ = _refusal("round(x)", "use te.round(x)")
+        __floor__ = _refusal("math.floor(x)", "use te.floor(x)")
+        __ceil__ = _refusal("math.ceil(x)", "use te.ceil(x)")
+        __trunc__ = _refusal("math.trunc(x)", "use te.trunc(x)")
+        __pow__ = _refusal("x ** y", "use te.power(x, y), or x * x")
+        __rpow__ = _refusal("x ** y", "use te.power(x, y)")
+        __divmod__ = __rdivmod__ = _refusal("divmod(x, y)", "use x // y and x % y")
 
 
 class Const(Expr):
