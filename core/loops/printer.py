@@ -102,7 +102,7 @@ def show_stmt(stmt: Stmt) -> str:
 
 def show_kind(loop: For) -> str:
     """Write the text before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
-    axis = f"({loop.kind.value})" if loop.kind.is_thread else ""
+    axis = f"({loop.kind.value})" if loop.kind.is_bound else ""
     return "" if loop.kind is ForKind.SERIAL else f"{loop.kind}{axis} "
 
 

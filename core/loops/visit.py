@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
@@ -15,7 +17,6 @@ from pegbox.loops.nodes import (
     BlockRealize,
     Evaluate,
     For,
-    ForKind,
     If,
     IterKind,
     Region,
@@ -87,6 +88,11 @@ def bound_vars(realize: BlockRealize, kind: IterKind) -> set[Var]:
     return {var for it, value in pairs if it.kind is kind for var in free_vars(value)}
 
 
+def only_reduces(var: Var, realize: BlockRealize) -> bool:
+    """Do the iterations of a loop reduce into the same elements of a block?"""
+    return var in bound_vars(realize, IterKind.REDUCE) - bound_vars(realize, IterKind.SPATIAL)
+
+
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """The same statement over changed direct sub-statements (shared when nothing changes)."""
     match stmt:
@@ -111,12 +117,6 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
             return BlockRealize(values, replace(block, body=body, init=init), predicate)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
-
-
-def with_serial(stmt: Stmt, kind: ForKind) -> Stmt:
-    """The statement with serial loops in place of those of a kind."""
-    stmt = map_children(stmt, lambda child: with_serial(child, kind))
-    return replace(stmt, kind=ForKind.SERIAL) if isinstance(stmt, For) and stmt.kind is kind else stmt
 
 
 def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
@@ -272,19 +272,20 @@ def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
     def find(stmt: Stmt) -> list[Stmt] | None:
         if stmt is target:
             return [stmt]
-        below: tuple[Stmt, ...]
-        match stmt:
-            case Seq(stmts):
-                below = stmts
-            case For() | Alloc():
-                below = (stmt.body,)
-            case If():
-                below = (stmt.then,)
-            case _:
-                below = ()
-        for child in below:
+        for child in () if isinstance(stmt, BlockRealize) else children(stmt):
             if (found := find(child)) is not None:
                 return [stmt, *found]
         return None
 
     return find(body) or []
+
+
+def exchange(path: Sequence[Stmt], new: Stmt) -> Stmt:
+    """Rebuild the first statement of a path down, with a new one in place of the last."""
+
+    def instead(old: Stmt, new: Stmt, child: Stmt) -> Stmt:
+        return new if child is old else child
+
+    for outer, old in reversed(list(pairwise(path))):
+        new = map_children(outer, partial(instead, old, new))
+    return new

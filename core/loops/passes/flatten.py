@@ -48,7 +48,7 @@ class Simplifier:
     def loop(self, loop: For) -> Stmt | None:
         self.ranges[loop.var] = (0, loop.extent - 1)
         body = self.stmt(loop.body)
-        if body is None or loop.extent > 1 or loop.kind.is_thread:
+        if body is None or loop.extent > 1 or loop.kind.is_bound:
             return None if body is None else loop.with_body(body)
         return _inherited(body, loop.annotations) if loop.annotations else body
 

@@ -71,7 +71,7 @@ def _summarize(stmt: Stmt, found: dict[int, _Summary]) -> _Summary:
             sum([each.stores for each in below]),
             sum([each.work for each in below]) * times,
             (*own, *((test, guarded, runs * times) for each in below for test, guarded, runs in each.tests)),
-            not isinstance(stmt, If | Alloc) and all([each.is_plain for each in below]),
+            not isinstance(stmt, If | Alloc) and all(each.is_plain for each in below),
         )
     found[id(stmt)] = made
     return made

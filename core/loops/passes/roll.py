@@ -156,7 +156,7 @@ def _placed(func: Function, site: _Site) -> Obstacle | None:
         )
     if any(isinstance(s, If) for path in users for s in path):
         return Obstacle(f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users))
-    threads = [x for x in site.around if x.kind.is_thread]
+    threads = [x for x in site.around if x.kind.is_bound]
     if threads:
         return Obstacle(
             f"{threads[0].var.name} around it is bound to threads, which share memory or have their own",

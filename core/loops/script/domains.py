@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.expr import dtypes
+from pegbox.loops.kind import AXES
 from pegbox.loops.nodes import ForKind
 from pegbox.loops.script.blocks import Blocks
 from pegbox.loops.script.words import Word
-from pegbox.loops.threads.axis import TAGS
 
-_KINDS = {
-    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED,
-    "unroll": ForKind.UNROLLED,
-}  # fmt: skip
+_KINDS = {kind.word: kind for kind in ForKind if not kind.is_bound}
 
 
 class Domains(Blocks):
@@ -33,7 +30,7 @@ class Domains(Blocks):
             return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
         if function.name == "grid":
             return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
-        if function.name not in (*_KINDS, "thread_binding"):
+        if not any(function.name == kind.word for kind in ForKind):
             self.fail(node, f"{function} is not a domain of a loop", remedy)
         return self.of_kind(node, function.name)
 
@@ -54,9 +51,9 @@ class Domains(Blocks):
         if kind is None:
             tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
-            if name not in TAGS:
+            if name not in AXES:
                 why = "T.thread_binding needs a thread axis" if tag is None else f"{name!r} is not a thread axis"
-                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(TAGS)}')
+                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(AXES)}')
             kind = ForKind(name)
         for bound in ("start", "stop"):
             if bound in options:

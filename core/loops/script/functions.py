@@ -7,24 +7,19 @@ import builtins
 from collections.abc import Mapping
 from typing import Any
 
-from pegbox.errors import LoweringError
+from pegbox.errors import LoweringError, ScriptError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.kind import is_global
 from pegbox.loops.module import IRModule
-from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
+from pegbox.loops.nodes import Function, Seq, Stmt, seq
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.script.calls import arguments
-from pegbox.loops.script.dependence import early_init, loop_carried_dependence
+from pegbox.loops.script.dependence import early_init, fresh
 from pegbox.loops.script.printer import APART, FRESH, written_params
 from pegbox.loops.script.race import race
 from pegbox.loops.script.source import ScriptSource, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
-from pegbox.loops.threads.barrier import cut_at_barriers
-from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.verify import verify
-
-_SECOND = "let a second loop over the blocks read what others have written"
-_MADE_ANEW = "the memory of T.alloc_buffer is made anew where its uses are"
 
 # What text may call without having it from anywhere.
 _BUILTINS = {
@@ -155,74 +150,27 @@ def _function(
     attrs = dict(reader.attrs)
     if private:
         attrs["tir.is_private"] = True
-    named, fresh, apart = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False), attrs.pop(APART, False)
+    named, is_fresh, apart = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False), attrs.pop(APART, False)
     outputs = written_params(params, body) if named is None else tuple(reader.labels[label] for label in named)
     func = Function(name or node.name, params, outputs, body, tuple(reader.allocs), attrs)
     try:
         verify(func)
     except LoweringError as error:
         raise source.fault(_head(node), str(error)) from None
-    early = early_init(func)
-    if early is not None:
-        raise source.fault(
-            reader.inits[early[0]],
-            f"the init of block {early[0]!r} reads {early[1].name}, which is written in the loops around it, and inits "
-            "are done before all reduce loops",
-            "write the start as a block of its own, where its values are ready",
-        )
-    func = func if fresh else _with_fresh_buffers(reader, node, func)
-    return func if apart else _without_races(reader, node, func)
 
+    def refuse(found: Obstacle, places: Mapping[str, ast.AST], more: str = "") -> ScriptError:
+        place = next((places[str(name)] for name in found.place if name in places), _head(node))
+        return source.fault(place, found.reason, found.remedy + more)
 
-def _without_races(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
-    """The program, whose loops may run as it says.
-
-    Raises:
-        ScriptError: iterations that run at once may touch the same elements.
-    """
-    found = race(func)
-    if found is None:
-        return func
-    place = reader.loops.get(found.loop.var.name, _head(node))
-    trust = f'where they certainly do not meet, say so: T.func_attr({{"{APART}": True}})'
-    raise reader.source.fault(place, found.problem, f"{found.remedy}; {trust}")
-
-
-def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
-    """The program, where each iteration writes what it reads: threads get a loop for each step between two barriers.
-
-    Raises:
-        ScriptError: it cannot be shown to be so.
-    """
-    together = thread_conflicts(func)
-    carried = loop_carried_dependence(func, but=together)
-    if carried is None and together:
-        try:
-            func = cut_at_barriers(func)
-        except LoweringError as error:
-            place = reader.places.get(next(iter(together)), _head(node))
-            raise reader.source.fault(place, *str(error).rsplit("; ", 1)) from None
-        carried = loop_carried_dependence(func)
-    if carried is not None:
-        buffer, loop = carried
-        place = next((place for other, place in reader.places.items() if other.name == buffer.name), _head(node))
-        raise reader.source.fault(
-            place,
-            f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and "
-            + ("blocks of threads do not wait for each other" if loop.kind.is_block else _MADE_ANEW),
-            _remedy(buffer, loop),
-        )
-    return func
-
-
-def _remedy(buffer: Buffer, loop: For) -> str:
-    if loop.kind.is_block:
-        return _SECOND
-    if not loop.kind.in_block:
-        return f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
-    if loop.kind.shares(buffer.scope) and not is_global(buffer.scope):
-        return f"read what threads of the same block have written; blocks do not wait for each other: {_SECOND}"
-    return f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {_SECOND}'
+    if (early := early_init(func)) is not None:
+        raise refuse(early, reader.inits)
+    made = func if is_fresh else fresh(func)
+    if isinstance(made, Obstacle):
+        raise refuse(made, {buffer.name: place for buffer, place in reader.places.items()})
+    if not apart and (found := race(made)) is not None:
+        trust = f'; where they certainly do not meet, say so: T.func_attr({{"{APART}": True}})'
+        raise refuse(found, reader.loops, trust)
+    return made
 
 
 def _head(node: ast.FunctionDef) -> ast.AST:

@@ -22,19 +22,14 @@ from pegbox.loops.nodes import (
 )
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
-from pegbox.loops.script.dependence import loop_carried_dependence
+from pegbox.loops.script.dependence import is_fresh
 from pegbox.loops.script.names import Names, identifier
 from pegbox.loops.script.race import race
 from pegbox.loops.script.style import SCRIPT, literal
-from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
 APART = "tir.iterations_are_apart"  # no two iterations that run at once touch an element that one of them writes
-_WORDS = {
-    ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
-    ForKind.UNROLLED: "unroll",
-}  # fmt: skip
 
 
 def script_of_module(mod: IRModule) -> str:
@@ -69,8 +64,7 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if loop_carried_dependence(func) is not None or thread_conflicts(func):
-        # It cannot be shown of a program that is right; who reads the text need not try.
+    if not is_fresh(func):  # the program is right nevertheless: readers of the text need not try
         attrs[FRESH] = True
     if race(func) is not None:
         attrs[APART] = True
@@ -193,11 +187,11 @@ def _is_plain(loop: For) -> bool:
 def _domain(loop: For) -> str:
     parts = [str(loop.extent)]
     notes: dict[str, Any] = dict(loop.annotations)
-    if loop.kind.is_thread:
+    if loop.kind.is_bound:
         parts.append(f"thread={literal(loop.kind.value)}")
     if notes:
         parts.append(f"annotations={literal(notes)}")
-    return f"T.{_WORDS.get(loop.kind, 'thread_binding')}({', '.join(parts)})"
+    return f"T.{loop.kind.word}({', '.join(parts)})"
 
 
 def _block_notes(block: Block) -> dict[str, Any]:

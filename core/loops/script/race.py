@@ -1,14 +1,12 @@
 """Races: loops whose iterations run at once, and get in each other's way.
 
-Schedules make a loop parallel, a vector, or bind it to threads only where its iterations have elements of their own. A
-script may say so of any loop. Each loop is asked by the accesses below it, so that programs with and without blocks are
-judged alike.
+Schedules make a loop parallel, a vector, or bind it only where its iterations have elements of their own. A script may
+do so with any loop. Each loop is judged by the accesses below it, in programs with and without blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Ranges
@@ -19,6 +17,7 @@ from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.nodes import For, ForKind, Function, Stmt, Store
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.reductions.update import reads, update
@@ -26,18 +25,8 @@ from pegbox.loops.script.dependence import tested_ranges
 from pegbox.loops.visit import children, expressions, loop_ranges, realizes, walk
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Race:
-    """A loop, and a buffer of which two of its iterations may touch one element."""
-
-    loop: For
-    buffer: Buffer
-    problem: str
-    remedy: str
-
-
-def race(func: Function) -> Race | None:
-    """A loop of which it cannot be shown that its iterations may run at once."""
+def race(func: Function) -> Obstacle | None:
+    """Find a loop whose iterations cannot be shown to be able to run at once; the obstacle is about its name."""
     if not any(isinstance(s, For) and not s.kind.in_order and s.extent > 1 for s in walk(func.body)):
         return None
     flat = flatten_blocks(lower_inits(func)) if any(True for _ in realizes(func.body)) else func
@@ -68,26 +57,26 @@ class _RacingLoop:
         self.loop, self.outside, self.ranges = loop, outside, ranges
         self.inside = [s.var for s in walk(loop.body) if isinstance(s, For)]
 
-    def race(self, params: Set[Buffer], own: Set[Buffer]) -> Race | None:
+    def race(self, params: Set[Buffer], own: Set[Buffer]) -> Obstacle | None:
         uses: dict[Buffer, list[Access]] = {}
         for access in accesses(self.loop.body):
             uses.setdefault(access.buffer, []).append(access)
         for buffer, found in uses.items():
-            # The intermediates of the threads of a block are judged where barriers are (`loops/threads`).
-            exempt = buffer in own or (self.loop.kind.in_block and buffer not in params)
+            # Intermediates of iterations that wait for each other are judged where these waits are (`dependence`).
+            exempt = buffer in own or (self.loop.kind.waits and buffer not in params)
             if not exempt and any(a.stores for a in found) and not self._is_free(buffer, found):
                 return self._described(buffer, found)
         return None
 
     def _is_free(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """Do the iterations have elements of their own, or else may they meet?"""
+        """Do the iterations have elements of their own, or may they meet?"""
         var = self.loop.var
         return (
             var in private_loops([a.region for a in found], [var, *self.inside], self.outside, self.ranges)
             or self._told_by_place(found)
             or self._done_once(found)
             or (self.loop.kind is ForKind.VECTORIZED and self._adds_up(found))
-            or (self.loop.kind.is_thread and self._does_the_same(buffer, found))
+            or (self.loop.kind.is_bound and self._does_the_same(buffer, found))
         )
 
     def _told_by_place(self, found: Sequence[Access]) -> bool:
@@ -140,12 +129,12 @@ class _RacingLoop:
         stmts = [a.path[-1] for a in found if a.stores]
         changed = any(isinstance(s, Store) and reads(s.value, buffer) for s in stmts)
         alike = not any(self.loop.var in free_vars(e) for s in stmts for e in expressions(s))
-        return alike if not changed else self.loop.kind.in_block or (alike and found[0].stores)
+        return alike if not changed else self.loop.kind.waits or (alike and found[0].stores)
 
     def _moves(self, access: Access) -> bool:
         return any(self.loop.var in free_vars(lo) for lo, _ in access.region.box)
 
-    def _described(self, buffer: Buffer, found: Sequence[Access]) -> Race:
+    def _described(self, buffer: Buffer, found: Sequence[Access]) -> Obstacle:
         name, loop = buffer.name, self.loop
         stays = not any(self._moves(access) for access in found)
         if not any(not access.stores for access in found):
@@ -157,5 +146,5 @@ class _RacingLoop:
         else:
             why = f"an iteration may touch elements of {name} that another one writes"
             remedy = "write to another buffer than is read"
-        problem = f"{loop.var.name} cannot be {loop.kind.in_words}: {why}"
-        return Race(loop, buffer, problem, f"{remedy}, or leave the loop serial")
+        reason = f"{loop.var.name} cannot be {loop.kind.in_words}: {why}"
+        return Obstacle(reason, f"{remedy}, or leave the loop serial", (loop.var.name,))

@@ -217,7 +217,7 @@ def _relate(
             # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
             # threads there are as many as were asked for.
             kind = stage.kinds.get(inner if factor is not None else outer, ForKind.SERIAL)
-            most = 1 << 62 if kind.is_thread else extent
+            most = 1 << 62 if kind.is_bound else extent
             factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
             live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
         case FuseRelation(outer, inner, fused, order):
@@ -258,7 +258,7 @@ def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, extent: int | None) -
             sch.unroll(loop)
         case ForKind.PARALLEL:
             sch.parallel(loop)
-        case _ if kind.is_thread:
+        case _ if kind.is_bound:
             sch.bind(loop, kind.value, extent=extent)
         case _:
             raise TypeError(f"unknown loop kind {kind!r}")

@@ -75,7 +75,7 @@ def _annotate(stage: StageBase, loop: IterVar, kind: ForKind) -> None:
 
 def _check_free(stage: StageBase, loop: IterVar) -> None:
     kind = stage.kinds.get(loop)
-    if kind is not None and kind.is_thread:
+    if kind is not None and kind.is_bound:
         raise ScheduleError(
             f"{loop.name} is {kind.in_words} already",
             "split it before you bind a part of it, and use the other part",

@@ -55,7 +55,7 @@ def env_threads(s: TESchedule, rng: random.Random) -> None:
 
 def store_predicate(s: TESchedule, rng: random.Random) -> None:
     """Where there are threads; else of a reduction that threads make together, as people do it."""
-    stages = [x for x in s.stages if x.env or any(kind.is_thread for kind in x.kinds.values())]
+    stages = [x for x in s.stages if x.env or any(kind.is_bound for kind in x.kinds.values())]
     if not stages or rng.random() < 0.4:
         reductions = [(x, iv) for x in s.stages for iv in x.leaf_iter_vars if iv.kind == "reduce" and iv not in x.kinds]
         if not reductions:
@@ -64,5 +64,5 @@ def store_predicate(s: TESchedule, rng: random.Random) -> None:
         stage.bind(axis, te.thread_axis("threadIdx.x"))
         stages = [stage]
     stage = rng.choice(stages)
-    axes = [*stage.env, *(te.thread_axis(kind.value) for kind in stage.kinds.values() if kind.is_thread)]
+    axes = [*stage.env, *(te.thread_axis(kind.value) for kind in stage.kinds.values() if kind.is_bound)]
     stage.set_store_predicate(rng.choice(axes).var.equal(rng.choice((0, 0, 1, 2))))
