@@ -1,4 +1,4 @@
-"""What larger batches cost a search: trials to 95% of the best on recorded spaces, by the number asked for at a time.
+"""The cost of larger batches: trials to 95% of the best on recorded spaces, by the number asked for at a time.
 
     python3 benchmarks/batch_sizes.py                                  # two recorded spaces, some minutes
     python3 benchmarks/batch_sizes.py matmul-512x512x512 --tuners xgb:plan_size=64 --sizes 64

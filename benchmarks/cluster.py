@@ -1,4 +1,4 @@
-"""What a trial and a build cost on a cluster of one worker on this machine, beside the runner "local".
+"""The costs of a trial and of a build on a cluster of one worker on this machine, beside the runner "local".
 
 Run: python benchmarks/cluster.py [--trials 200] [--rounds 3]
 
@@ -49,7 +49,7 @@ def problem(size: int) -> tuple[Bench, CompiledProgram]:
 
 
 def milliseconds(runner: Any, program: CompiledProgram, trials: int, *, flying: int) -> float:
-    """From one result to the next, with so many candidates on their way."""
+    """Measure the time from one result to the next, with a given number of candidates on their way."""
     ends: list[float] = []
 
     def run(_: int) -> None:

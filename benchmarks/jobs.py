@@ -1,4 +1,4 @@
-"""How much sooner a simulated comparison is done with several runs at a time: `pegbox.compare(jobs=N)`.
+"""The time that a simulated comparison saves with several runs at a time: `pegbox.compare(jobs=N)`.
 
 python3 benchmarks/jobs.py                       # 6 tuners x 4 seeds, jobs 1 and 2 in turns
 python3 benchmarks/jobs.py --once 2 --seeds 60   # one comparison with two processes, and its time

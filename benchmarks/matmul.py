@@ -70,7 +70,7 @@ def parse() -> argparse.Namespace:
 
 
 def is_limited(options: argparse.Namespace) -> bool:
-    """Whether the machine has wider vectors than the target."""
+    """Tell whether the machine has wider vectors than the target."""
     return Target(options.target).vector_bits < Target.host().vector_bits
 
 

@@ -1,4 +1,4 @@
-"""What the second half of LLVM's optimizer is worth: random candidates compiled with and without it, timed in turns.
+"""The worth of the second half of LLVM's optimizer: random candidates compiled with and without it, timed in turns.
 
     python3 benchmarks/optimizer.py                          # all rows
     python3 benchmarks/optimizer.py softmax --configs 60     # those workloads

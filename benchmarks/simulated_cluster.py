@@ -65,7 +65,7 @@ WORK = {
     "all": "lowered and built by both",
 }
 SENDING = {"here": "lowering", "builds": "lowering", "all": "sending"}
-"""What the thread that searches does for a trial."""
+"""The work of the searching thread for a trial."""
 GOAL = 0.95
 BUSY = 0.8
 
@@ -83,7 +83,7 @@ class VirtualTime:
         return self.now if self._since is None else self.now + time.process_time() - self._since
 
     def stop(self) -> None:
-        """What is computed from now on takes no time: it is the simulation's own work. What is due happens."""
+        """Stop the clock of the thread: what follows is the simulation's own work. Events that are due happen."""
         until, self._since = self(), None
         self._happen(until)
 
@@ -125,7 +125,7 @@ class Moved(threading.Event):
 
 
 class Servers(Executor):
-    """So many that work at the same time, with one queue before them; a step is called at its end."""
+    """A number of servers that work at the same time, with one queue before them; a step is called at its end."""
 
     def __init__(
         self, clock: VirtualTime, count: int, seconds: Callable[[Any], float], *, latency: float = 0.0
@@ -137,7 +137,7 @@ class Servers(Executor):
 
     @property
     def free(self) -> int:
-        """How many have nothing to do."""
+        """Count the idle servers."""
         return self._free
 
     def submit(self, step: Callable[..., None], /, *args: Any, **_: Any) -> Future[Any]:  # type: ignore[override]
@@ -199,18 +199,18 @@ class Site:
 
     @property
     def on_cluster(self) -> bool:
-        """Whether the cluster builds."""
+        """Tell whether the cluster builds."""
         return self.work != "here"
 
     @property
     def slots(self) -> int:
-        """How many builds go on at the same time."""
+        """Count the builds that go on at the same time."""
         return self.builders + (self.machines if self.on_cluster else 0)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What the pipeline takes for a trial: its steps take no time of their own."""
+    """A trial as the pipeline sees it: its steps take no time of their own."""
 
     result: Result
     building: float
@@ -273,7 +273,7 @@ class SimulatedCluster(Measurer):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one search showed: rates in trials a second, times in seconds."""
+    """The figures of one search: rates in trials a second, times in seconds."""
 
     rate: float
     to_goal: float

@@ -116,7 +116,7 @@ def accuracy(space: RecordedSpace, model: str, seeds: int, trials: int) -> Itera
 
 
 def own_accuracy(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> str:
-    """How well the tuner's model orders the whole space after a search."""
+    """Measure how well the tuner's model orders the whole space after a search."""
     shares = [unseen_pairs(space, *searched(space, tuner, seed, trials)) for seed in range(seeds)]
     every, clear = (statistics.median(column) for column in zip(*shares, strict=True))
     return f"        pairs in order, unseen, {tuner} after {trials} of its own: {every:.3f} ({clear:.3f})"
@@ -154,7 +154,7 @@ def unseen_pairs(space: RecordedSpace, learner: Any, told: Sequence[Config]) -> 
 
 
 def in_order(scores: Floats, costs: Floats, noise: float = 0.0) -> tuple[float, float]:
-    """Of a million pairs, the share whose higher score has the lower cost: of all, and of those beyond the noise."""
+    """Return the share of a million pairs, all and those beyond the noise, whose higher score has the lower cost."""
     one, other = np.random.default_rng(0).integers(0, len(costs), (2, PAIRS))
     apart = np.abs(np.log(costs[one] / costs[other]))
     right = np.sign(scores[one] - scores[other]) * np.sign(costs[other] - costs[one]) * 0.5 + 0.5

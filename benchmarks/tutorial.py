@@ -49,7 +49,7 @@ def settle_environment() -> None:
 
 
 def kernels_of_the_page(size: int) -> tuple[list[Any], tuple[Any, Any]]:
-    """What the page shows the speed of, and its operands."""
+    """Return the kernels whose speed the page shows, with their operands."""
     first, *others = re.findall(r"^```python\n(.+?)^```$", PAGE.read_text(), flags=re.M | re.S)
     scope: dict[str, Any] = {"__name__": "tutorial"}
     exec(first.replace("N = 1024", f"N = {size}"), scope)

@@ -1,4 +1,4 @@
-"""What a search costs by AutoTVM's names, against the same search by pegbox's own.
+"""The cost of a search by AutoTVM's names, against the same search by pegbox's own.
 
     python3 benchmarks/tvm_names.py                                  # about a minute
     python3 benchmarks/tvm_names.py --trials 64 --rounds 9 512x512x512

@@ -1,4 +1,4 @@
-"""How long a kernel of two threads takes while another program keeps one of its cores busy, by how its threads wait.
+"""The time of a kernel of two threads while another program keeps one of its cores busy, by how its threads wait.
 
     python3 benchmarks/waiting.py
     python3 benchmarks/waiting.py --rounds 5 256x1024 2048x2048      # rows x columns of the sums

@@ -1,4 +1,4 @@
-"""From a definition to a tuned kernel without a template: matmul + C at 1024 x 1024 x 1024.
+"""A tuned kernel from a definition, without a template: matmul + C at 1024 x 1024 x 1024.
 
 Run it twice: the second run goes on from the records of the first. `--trials` and `--size` make it shorter.
 """

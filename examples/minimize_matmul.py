@@ -42,7 +42,7 @@ def main() -> None:
     space.define_knob("order", ORDERS)
 
     def seconds(config: pb.Config) -> float:
-        """What one product takes. What it raises makes a failed trial."""
+        """Return the time of one product. An exception makes a failed trial."""
         blocks = {axis: config[axis].val for axis in "ijk"}
         began = time.perf_counter()
         result = blocked(a, b, blocks, config["order"].val)

@@ -1,4 +1,4 @@
-"""What all rooms' tests share."""
+"""The fixtures that the tests of all rooms share."""
 
 from __future__ import annotations
 

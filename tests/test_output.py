@@ -1,4 +1,4 @@
-"""What is written replaces nothing that somebody else wrote."""
+"""Written files replace no file of another program."""
 
 from __future__ import annotations
 

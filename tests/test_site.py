@@ -70,7 +70,7 @@ def test_every_picture_is_drawn_by_the_script_and_shown_by_a_page(gallery: objec
 def test_the_tutorial_runs_from_top_to_bottom(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On small matrices, and with one trial; `show_speed` compares each kernel with NumPy."""
+    """Runs the pages on small matrices and with one trial; `show_speed` compares each kernel with NumPy."""
     page = (DOCS / "tutorial.md").read_text()
     program = "\n".join(re.findall(r"^```python\n(.+?)^```$", page, flags=re.M | re.S))
     shorter = program.replace("N = 1024", "N = 64").replace("trials=18", "trials=1, progress=False")

@@ -51,7 +51,7 @@ class Space:
 
 @dataclass
 class Api:
-    """What the commands asked of the API."""
+    """The calls of the API that the commands made."""
 
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
     best: Any = "the best"

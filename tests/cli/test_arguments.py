@@ -1,4 +1,4 @@
-"""How the texts of arguments are read."""
+"""The texts of arguments as they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each command asks of the API, prints and returns."""
+"""The calls, the output and the exit status of each command."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ REPORT = made({"xgb": [[2.0, 1.0]] * 3, "ga": [[2.0, 2.0]] * 3})
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the command asks for; `answer` is what it gets, or what is raised."""
+    """Return the command's call of `compare`; `answer` is the result, or an exception to raise."""
     asked: dict[str, Any] = {"answer": REPORT}
 
     def compare(tasks: Any, tuners: Any, **options: Any) -> Comparison:

@@ -56,7 +56,7 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def pegbox_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Here:
-    """As `pegbox`, in this process: for what no process has a part in."""
+    """Run `pegbox` in this process, for tests in which processes play no part."""
 
     def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(cwd)

@@ -19,7 +19,7 @@ from pegbox.space import ConfigSpace
 
 
 class Task:
-    """As much of a task as records need."""
+    """The part of a task that records need."""
 
     name = "fake"
     args = (64, 32)

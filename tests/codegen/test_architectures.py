@@ -69,7 +69,7 @@ def test_every_operation_of_every_type(dtype: str, processor: str) -> None:
 @ARCHITECTURES
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_kind_of_access(dtype: str, processor: str) -> None:
-    """Those of narrower floats are among their own tests."""
+    """Accesses to narrower floats are in the tests of narrower floats."""
     for func in every_access(dtype):
         assert not missing_functions(emit(func, for_target(processor)))
 

@@ -59,7 +59,7 @@ def masks() -> dict[int, set[int]]:
 
 
 def in_new_thread(body: Callable[[], T]) -> T:
-    """What `body` gives in a thread that has no team yet."""
+    """Return the result of `body` in a thread that has no team yet."""
     found: list[T] = []
     thread = threading.Thread(target=lambda: found.append(body()))
     thread.start()

@@ -49,7 +49,7 @@ def changed(path: tuple[Any, ...], value: Any) -> Any:
 
 
 def is_of(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type that a dataclass declares for a field, with all that it holds."""
+    """Tell whether a value has the type that a dataclass declares for a field, with all that it holds."""
     arguments = typing.get_args(hint)
     match typing.get_origin(hint):
         case typing.Union | types.UnionType:
@@ -89,7 +89,7 @@ def test_the_good_report_is_read(tmp_path: Path) -> None:
 
 
 def test_another_value_anywhere_is_read_or_refused(tmp_path: Path) -> None:
-    """Of some 7,000 reports with one other value, a part; `PEGBOX_EXPLORE=1` takes another part."""
+    """Tries a part of some 7,000 reports with one other value; `PEGBOX_EXPLORE=1` takes another part."""
     chosen = random.Random(None if os.environ.get("PEGBOX_EXPLORE") == "1" else 0)
     changes = [(path, value) for path in places(GOOD) for value in VALUES]
     for number, (path, value) in enumerate(chosen.sample(changes, 500)):

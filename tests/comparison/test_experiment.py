@@ -396,7 +396,7 @@ class Experienced(InOrder):
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> object:
-    """What is known of other workloads."""
+    """Return records of other workloads."""
     monkeypatch.setattr("pegbox.comparison.contest.shipped_experience", lambda task: "experience")
     monkeypatch.setattr(Experienced, "given", [])
     return "experience"

@@ -73,7 +73,7 @@ def test_a_reference_of_ones_own_stands_in_for_the_c_function() -> None:
 
 
 def test_loops_of_ones_own_and_several_outputs() -> None:
-    """What TVM's users write with ir_builder: a running sum, here with its last value."""
+    """A program as TVM's users write it with ir_builder: a running sum, here with its last value."""
     a = te.placeholder((8,), name="A")
 
     def running(ins: Any, outs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How much arithmetic a computation asks for: the number that GFLOP/s are made of."""
+"""The amount of arithmetic of a computation, from which GFLOP/s are counted."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_printing_keeps_the_meaning_of_parentheses():
 
 
 def test_equality_of_constants_is_decided_where_it_becomes_a_part_of_something() -> None:
-    """By itself it stays, since Python asks for its truth value; a script that is read back would have decided it."""
+    """An equality alone is kept, since Python asks for its truth value; reading a script back would decide it."""
     one, other, x = build.const(17, "int8"), build.const(-1, "int8"), Var("x", "int8")
     assert isinstance(one == other, Compare)
     assert same(build.select(one != other, x, x + 1), x)

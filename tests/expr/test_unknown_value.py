@@ -1,4 +1,4 @@
-"""What Python asks of an expression that has no value yet: the remedy is told, and in te.compute the line."""
+"""Python's questions to an expression without a value: the message has the remedy, and in te.compute the line."""
 
 from __future__ import annotations
 

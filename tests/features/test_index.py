@@ -1,4 +1,4 @@
-"""How far indices reach and how they move, against trying all iterations."""
+"""The reach and the movement of indices, against trying all iterations."""
 
 from __future__ import annotations
 

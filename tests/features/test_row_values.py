@@ -1,4 +1,4 @@
-"""What is evaluated for one configuration is what is evaluated for many."""
+"""Values for one configuration are equal to those for many."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pegbox.features.symbol import Quantity, Symbol, at_most, below, ceil_div, e
 from pegbox.features.traced import TraceRecorder, quantity
 
 VALUES = ([1, 2, 3, 4, 6, 8], [5, 16, 7, 64])
-"""What two knobs stand for, by digit."""
+"""The values of two knobs, by digit."""
 
 OPERATIONS: list[Callable[[Any, Any], Any]] = [
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,

@@ -22,7 +22,7 @@ from pegbox.features.traced import TracedInt, TraceRecorder, combined, quantity
 from pegbox.schedule.te.stage_loops import least
 
 VALUES = {0: [1, 2, 3, 4, 6, 8], 1: [5, 16, 7, 64]}
-"""What two knobs stand for, by digit."""
+"""The values of two knobs, by digit."""
 
 
 def traced(digits: tuple[int, int]) -> tuple[TraceRecorder, int, int]:

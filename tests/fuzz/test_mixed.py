@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def passed(outcomes: Iterable[Outcome[Any]]) -> Tally:
-    """What cases did, none of which failed. They run in a child process, which may crash or hang."""
+    """Return the outcomes of cases, none of which failed. They run in a child process, which may crash or hang."""
     tally = Tally()
     for outcome in outcomes:
         assert not outcome.failure, outcome.failure

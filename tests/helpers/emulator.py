@@ -37,7 +37,7 @@ def install() -> None:
 
 
 class EmulatedCode:
-    """As `LoadedCode`: the addresses of two functions, which start a program in the emulator."""
+    """The counterpart of `LoadedCode`: the addresses of two functions, which start a program in the emulator."""
 
     def __init__(self, compiled: CompiledProgram) -> None:
         assert not set(undefined(compiled.object_code)) - PROVIDED - LIBRARY_SYMBOLS - set(compiled.externs)

@@ -19,7 +19,7 @@ class WrittenOutside(AssertionError):
 
 
 def install() -> None:
-    """From now on each call of a kernel is guarded."""
+    """Guard each call of a kernel from now on."""
     unguarded = Kernel.__call__
 
     def call(kernel: Kernel, *arrays: Any, **named: Any) -> None:

@@ -101,7 +101,7 @@ class _Machine:
         self.written[buffer] = np.zeros(buffer.shape, bool)
 
     def stmt(self, stmt: Stmt, *, in_block: bool = False) -> _Run:
-        """What runs a statement."""
+        """Return the function that runs a statement."""
         match stmt:
             case For():
                 return self._loop(stmt, in_block)
@@ -216,7 +216,7 @@ class _Machine:
         return places
 
     def _code(self, expr: Expr) -> _Code:
-        """What gives the value of an expression, as a NumPy scalar of its dtype."""
+        """Return the code that gives the value of an expression, as a NumPy scalar of its dtype."""
         match expr:
             case Const(value, dtype):
                 constant = _scalar_type(dtype)(value)
@@ -305,7 +305,7 @@ def _scalar_type(dtype: str) -> Any:
 
 
 def _homes(func: Function) -> dict[Var, list[Buffer]]:
-    """For each loop, the intermediate buffers of which it is the innermost loop around all uses."""
+    """Map each loop to the intermediate buffers of which it is the innermost loop around all uses."""
     paths: dict[Buffer, list[Var]] = {}
 
     def meet(buffer: Buffer, path: list[Var]) -> None:

@@ -118,7 +118,7 @@ def check(func: Function) -> None:
 
 @dataclass
 class _Ledger:
-    """Who wrote and read what during one parallel loop; `shared` are the buffers that were there before it."""
+    """The writes and reads during one parallel loop; `shared` are the buffers that existed before it."""
 
     shared: frozenset[Buffer]
     iteration: int = 0

@@ -1,4 +1,4 @@
-"""Where the coefficients of `pegbox.codegen.vector_math` come from: `python3 tests/helpers/minimax.py` prints them.
+"""The source of the coefficients of `pegbox.codegen.vector_math`: `python3 tests/helpers/minimax.py` prints them.
 
 Minimax polynomials by the exchange algorithm of Remez (1934), with a weight, in 60-digit decimal arithmetic: solve
 for the polynomial whose weighted error alternates on a set of points, move the points to the extrema of the error,

@@ -30,7 +30,7 @@ always_optimized = False
 
 
 def install() -> None:
-    """From now on `build` and its kin compile most programs without the optimizer, and all in this process."""
+    """Make `build` and its kin compile most programs without the optimizer, and all in this process."""
     isolation.translate_apart = _translate_here
 
     def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
@@ -66,7 +66,7 @@ def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
 
 @cache
 def _machine(target: Target, level: int) -> Any:
-    """As `machine.target_machine`, but for the level."""
+    """Return `machine.target_machine` with another level."""
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default"

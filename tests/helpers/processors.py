@@ -39,7 +39,7 @@ def for_target(name: str, *, cores: int = 1) -> Target:
 
 
 def runnable() -> dict[str, Target]:
-    """What tests run on anyway, and the older processors of this machine's kind."""
+    """Return the processor that tests run on anyway, and the older processors of this machine's kind."""
     found = {"default": Target("llvm -num-cores 1")}
     if platform.machine() in ("x86_64", "AMD64"):
         older = [name for name, feature in X86.items() if not feature or features.has(Target.host(), feature)]
@@ -48,6 +48,6 @@ def runnable() -> dict[str, Target]:
 
 
 def missing_functions(program: Program) -> set[str]:
-    """What the object code of a program calls that no C library promises."""
+    """Return the functions that the object code of a program calls and that no C library promises."""
     compiled = compile_program(program)
     return set(undefined(compiled.object_code)) - PROVIDED - set(compiled.externs)

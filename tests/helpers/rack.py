@@ -24,7 +24,7 @@ _PYTHON = [sys.executable, "-m"]
 
 
 def waited(what: Callable[[], Any], *, seconds: float = 60.0) -> Any:
-    """What `what` gives as soon as it is true. Fails after so many seconds."""
+    """Return the value of `what` as soon as it is true. Fails after the given number of seconds."""
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline, f"nothing within {seconds:g} s: {what}"
@@ -41,7 +41,7 @@ class Wires:
 
     @staticmethod
     def possible() -> bool:
-        """Whether this process may make some."""
+        """Tell whether this process may make namespaces."""
         if not shutil.which("ip") or os.getuid():
             return False
         name = f"pb{os.getpid()}-try"
@@ -113,7 +113,7 @@ class Rack:
         self.address: str = json.loads(waited(self._said))["address"]
 
     def place(self) -> int:
-        """Where something can be started: the number of a namespace, always 0 where there is none."""
+        """Return the number of a namespace in which something can be started, always 0 without namespaces."""
         return 0 if self.wires is None else self.wires.add()
 
     def schedule(self, port: int = 0) -> subprocess.Popen[bytes]:
@@ -158,7 +158,7 @@ class Rack:
         return process
 
     def said(self, process: subprocess.Popen[bytes]) -> str:
-        """What a process has written."""
+        """Return the output of a process."""
         number = self._processes.index(process)
         return next(self.folder.glob(f"{number}-*.log")).read_text(errors="replace")
 

@@ -10,5 +10,5 @@ from pegbox.records.recorded_space import RecordedSpace
 
 @functools.cache
 def shipped_space(name: str) -> RecordedSpace:
-    """To read: it is the same for all tests, since counting the configurations of one takes half a second."""
+    """Return a space to be read only: all tests share it, since counting its configurations takes half a second."""
     return pb.recorded_space(name)

@@ -1,4 +1,4 @@
-"""What a plugin's factory raises names the plugin and the line."""
+"""Errors of a plugin's factory name the plugin and the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reduction block computes is read off its update, or kept with it."""
+"""The computation of a reduction block is read off its update, or kept with it."""
 
 from __future__ import annotations
 

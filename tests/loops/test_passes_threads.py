@@ -1,4 +1,4 @@
-"""What threads share leaves their loops, where that is sound; everything else stays as it is."""
+"""Computations that threads share leave their loops where that is sound; everything else stays as it is."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fetch(u: Var) -> For:
 
 
 def program(*stmts: Stmt, outputs: tuple[Buffer, ...] = (Y,), allocs: tuple[Buffer, ...] = (S, L)) -> Function:
-    """For each thread and each row: the statements."""
+    """Write a program of the statements for each thread and each row."""
     return Function("main", (X, *outputs), outputs, thread(T, 4, For(K, 4, seq(*stmts))), allocs)
 
 

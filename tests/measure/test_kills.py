@@ -74,7 +74,7 @@ class Run:
         return {pid for pid in processes() if entry in read(pid, "environ").split(b"\0")} - {self.process.pid}
 
     def left(self) -> tuple[set[int], list[str]]:
-        """What is left of it when there should be nothing; waits for that."""
+        """Return the processes that remain when there should be none, after waiting for them to end."""
         end = time.monotonic() + GONE_SECONDS
         while any(found := (self.others(), os.listdir(self.folder))) and time.monotonic() < end:
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What a process that runs candidates answers is held against what was asked, field by field."""
+"""The answers of a process that runs candidates are compared with the questions, field by field."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAILED = {"failed": int(FailureKind.WRONG_RESULT), "message": "it is 7", "phases
 
 
 def sent(value: Any) -> Any:
-    """What arrives of JSON that is sent."""
+    """Return the reply that arrives when JSON is sent."""
     return json.loads(json.dumps(value))
 
 

@@ -1,4 +1,4 @@
-"""What a thread waited for its core is no time of the kernel; where it is not known, nothing is subtracted."""
+"""Waiting for a core does not count as the kernel's time; where it is unknown, nothing is subtracted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_share_counts_all_threads(
 def test_threads_that_wait_for_each_other_do_not_wait_for_other_programs(
     idle: int | None, own: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In 100 ms on two cores, threads wait 60."""
+    """Threads wait 60 of 100 ms on two cores."""
 
     def load(idle: int) -> None:
         (tmp_path / "stat").write_text("".join(f"cpu{n} 1 1 1 {50 + idle // 20} 7 0 0 0 0 0\n" for n in range(4)))

@@ -1,4 +1,4 @@
-"""What `runner=` may be: names with options, files, factories."""
+"""The values of `runner=`: names with options, files, factories."""
 
 from __future__ import annotations
 

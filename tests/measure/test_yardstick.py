@@ -1,4 +1,4 @@
-"""What costs are compared with: the roofline and what is kept of it, NumPy's time, and what is said of both."""
+"""The values that costs are compared with: the roofline, its cache, NumPy's time, and the sentences about both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is slow to load is loaded when it is first needed, and not before."""
+"""Modules that are slow to load are loaded when they are first needed, and not before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIGHT = (
 
 
 def heavy_modules_after(statements: Sequence[str], where: Path) -> list[str]:
-    """What each statement has left, each after those before it in one process."""
+    """Return the modules that are loaded after each statement; all run in one process."""
     look = f"\nprint('left:', *[name for name in {HEAVY!r} if name in sys.modules])\n"
     program = "import sys\n" + "".join(statement + look for statement in statements)
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=where, check=True)

@@ -50,7 +50,7 @@ RUNNER, MODEL = Page("write-a-runner.md"), Page("write-a-cost-model.md")
 
 @pytest.fixture
 def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """What a process sees that has the page's package and no other."""
+    """Return the view of a process that has the page's package and no other."""
     page: Page = request.param
     page.install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -1,4 +1,4 @@
-"""What the README promises is what continuous integration runs."""
+"""The commands of the README are those that continuous integration runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(program: str, where: Path) -> str:
 
 
 def test_the_template_runs(tmp_path: Path) -> None:
-    """As printed, but for a smaller matrix, fewer trials, and a check of the answer."""
+    """Runs the template as printed, but for a smaller matrix, fewer trials, and a check of the answer."""
     program = TEMPLATE.replace("512", "32").replace("trials=64", "trials=3")
     assert "GFLOP/s" in run(f"{program}np.testing.assert_allclose(c, a @ b, rtol=1e-4)\n", tmp_path)
 

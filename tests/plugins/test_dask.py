@@ -59,7 +59,7 @@ def test_some_of_unlike_machines_are_chosen_by_a_part_of_a_name() -> None:
 
 
 def featured(*names: str, but: str) -> tuple[str, ...]:
-    """Of a processor with these features, and all of this machine's but for those with a part of a name."""
+    """Return these features, and all of this machine's but for those with a part of a name."""
     own = [name for name in cpu_features() if name.startswith("+") and "amx" not in name and but not in name]
     return (*own, *(f"+{name}" for name in ("ssse3", "sse4.1", "sse4.2", "avx", "avx2", "f16c", *names)))
 

@@ -97,7 +97,7 @@ def test_the_workers_side_needs_no_llvm() -> None:
 
 
 def test_targets_are_understood_without_llvm(without_llvm: None) -> None:
-    """Those of candidates come to a worker by name."""
+    """Targets of candidates come to a worker by name."""
     target = Target("llvm -mcpu=haswell -num-cores 1")
     assert not target.is_host_cpu
     assert target.vector_bits == 256

@@ -29,7 +29,7 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[DaskRunner]:
-    """On one machine that measures and one that only compiles."""
+    """Return a runner on one machine that measures and one that only compiles."""
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, resources={"pegbox": 1}, processes=False, memory_limit=0,

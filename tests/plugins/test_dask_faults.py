@@ -1,4 +1,4 @@
-"""What goes wrong on clusters: errors with the remedy, and clients that vanish. Kills are in test_dask_kills.py."""
+"""Faults on clusters: errors with the remedy, and clients that vanish. Kills are in test_dask_kills.py."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """As by a process that measures on this machine, and hangs."""
+    """Hold the lock as a process that measures on this machine and hangs."""
     with open(folder / "pegbox-measuring.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -29,11 +29,11 @@ distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")  # distributed needs it
 
 KILLS = int(os.environ.get("PEGBOX_KILLS", "0"))
-"""Of workers and nannies in each of the tests that kill them."""
+"""The number of kills of workers and nannies in each of the tests that kill them."""
 
 SHAPE = (64, 64, 64)
 RANGE = "0-9000"
-"""With it the random tuner proposes the same, however many it is asked for at a time."""
+"""A seed with which the random tuner proposes the same, however many it is asked for at a time."""
 
 EVERY = 4
 """Trials for each kill."""

@@ -56,7 +56,7 @@ def results(report: Comparison) -> list[Run]:
 
 
 def test_what_makes_runs_leaves_the_workers_with_its_client(client: Any) -> None:
-    """As when the program that compares is killed."""
+    """Payloads leave the workers with their client, as when the program that compares is killed."""
     client.run(_shorten_lease)
     with distributed.Client(client.scheduler.address, set_as_default=False) as other:
         dask_pool.DaskPool(b"", scheduler=other)

@@ -73,7 +73,7 @@ def of(recorded: RecordedSpace, **values: Any) -> Result:
 
 
 def one(path: Path, result: dict[str, Any], **document: Any) -> Result:
-    """What comes of a single result, beside a good one."""
+    """Return the outcome of a single result besides a good one."""
     (name,) = result["configuration"]
     return of(read(path, {"results": [result, GOOD], **document}), **{name: result["configuration"][name]})
 

@@ -1,4 +1,4 @@
-"""What a worker of a cluster has measured is counted for each search."""
+"""The measurements of a cluster's worker are counted for each search."""
 
 from __future__ import annotations
 

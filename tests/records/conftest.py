@@ -20,7 +20,7 @@ def tiling_space(length: int = 64) -> ConfigSpace:
 
 @dataclass
 class FakeTask:
-    """What records need of a task."""
+    """The part of a task that records need."""
 
     name: str = "matmul"
     args: tuple[Any, ...] = (64, (1, 2), 64)

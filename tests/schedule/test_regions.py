@@ -122,7 +122,7 @@ def test_a_determined_loop_never_visits_a_point_twice(values: list[Expr], sizes:
 def test_among_iterations_that_count_a_determined_loop_never_visits_a_point_twice(
     values: list[Expr], sizes: Any, factors: Any, limit: int
 ) -> None:
-    """Those count where a sum of loops is below a limit: the predicate of a tail."""
+    """An iteration counts where a sum of loops is below a limit: the predicate of a tail."""
     ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
     total = A * factors[0] + B * factors[1] + C * factors[2]
     for var in determined(values, set(), ranges, caps_of(total < limit, set(LOOPS), ranges)):

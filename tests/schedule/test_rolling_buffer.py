@@ -106,7 +106,7 @@ def test_each_row_is_made_once() -> None:
 
 
 def rows_made(lowered: Function) -> int:
-    """How many rows of B are made, by the loops and tests of a lowered program."""
+    """Count the rows of B that are made, by the loops and tests of a lowered program."""
 
     def count(stmt: Stmt, values: dict[Var, int]) -> int:
         match stmt:

@@ -305,7 +305,7 @@ def test_double_buffers_of_parameters_and_of_several_outputs_are_refused(program
 
 
 def test_a_note_goes_with_the_buffer_that_it_speaks_of(check_values: Any) -> None:
-    """What is inside of the block may vanish, and with it a buffer that the block wrote."""
+    """The inside of the block may vanish, and with it a buffer that the block wrote."""
     a = te.placeholder((6, 13), name="A")
     b = te.compute((6, 13), lambda i, j: a[i, j] + 1.0, name="B")
     c = te.compute((6, 13), lambda i, j: b[i, j] * 2.0, name="C")

@@ -1,4 +1,4 @@
-"""What people learn TE with: for each primitive one classic schedule, with its program, loops, allocations and values.
+"""The classic schedules with which people learn TE, with their programs, loops, allocations and values.
 
 The loops are those of the readable program (`simple_mode`), the values those of the machine code that is built.
 """

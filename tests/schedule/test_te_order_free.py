@@ -50,7 +50,7 @@ def _interleaved(rng: random.Random, chains: list[list[Call]]) -> list[Call]:
 
 
 def _programs(seed: int) -> set[str]:
-    """What a random schedule becomes when its calls are mixed in several ways."""
+    """Return the programs of a random schedule whose calls are mixed in several ways."""
     found = set()
     for mix in range(4):
         rng, mixer = random.Random(seed), random.Random(f"{seed}.{mix}")

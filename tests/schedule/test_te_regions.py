@@ -1,4 +1,4 @@
-"""What an attached stage computes is as small as TE's bound inference makes it: the shapes are worked out by hand."""
+"""An attached stage computes a region as small as TE's bound inference makes it: the shapes are worked out by hand."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_te_region_of_an_attached_reduction() -> None:
 
 
 def test_te_simple_mode_shows_buffers_no_larger_than_their_tensors() -> None:
-    """What is built may have room for whole tiles, so that their tails need no test."""
+    """A built program may have room for whole tiles, so that their tails need no test."""
     a = te.placeholder((10,), name="A")
     b = te.compute((10,), lambda i: a[i] + 1, "B")
     c = te.compute((10,), lambda i: b[9 - i], "C")

@@ -108,7 +108,7 @@ def test_te_rfactor_of_all_rows_at_once() -> None:
 
 
 def test_te_the_other_reduce_axes_come_first_and_keep_their_loops() -> None:
-    """As in TVM: those that have nothing to do with the factored loop, then the rest of its own axis."""
+    """The order is TVM's: axes that have nothing to do with the factored loop, then the rest of its own axis."""
     a = te.placeholder((9, 7), name="A")
     k, q = te.reduce_axis((0, 9), "k"), te.reduce_axis((0, 7), "q")
     b = te.compute((2,), lambda i: te.sum(a[k, q] + i, axis=[k, q]), "B")

@@ -114,7 +114,7 @@ def test_te_an_intermediate_among_the_arguments_of_which_a_part_is_read_is_refus
 
 
 def test_te_an_inlined_argument_is_not_written() -> None:
-    """As in TVM, whose tutorials pass every tensor."""
+    """TVM's tutorials pass every tensor."""
     a = te.placeholder((6,), name="A")
     b = te.compute((6,), lambda i: a[i] + 1, "B")
     c = te.compute((6,), lambda i: b[i] * 2, "C")

@@ -38,7 +38,7 @@ def right(s: Any, tensors: list[Any]) -> None:
 
 
 def shown(s: Any, tensors: list[Any]) -> str:
-    """What a GPU would run, then what a CPU runs."""
+    """Return the program for a GPU, then the one for a CPU."""
     return f"{pb.lower(s, tensors, simple_mode=True)}\n{pb.lower(s, tensors)}"
 
 
@@ -161,7 +161,7 @@ def test_te_a_gpu_sees_tiles_for_a_block_and_registers_for_a_thread() -> None:
 
 
 def test_te_what_threads_share_is_fetched_once() -> None:
-    """As many elements are stored as the threads of a GPU store together."""
+    """Counts the stores: as many as those of a GPU's threads together."""
     s, tensors = matmul(32, 32, 16)
     loops = pb.lower(s, tensors).loops("A.shared")
     assert np.prod([extent for _, extent, _ in loops]) == 32 * 16 * 2  # each of two columns of blocks fetches A

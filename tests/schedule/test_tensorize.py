@@ -400,7 +400,7 @@ def half(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
 
 @compiler
 def test_code_that_lies_otherwise_in_memory_is_refused_at_last() -> None:
-    """What lowering makes of an intermediate buffer is known only then."""
+    """Lowering alone decides the layout of an intermediate buffer."""
     a = te.placeholder((4, 4), name="a")
     c = te.compute((4, 4), lambda i, j: a[i, j] + 1.0, name="c")
 

@@ -22,7 +22,7 @@ def ints(*shape: int, seed: int = 0) -> NDArray[Any]:
 
 
 def check(func: Function, inputs: list[NDArray[Any]], wanted: NDArray[Any]) -> None:
-    """In the interpreter and as machine code; the text reads back."""
+    """Run in the interpreter and as machine code; the text reads back."""
     np.testing.assert_array_equal(interpret(func, inputs)[0], wanted)
     out = np.full_like(wanted, 99)
     pb.build(func)(*inputs, out)

@@ -1,4 +1,4 @@
-"""What scripts look like, and that each reads back to an equal program."""
+"""The text of scripts, each of which reads back to an equal program."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def ints(*shape: int, dtype: str = "float32", seed: int = 0) -> Array:
 
 
 def check(func: Function, inputs: list[Array], *wanted: Array) -> None:
-    """In the interpreter and as machine code."""
+    """Run in the interpreter and as machine code."""
     for got, want in zip(interpret(func, inputs), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
     rest = iter(inputs)

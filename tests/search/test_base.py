@@ -32,7 +32,7 @@ class Leap(BaseTuner):
 
 
 class Greedy(BaseTuner):
-    """As a person writes it who knows nothing of keyword-only parameters."""
+    """A tuner as a person writes it without keyword-only parameters."""
 
     def __init__(self, space, seed=0, alpha=2):  # type: ignore[no-untyped-def]
         self.space, self.seed, self.alpha = space, seed, alpha

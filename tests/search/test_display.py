@@ -1,4 +1,4 @@
-"""What a person sees while a search runs."""
+"""The display of a running search."""
 
 import io
 import math

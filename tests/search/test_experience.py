@@ -1,4 +1,4 @@
-"""What is known before the first trial: learning from other workloads, and the measurements that ship."""
+"""Knowledge before the first trial: learning from other workloads, and the measurements that ship."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_model_that_gives_no_numbers() -> None:
 
 
 def test_the_features_are_those_of_today() -> None:
-    """Where this fails, the features have changed: `python3 benchmarks/experience.py` makes the file anew."""
+    """Fails where the features have changed: `python3 benchmarks/experience.py` makes the file anew."""
     task = pb.create_task("matmul", args=(64, 64, 64))
     features = program_features(task)
     assert names_in(experience.FILE) == features.names

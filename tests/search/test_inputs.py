@@ -1,4 +1,4 @@
-"""What tuners are given of programs: features, and records of other shapes."""
+"""The inputs of tuners from programs: features, and records of other shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a model is, against scipy's measures of rank correlation."""
+"""The quality of a model, against scipy's measures of rank correlation."""
 
 import math
 from typing import Any

@@ -194,7 +194,7 @@ class SharedCores(Measurer):
 
 
 class WithoutWait(SharedCores):
-    """As a simulation, which waits for nothing."""
+    """Skip the waiting, as a simulation does."""
 
     def wait_until_quiet(self) -> bool:
         return False
@@ -210,7 +210,7 @@ LOST = (
 
 
 def threads_of(result: TuneResult) -> list[int]:
-    """Those of the finalists."""
+    """Return the costs of the finalists."""
     return [trial.result.threads for trial in result.finalists if isinstance(trial.result, Ok)]
 
 

@@ -1,4 +1,4 @@
-"""What a tuner may get wrong, and what comes of it."""
+"""The mistakes of tuners, and their consequences."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a result says of itself: in three lines, as a summary, as a picture and as a page."""
+"""A result as three lines, as a summary, as a picture and as a page."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_the_best_as_measured_at_the_end_lies_among_the_trials(task: pb.Task) ->
 
 
 def lines_of(result: TuneResult) -> dict[str, tuple[list[float], list[float]]]:
-    """What stands in the picture, by its label: places and costs."""
+    """Return the content of the picture by its label: places and costs."""
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()

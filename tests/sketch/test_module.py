@@ -1,4 +1,4 @@
-"""What sketches write: a template module with the same space, and the te code of one configuration."""
+"""The texts that sketches write: a template module with the same space, and the te code of one configuration."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def arbitrary(reads, salt, share):
 
 
 def active(space, digits):
-    """Whether each knob exists, straight from the definition."""
+    """Tell for each knob whether it exists, straight from the definition."""
     found = {}
     for position, (name, knob) in enumerate(space.knobs.items()):
         parents = knob.when.parents if knob.when else ()

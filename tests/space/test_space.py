@@ -269,7 +269,7 @@ def test_spaces_and_configs_pickle_and_copy():
 
 
 class _Rules:
-    """What a template may well have: an object that knows the space, and asks its methods."""
+    """A usual part of a template: an object that knows the space, and asks its methods."""
 
     def __init__(self, space):
         self.space = space

@@ -48,7 +48,7 @@ def test_what_is_drawn_is_valid_and_distinct(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("listed", [uniform_sample.LISTED, 0])
 def test_knobs_that_do_not_exist_make_nothing_likelier(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 1,010 configurations ten are plain; by digits every second draw is one of them."""
+    """Draws from 1,010 configurations, ten of which are plain; by digits every second draw would be one of them."""
     monkeypatch.setattr(uniform_sample, "LISTED", listed)
     space = conditional_space()
     firsts = [next(uniform_order(space, seed))[:10] for seed in range(60)]

@@ -83,7 +83,7 @@ def test_isolated_configs_have_neighbors_further_away():
 
 
 def test_a_hidden_single_move_is_found():
-    """Of 2,000 moves of a, one is valid; tries at random would miss it."""
+    """Finds the one valid move of 2,000 of a; tries at random would miss it."""
     space, rng = ConfigSpace(), np.random.default_rng(0)
     space.define_knob("a", range(2000))
     space.define_knob("b", [0, 1])

@@ -1,4 +1,4 @@
-"""What beginners write in a template, a workload or a function to minimize: the message has the line and the remedy."""
+"""Mistakes of beginners in templates, workloads and functions to minimize: messages with line and remedy."""
 
 from __future__ import annotations
 

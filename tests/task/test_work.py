@@ -1,4 +1,4 @@
-"""How fast a call was: arithmetic where there is some, else bytes."""
+"""The speed of a call: arithmetic where there is some, else bytes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What templates ask of a target about register tiles."""
+"""The questions of templates to a target about register tiles."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_a_tuner_says_whether_it_takes_the_experience_that_it_is_given(kind: Any
 
 @pytest.mark.parametrize("kind", [BayesTuner, XGBTuner, EvolutionTuner])
 def test_what_a_tuner_does_first_has_a_name(kind: Any) -> None:
-    """With experience it learns from that before anything, or nearly anything, is measured; people wait for it."""
+    """The tuner learns from experience before it has measured much; people wait for it."""
 
     def activities(**given: Any) -> list[str]:
         space = wide_space()
@@ -249,7 +249,7 @@ def test_where_everything_fails_experience_is_left_alone() -> None:
 
 
 def test_the_first_batch_waits_for_no_features_and_the_second_for_few() -> None:
-    """Those of a template's programs take seconds for a whole pool, and nothing is measured meanwhile."""
+    """Features of a template's programs take seconds for a whole pool, and nothing is measured meanwhile."""
     asked: list[int] = []
 
     class Counting(Digit):

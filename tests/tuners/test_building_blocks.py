@@ -1,4 +1,4 @@
-"""What tuners are made of: memory, annealing, varied batches."""
+"""The parts of tuners: memory, annealing, varied batches."""
 
 import warnings
 

@@ -29,7 +29,7 @@ def hidden_cost(config: Config) -> float:
 
 
 def found(tuner: str, seed: int) -> bool:
-    """Whether a hundred trials find what is faster than all that are packed."""
+    """Tell whether a hundred trials find a configuration faster than all that are packed."""
     space = hidden_space()
     result = run(
         make_tuner(tuner, space, seed=seed),

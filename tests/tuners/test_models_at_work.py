@@ -1,4 +1,4 @@
-"""What a tuner does with its model: features, other shapes, and a report of how good it is."""
+"""A tuner's use of its model: features, other shapes, and a report of its quality."""
 
 import math
 from typing import Any

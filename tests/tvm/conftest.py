@@ -1,4 +1,4 @@
-"""What scripts leave behind in the process is taken back after each test."""
+"""The state that scripts leave behind in the process is taken back after each test."""
 
 from __future__ import annotations
 

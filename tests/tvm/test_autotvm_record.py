@@ -27,7 +27,7 @@ def logged(path: Path, pairs: list[tuple[MeasureInput, MeasureResult]]) -> str:
 
 
 def autotvm_line(index: int, cost: float, *, n: int = 128, **changes: Any) -> str:
-    """As AutoTVM writes it."""
+    """Return a line as AutoTVM writes it."""
     form = {
         "input": ["llvm -keys=cpu ", "testing/matmul", [n, n, n, "float32"], {}],
         "config": sample_task(n).config_space.get(index).to_json() | {"code_hash": None},

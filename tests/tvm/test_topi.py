@@ -25,7 +25,7 @@ IMAGE = RNG.integers(-4, 5, (2, 4, 6, 7)).astype("float32")
 
 
 def check(make: Callable[..., Any], wanted: Any, *arrays: np.ndarray, exact: bool = False) -> None:
-    """What a function makes of tensors is what NumPy makes of arrays."""
+    """Functions make of tensors what NumPy makes of arrays."""
     inputs = [te.placeholder(a.shape, str(a.dtype), f"X{n}") for n, a in enumerate(arrays)]
     made = make(*inputs)
     outputs = [made] if isinstance(made, Tensor) else list(made)

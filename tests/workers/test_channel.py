@@ -21,7 +21,7 @@ JSON = st.recursive(
 
 
 def read(written: bytes, *, most: int = 1 << 14) -> Reply:
-    """What comes of bytes that are written to a pipe, which is then closed."""
+    """Return the result of reading bytes from a pipe that is then closed."""
     reader, writer = os.pipe()
     try:
         os.write(writer, written)

@@ -1,4 +1,4 @@
-"""What a process leaves when it ends, however it ends, is cleared away."""
+"""The files and processes that a process leaves are cleared away, however it ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Whether it becomes true before long."""
+    """Tell whether it becomes true before long."""
     deadline = time.monotonic() + SECONDS
     while not (held := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -30,7 +30,7 @@ def until(condition: Callable[[], bool]) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends (a zombie has) before long."""
+    """Tell whether a process ends (a zombie has) before long."""
 
     def ended() -> bool:
         try:

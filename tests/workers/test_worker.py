@@ -44,7 +44,7 @@ def worker(start: Callable[..., Worker]) -> Worker:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ended (a zombie has), waiting a while for it."""
+    """Tell whether the process ended (a zombie has), waiting a while for it."""
     for _ in range(400):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

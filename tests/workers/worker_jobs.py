@@ -76,7 +76,7 @@ def kill_parent_and_spin() -> None:
 
 
 def inherited(name: str) -> list[str | None]:
-    """What a process has from its parent: a variable, as Python and as the C library have it; the folder; the path."""
+    """Return the inheritance of a process: a variable, as Python and as the C library have it; the folder; the path."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
     value = getenv(name.encode())
@@ -151,6 +151,6 @@ def stop() -> None:
 
 
 def standing() -> list[int]:
-    """How many files it may open, its mask of permissions, its priority."""
+    """Return the limit of open files, the mask of permissions and the priority."""
     mask = os.umask(0)
     return [resource.getrlimit(resource.RLIMIT_NOFILE)[0], mask, os.getpriority(os.PRIO_PROCESS, 0)]

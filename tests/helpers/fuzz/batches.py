@@ -17,15 +17,15 @@ from typing import Generic, TypeVar
 from fuzz.cases import CaseFailed, Tally
 
 Key = TypeVar("Key")
-"""What a case is made from, its seed in most places."""
+"""The origin of a case, its seed in most places."""
 
 SECONDS = 120.0
-"""For a case, and for all that its report tries where it fails. A tenth of a second is usual."""
+"""The limit in seconds for a case, and for all that its report tries where it fails. A tenth of a second is usual."""
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[Key]):
-    """What became of a case: `failure` is a report, or how its process ended; empty for a case that passed."""
+    """The end of a case: `failure` is a report, or how its process ended; empty for a case that passed."""
 
     key: Key
     tally: Tally

@@ -13,7 +13,7 @@ from fuzz.values import SPECIAL
 from pegbox.schedule import Trace
 
 LANGUAGES = {"tir": 45, "te": 30, "sketch": 10, "script": 10, "sizes": 5}
-"""How often programs are made with `tir.Schedule`, with TE stages, by the sketch generator, from the text of a script
+"""The shares of programs made with `tir.Schedule`, with TE stages, by the sketch generator, from the text of a script
 that changes arrays in place, and for size variables."""
 
 
@@ -43,14 +43,14 @@ class Case:
 
     @property
     def command(self) -> str:
-        """What runs it again."""
+        """Return the command that runs it again."""
         thorough = " --thorough" if self.thorough else ""
         return f"python3 tests/helpers/fuzz --seed {self.seed} --kind {self.kind} --language {self.language}{thorough}"
 
 
 @dataclass
 class Tally:
-    """How often each primitive was done and refused, and what was checked."""
+    """The numbers of times that each primitive was done and refused, and the checks that were made."""
 
     done: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)

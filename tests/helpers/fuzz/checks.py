@@ -1,4 +1,4 @@
-"""What is asked of a scheduled program: that it computes NumPy's values, reads back, and can be made again."""
+"""The checks of a scheduled program: it computes NumPy's values, reads back, and can be made again."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _same(
 
 
 def is_short(lowered: Function) -> bool:
-    """Whether an interpreter runs the program in a moment."""
+    """Tell whether an interpreter runs the program in a moment."""
 
     def steps(stmt: Stmt, times: int) -> int:
         times *= stmt.extent if isinstance(stmt, For) else 1

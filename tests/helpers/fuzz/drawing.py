@@ -1,4 +1,4 @@
-"""What random graphs are drawn with: shapes, views, element expressions that are defined and exact.
+"""The parts from which random graphs are drawn: shapes, views, element expressions that are defined and exact.
 
 Most tensors hold integers of small magnitude, also where their type is a float type, so that results are exact in any
 order of evaluation: each tensor knows the bound of its magnitude, and an operation that would leave the exact range

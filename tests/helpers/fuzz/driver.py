@@ -36,7 +36,7 @@ _REFUSALS = {
     "takes it for granted that neighbours": "(a stride that a C function does not know)",
     "so that no stride of dimension": "(a stride that some sizes cannot have)",
 }
-"""What lowering and the emitter may refuse, by words of the message."""
+"""The refusals that lowering and the emitter may make, by words of the message."""
 
 
 def run_case(case: Case, tally: Tally) -> None:

@@ -56,7 +56,7 @@ def draw_graph(rng: random.Random, *, foreign: bool = False) -> Graph:
 
 
 def _finished(d: Drawing) -> Graph:
-    """What nothing reads is an output; at times something that is read is one too."""
+    """Choose the outputs: all tensors that nothing reads, and at times one that is read."""
     computed = [t for t in d.bounds if isinstance(t.op, ComputeOp)]
     read = {t.buffer for made in computed for t in made.op.inputs}
     outputs = [t for t in computed if t.buffer not in read]

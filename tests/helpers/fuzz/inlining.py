@@ -16,7 +16,7 @@ MOST_NODES = 20_000
 
 
 def too_large(s: TESchedule, inlined: Collection[Stage]) -> bool:
-    """Whether some stage becomes too large where these are inlined."""
+    """Tell whether some stage becomes too large where these are inlined."""
     sizes: dict[Buffer, int] = {}
     for stage in s.stages:
         values = stage.op.reduce.sources if stage.op.reduce is not None else stage.op.body
@@ -29,7 +29,7 @@ def too_large(s: TESchedule, inlined: Collection[Stage]) -> bool:
 
 
 def block_too_large(sch: Schedule, block: str) -> bool:
-    """Whether inlining a block into its consumers, or into its producer, makes any of them too large."""
+    """Tell whether inlining a block into its consumers, or into its producer, makes any of them too large."""
     tree = sch.tree
     if block not in tree.blocks:  # it is inside of another one, and refused
         return False

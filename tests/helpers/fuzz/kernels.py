@@ -24,11 +24,11 @@ from pegbox.loops.nodes import Function
 Array = NDArray[Any]
 
 MOST_SECONDS = 20.0
-"""For the compilation of a random program. A tenth of a second is usual."""
+"""The limit in seconds for the compilation of a random program. A tenth of a second is usual."""
 
 
 class Effort(Enum):
-    """What LLVM does: next to nothing; its usual selection of instructions; all that it does for users."""
+    """The effort of LLVM: next to none; its usual selection of instructions; all that it does for users."""
 
     PLAIN = 3
     SELECTED = 12

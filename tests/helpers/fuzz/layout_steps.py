@@ -252,7 +252,7 @@ LAYOUT_STEPS: list[Callable[[Schedule, Choose], object]] = [
 
 
 def check_notes(sch: Schedule) -> None:
-    """Whether a double buffer or a stride can be had is known only when the program is lowered.
+    """Check notes by lowering: only then is it known whether a double buffer or a stride is possible.
 
     Raises:
         ScheduleError: it cannot.

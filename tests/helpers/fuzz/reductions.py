@@ -115,7 +115,7 @@ def product(d: Drawing) -> None:
 
 
 def normalized(d: Drawing) -> None:
-    """What softmax and layer norm are made of, in integers: several reductions of rows and what they give back."""
+    """Draw the structure of softmax and layer norm in integers: reductions of rows, and elements that use them."""
     a = d.some()
     get = d.plain(a, 4)
     *rows, n = a.shape

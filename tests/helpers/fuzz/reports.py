@@ -41,7 +41,7 @@ def _fails(case: Case, kind: type[Exception], run: Run) -> bool:
 
 
 def report(case: Case, run: Run) -> str:
-    """What a person needs to know of a case that fails."""
+    """Write the text that a person needs for a case that fails."""
     lines = [f"seed {case.seed}, to be run again by: {case.command}", *_program(case)]
     try:
         run(case, Tally())

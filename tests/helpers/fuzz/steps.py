@@ -164,7 +164,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
 
 
 def nothing() -> ScheduleError:
-    """For a step that finds nothing to do."""
+    """Do nothing: a step that finds nothing to do."""
     return ScheduleError("there is nothing to choose from")
 
 

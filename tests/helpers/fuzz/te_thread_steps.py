@@ -54,7 +54,7 @@ def env_threads(s: TESchedule, rng: random.Random) -> None:
 
 
 def store_predicate(s: TESchedule, rng: random.Random) -> None:
-    """Where there are threads; else of a reduction that threads make together, as people do it."""
+    """Set a store predicate where there are threads, else on a reduction that threads make together."""
     stages = [x for x in s.stages if x.env or any(kind.is_bound for kind in x.kinds.values())]
     if not stages or rng.random() < 0.4:
         reductions = [(x, iv) for x in s.stages for iv in x.leaf_iter_vars if iv.kind == "reduce" and iv not in x.kinds]

@@ -53,7 +53,7 @@ def env_threads(sch: Schedule, choose: Choose) -> None:
 
 
 def store_predicate(sch: Schedule, choose: Choose) -> None:
-    """Of a block in a thread loop, or of one whose loop is bound now."""
+    """Set a store predicate of a block in a thread loop, or of one whose loop is bound now."""
     tags_of = {
         block.name: [sch.get(x).kind.value for x in sch.get_loops(block) if sch.get(x).kind.is_bound]
         for block in sch.get_blocks()

@@ -608,7 +608,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "update": lambda w: _running_sums()["update"],
     "write_buffer_index": lambda w: 0,
 }
-"""By the name of the argument, or before it that of the callable: "define_knob.candidates", "Stage.loop"."""
+"""The values by the name of the argument, alone or after its callable: "define_knob.candidates", "Stage.loop"."""
 
 
 def _each(reason: str, names: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the entry point names: the answers to pegbox's hooks."""
+"""The module that the entry point names, with the answers to pegbox's hooks."""
 
 from __future__ import annotations
 

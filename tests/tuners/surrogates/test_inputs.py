@@ -1,4 +1,4 @@
-"""What a Gaussian process gets to see of a configuration, and of a cost."""
+"""The inputs of a Gaussian process from a configuration and from a cost."""
 
 import math
 
