@@ -18,7 +18,7 @@ from pegbox.expr.affine import linear
 from pegbox.expr.build import as_expr, compare, conjuncts, const, index, logical_and, select
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Select
-from pegbox.expr.visit import Targets, loads, redirect_loads, substitute
+from pegbox.expr.visit import Targets, in_front, loads, redirect_loads, substitute
 from pegbox.shown import value_text
 
 
@@ -79,7 +79,7 @@ def scan(
         attrs=attributes(name, attrs),
         tag=tag_of(what, tag),
     )
-    targets = {s.buffer: (t.buffer, ()) for s, t in zip(states, op.outputs, strict=True)}
+    targets = {s.buffer: (t.buffer, in_front()) for s, t in zip(states, op.outputs, strict=True)}
     first = compare("lt", axes[time], index(rows))
     body = [
         Select(first, Load(i.buffer, axes), redirect_loads(cells.element(u, axes), targets))

@@ -9,8 +9,16 @@ from pegbox.expr import build
 from pegbox.expr.low_level import Broadcast, Reinterpret, Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
-Targets: TypeAlias = Mapping[Buffer, tuple[Buffer, tuple[Expr, ...]]]
-"""What to use in place of a buffer: another one, and the indices in front of those of an access."""
+Box: TypeAlias = tuple[tuple[Expr, int], ...]
+"""The lowest index and the number of elements along each dimension."""
+
+Targets: TypeAlias = Mapping[Buffer, tuple[Buffer, Callable[[Box], Box]]]
+"""The buffers to use in place of others, and the place there of a box of the old one."""
+
+
+def in_front(*indices: Expr) -> Callable[[Box], Box]:
+    """Put indices in front of those of a box."""
+    return lambda box: (*((index, 1) for index in indices), *box)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -131,20 +139,15 @@ def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
     return rewrite(expr, lambda e: mapping.get(e) if isinstance(e, Var) else None)
 
 
-def replace_buffers(expr: Expr, mapping: Mapping[Buffer, Buffer]) -> Expr:
-    """Read from other buffers at the same indices."""
-    return redirect_loads(expr, {old: (new, ()) for old, new in mapping.items()})
-
-
 def redirect_loads(expr: Expr, targets: Targets) -> Expr:
     """Read from other buffers."""
 
     def leaf(e: Expr) -> Expr | None:
         if not isinstance(e, Load | Stride) or e.buffer not in targets:
             return None
-        buffer, front = targets[e.buffer]
+        buffer, place = targets[e.buffer]
         if isinstance(e, Stride):
-            return Stride(buffer, e.dim + len(front))
-        return e.at(buffer, (*front, *(rewrite(i, leaf) for i in e.indices)))
+            return Stride(buffer, e.dim + len(buffer.shape) - len(e.buffer.shape))
+        return e.at(buffer, tuple([lo for lo, _ in place(tuple([(rewrite(i, leaf), 1) for i in e.indices]))]))
 
     return rewrite(expr, leaf)

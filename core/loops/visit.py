@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import Targets, free_vars, redirect_loads, substitute
+from pegbox.expr.visit import Targets, free_vars, in_front, redirect_loads, substitute
 from pegbox.loops.nodes import (
     Alloc,
     BlockIter,
@@ -176,7 +176,7 @@ def substitute_vars(stmt: Stmt, mapping: Mapping[Var, Expr]) -> Stmt:
 
 def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
     """Read and write other buffers at the same indices (regions and allocations included)."""
-    return redirect(stmt, {old: (new, ()) for old, new in mapping.items()})
+    return redirect(stmt, {old: (new, in_front()) for old, new in mapping.items()})
 
 
 def redirect(stmt: Stmt, targets: Targets) -> Stmt:
@@ -185,15 +185,15 @@ def redirect(stmt: Stmt, targets: Targets) -> Stmt:
     def swap(region: Region) -> Region:
         if region.buffer not in targets:
             return region
-        buffer, front = targets[region.buffer]
-        return Region(buffer, (*((index, 1) for index in front), *region.box))
+        buffer, place = targets[region.buffer]
+        return Region(buffer, place(region.box))
 
     def go(s: Stmt) -> Stmt:
-        inner = map_children(s, go)
+        inner = map_own_exprs(map_children(s, go), lambda e: redirect_loads(e, targets))
         match inner:
             case Store(old, indices, value) if old in targets:
-                buffer, front = targets[old]
-                return Store(buffer, (*front, *indices), value)
+                buffer, place = targets[old]
+                return Store(buffer, tuple([lo for lo, _ in place(tuple([(i, 1) for i in indices]))]), value)
             case BlockRealize(values, block, predicate):
                 reads, writes = tuple(map(swap, block.reads)), tuple(map(swap, block.writes))
                 return BlockRealize(values, replace(block, reads=reads, writes=writes), predicate)
@@ -202,7 +202,7 @@ def redirect(stmt: Stmt, targets: Targets) -> Stmt:
             case _:
                 return inner
 
-    return go(map_exprs(stmt, lambda e: redirect_loads(e, targets)))
+    return go(stmt)
 
 
 def realizes(stmt: Stmt) -> Iterator[BlockRealize]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pegbox.expr.nodes import Buffer, Load, Var
-from pegbox.expr.visit import loads
+from pegbox.expr.visit import in_front, loads
 from pegbox.loops.nodes import BlockIter, BlockRealize, Evaluate, For, IterKind, Stmt
 from pegbox.loops.visit import expressions, map_blocks, redirect, walk
 
@@ -54,7 +54,7 @@ def _own(realize: BlockRealize, copies: Mapping[Buffer, Copies]) -> BlockRealize
         return realize
     loops = dict.fromkeys(loop for each in used.values() for loop in each.loops)
     iters = {loop: BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.SPATIAL) for loop in loops}
-    place = {old: (each.buffer, tuple(iters[loop].var for loop in each.loops)) for old, each in used.items()}
+    place = {old: (each.buffer, in_front(*(iters[loop].var for loop in each.loops))) for old, each in used.items()}
     inner = redirect(realize, place)
     assert isinstance(inner, BlockRealize)
     block = replace(inner.block, iters=(*iters.values(), *inner.block.iters))
