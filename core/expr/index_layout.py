@@ -241,7 +241,7 @@ def _inverse(
 
 
 def _from_parts(exprs: Sequence[Expr], places: Sequence[Var]) -> Iterator[tuple[Var, Expr]]:
-    """Variables, and what stands inside of // and %, put together from their parts in several outputs."""
+    """Variables, and what stands inside // and %, put together from their parts in several outputs."""
     parts: dict[Expr, Expr] = {}
     for expr, place in zip(exprs, places, strict=True):
         form = linear(expr)

@@ -124,7 +124,7 @@ def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
     """Elements along each dimension that a vector of that many neighbours has: of the last row, or of whole rows.
 
     Raises:
-        ExprError: the vector would end inside of a row.
+        ExprError: the vector would end inside a row.
     """
     box, rest = [1] * len(buffer.shape), lanes
     for dim in reversed(range(len(box))):

@@ -34,7 +34,7 @@ from pegbox.loops.reductions.combiner import combiner_of
 def structural_equal(a: object, b: object, *, labels: bool = True) -> bool:
     """Equality of two statements, functions or modules up to the names of their variables.
 
-    Variables and buffers that come from outside of what is compared have to be the same ones.
+    Variables and buffers that come from outside what is compared have to be the same ones.
 
     Args:
         labels: blocks, buffers and functions must be called the same too.

@@ -75,7 +75,7 @@ def function_from_ops(
     """The unscheduled program that runs `ops` in the given order; blocks are named by `block_names`.
 
     Args:
-        place_cells: put the cells of scans inside of the loops over the rows. Without it, each operation has a nest of
+        place_cells: put the cells of scans inside the loops over the rows. Without it, each operation has a nest of
             its own, and the program is right only after the cells have been moved there.
 
     Raises:

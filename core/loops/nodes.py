@@ -12,13 +12,13 @@ The whole grammar:
                | Alloc(buffer, body)                   the buffer lives while the body runs
     Block    ::= name, iters: BlockIter*, reads: Region*, writes: Region*, init: Stmt?, body: Stmt
 
-A block is the unit that schedules move. Its body speaks only of its own iteration variables; a BlockRealize binds
-each of them to an expression of the loops around it and says, with a predicate, which iterations are real (splits
-that do not divide make some that are not). A reduction block has an `init`, run where all its reduce variables
-are at the start of their domains. The idea is TensorIR's (Feng et al., ASPLOS 2023).
+A block is the unit that schedules move. Its body uses only its own iteration variables; a BlockRealize binds each of
+them to an expression of the loops around it, and its predicate selects the real iterations (splits that do not divide
+make some that are not). A reduction block has an `init`, run where all its reduce variables are at the start of their
+domains. The idea is TensorIR's (Feng et al., ASPLOS 2023).
 
 Scheduled programs have blocks; lowered programs (the code generator's input) have none: there `values` are
-substituted, predicates have become If, and every buffer that is not a parameter stands in an Alloc.
+substituted, predicates have become If, and every buffer that is not a parameter has an Alloc.
 
 All nodes are immutable; a change rebuilds the path from the root and shares the rest. Loops are identified by
 their `var` (each For has its own), blocks by their name (unique in a function).
@@ -42,7 +42,7 @@ Annotation: TypeAlias = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stmt:
-    """Base of all statements. Identity counts: functions are compared by structure."""
+    """A base of all statements. They are compared by identity; `Function`s are compared by structure."""
 
     def __str__(self) -> str:
         from pegbox.loops.printer import show_stmt  # the printer imports this module
@@ -101,7 +101,7 @@ class Store(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluate(Stmt):
-    """A call whose effect counts: of a C function, an LLVM intrinsic, a prefetch. `Address`es say what it touches."""
+    """A call whose effect counts: of a C function, an LLVM intrinsic, a prefetch. `Address`es name what it touches."""
 
     expr: Expr
 
@@ -171,6 +171,11 @@ class BlockRealize(Stmt):
     values: tuple[Expr, ...]
     block: Block
     predicate: Expr = TRUE
+
+    @property
+    def bindings(self) -> dict[Var, Expr]:
+        """The values of the block's variables."""
+        return {it.var: value for it, value in zip(self.block.iters, self.values, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,7 +251,7 @@ class Function:
         return hash((self.name, tuple((b.name, b.shape, b.dtype) for b in self.params), len(self.allocs)))
 
     def __str__(self) -> str:
-        from pegbox.loops.printer import show_function  # the printer imports this module
+        from pegbox.loops.printer import show_function  # it imports this module
 
         return show_function(self)
 

@@ -9,26 +9,19 @@ from pegbox.errors import LoweringError
 from pegbox.expr.printer import unused_name
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
-from pegbox.loops.visit import paths, realizes, walk
+from pegbox.loops.visit import paths, walk
 
 Loop = tuple[str, int, str]
 
 
 def allocations(func: Function) -> dict[str, tuple[tuple[int, ...], str, str]]:
-    """The intermediate buffers of a scheduled or lowered program: {name: (shape, dtype, scope)}."""
+    """List the intermediate buffers of a scheduled or lowered program: {name: (shape, dtype, scope)}."""
     found: dict[str, tuple[tuple[int, ...], str, str]] = {}
     for buffer in (*func.allocs, *(s.buffer for s in walk(func.body) if isinstance(s, Alloc))):
         kind = buffer.shape, buffer.dtype, buffer.scope
-        # A tail has allocations of its own; those that are the same are told once.
+        # A tail has allocations of its own; equal ones are listed once.
         found[unused_name(buffer.name, {name for name, other in found.items() if other != kind})] = kind
     return found
-
-
-def origins_of(func: Function) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each block of a scheduled program, with the names of the buffers that it writes."""
-    return tuple(
-        (r.block.name, tuple(dict.fromkeys(w.buffer.name for w in r.block.writes))) for r in realizes(func.body)
-    )
 
 
 def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]:

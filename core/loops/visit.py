@@ -213,12 +213,12 @@ def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
 
 
 def loops_below(stmt: Stmt) -> Iterator[For]:
-    """The loops below (or at) a statement, in program order, without those inside of blocks."""
+    """The loops below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, For))
 
 
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
-    """The blocks below (or at) a statement, in program order, without those inside of blocks."""
+    """The blocks below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))
 
 
@@ -242,7 +242,7 @@ def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
 
 
 def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
-    """The same loops over changed blocks (not those inside of blocks); what does not change is shared."""
+    """The same loops over changed blocks (not those inside blocks); what does not change is shared."""
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
@@ -258,7 +258,7 @@ def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
 
 
 def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
-    """The ways down to all stores, calls and blocks, those inside of blocks too; what each leads to comes last."""
+    """The ways down to all stores, calls and blocks, those inside blocks too; what each leads to comes last."""
     here = (*above, stmt)
     if isinstance(stmt, Store | Evaluate | BlockRealize):
         yield here

@@ -272,7 +272,7 @@ def test_double_buffers_that_cannot_be_made_early_are_refused_at_lowering(progra
     sch.compute_at("D", row)
     sch.compute_at("C", row)
     with pytest.raises(
-        LoweringError, match="double_buffer of D: it is made from C, which changes inside of i: it cannot"
+        LoweringError, match="double_buffer of D: it is made from C, which changes inside i: it cannot"
     ):
         lower_function(sch.func)
     sch.unannotate("D", "double_buffer_scope")
@@ -280,7 +280,7 @@ def test_double_buffers_that_cannot_be_made_early_are_refused_at_lowering(progra
     assert lower_function(sch.func).allocations["C"][0] == (2, 1, 7)
     sch.parallel(row)
     with pytest.raises(
-        LoweringError, match="it is allocated directly inside of a parallel loop; compute_at a serial loop"
+        LoweringError, match="it is allocated directly inside a parallel loop; compute_at a serial loop"
     ):
         lower_function(sch.func)
 

@@ -68,11 +68,11 @@ CASES = {
         of_body("for i in range(8):\n    x = i + 1\n    with T.block('X'):\n        B[¦x] = 1"),
         "uses x, made of the loop variable i",
     ),
-    "axis outside of a block": (of_body("v = ¦T.axis.spatial(8, 0)"), "T.axis.spatial stands outside of a block"),
-    "where outside of a block": (of_body("¦T.where(True)"), "T.where stands outside of a block"),
+    "axis outside of a block": (of_body("v = ¦T.axis.spatial(8, 0)"), "T.axis.spatial is outside a block"),
+    "where outside of a block": (of_body("¦T.where(True)"), "T.where is outside a block"),
     "axis below a loop": (
         of_body("with T.block('X'):\n    for i in range(8):\n        v = ¦T.axis.spatial(8, i)"),
-        "stands inside of another statement",
+        "is inside another statement",
     ),
     "dynamic shape": ("@T.prim_func\ndef f(A: T.Buffer((¦n, 8))): pass", "unknown name 'n'"),
     "dynamic extent": (

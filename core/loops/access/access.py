@@ -47,8 +47,7 @@ def accesses(stmt: Stmt) -> list[Access]:
 def _collect(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr], found: list[Access]) -> None:
     path, first = (*above, stmt), len(found)
     if isinstance(stmt, BlockRealize):
-        bound = zip(stmt.block.iters, stmt.values, strict=True)
-        values = {**values, **{it.var: substitute(value, values) for it, value in bound}}
+        values = {**values, **{var: substitute(value, values) for var, value in stmt.bindings.items()}}
     elif isinstance(stmt, Store | Evaluate | If):
         reads, writes = own_regions(stmt)
         found += [Access(_substituted(region, values), False, path) for region in reads]

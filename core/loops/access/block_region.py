@@ -37,7 +37,7 @@ def derived_regions(
 
 
 def _inside(iters: Sequence[BlockIter], body: Stmt, init: Stmt | None) -> tuple[list[Access], Relaxation]:
-    """The accesses of a block, and the loops that run inside of it."""
+    """The accesses of a block, and the loops that run inside it."""
     parts = [part for part in (init, body) if part is not None]
     loops = {var: between for part in parts for var, between in loop_ranges(part).items()}
     return [a for part in parts for a in accesses(part)], Relaxation(set(loops), {**iter_ranges(iters), **loops})

@@ -10,11 +10,10 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
-from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint
-from pegbox.loops.passes.writers import written_in_parts
+from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint, written_in_parts
 from pegbox.loops.visit import map_children, map_present, walk
 
-_OF_ONE_LOOP = "prefetch"  # an annotation that says nothing of the loops inside
+_OF_ONE_LOOP = "prefetch"  # an annotation that does not hold for the loops inside
 
 
 def flatten_blocks(func: Function) -> Function:
@@ -74,7 +73,7 @@ class _Flatten(Simplifier):
         return self.realize(stmt) if isinstance(stmt, BlockRealize) else super().stmt(stmt)
 
     def is_private(self, stmt: Stmt) -> bool:
-        """Does a statement itself touch nothing that is seen outside of the program? Of C functions nobody knows."""
+        """Does a statement itself touch intermediates alone? A C function may touch anything."""
         if isinstance(stmt, Evaluate) and not (isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH):
             return False
         return all(region.buffer in self.intermediates for region in written(stmt))
@@ -96,7 +95,7 @@ class _Flatten(Simplifier):
         def only_guards(condition: Expr) -> bool:
             if not private or free_vars(condition) & reducing:
                 return False
-            # Beyond the domain may be written what nobody reads, but not what is read.
+            # Beyond the domain, elements may be written that are not read, but no others.
             return any(
                 leaves_domain(condition, value, it.extent, self.ranges) and overrun_is_disjoint(block, it)
                 for value, it in spatial

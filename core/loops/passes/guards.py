@@ -56,7 +56,7 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
             yield from _from_memory(expr, ranges)
             return
         case Binary("floordiv" | "floormod", _, divisor) if _may_be_zero(divisor, ranges):
-            # Outside of the domain it may be anything, and the machine traps.
+            # Outside the domain it may be anything, and the machine traps.
             yield divisor
         case _:
             pass

@@ -34,7 +34,7 @@ def collect_notes(func: Function) -> Notes:
     """Collect the notes of a function's blocks about buffers, which have names of their own.
 
     Raises:
-        LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside of loops.
+        LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside loops.
     """
     alignments: dict[Buffer, dict[tuple[int, int, int], None]] = {}
     doubles: dict[Buffer, None] = {}
@@ -57,7 +57,7 @@ def collect_notes(func: Function) -> Notes:
 
 
 def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:
-    """Does a note of the block, or of one inside of it, speak of the strides of a buffer that it writes?"""
+    """Does a note of the block, or of one inside it, speak of the strides of a buffer that it writes?"""
     return any(
         any(key == ALIGN for key, _ in inner.block.annotations) and any(w.buffer is buffer for w in inner.block.writes)
         for inner in realizes(realize)

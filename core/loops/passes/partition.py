@@ -261,7 +261,7 @@ def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
 
 
 def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
-    """Solve the test `form op 0` for `var`: the range [lo, hi) where it always holds, and the one outside of which it
+    """Solve the test `form op 0` for `var`: the range [lo, hi) where it always holds, and the one outside which it
     never does.
 
     "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.

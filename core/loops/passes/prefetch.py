@@ -37,7 +37,7 @@ class _Read:
 
 
 def place_prefetches(func: Function) -> Function:
-    """Prefetches for the notes on loops. Inside of lanes there are none: each lane would make one of its own."""
+    """Prefetches for the notes on loops. Inside lanes there are none: each lane would make one of its own."""
     if not any(isinstance(s, For) and _noted(s) for s in walk(func.body)):
         return func
     ranges = loop_ranges(func.body)

@@ -68,10 +68,9 @@ def _circular(roll: Roll, new: Buffer, body: Stmt) -> Stmt:
         region = next((w for w in block.writes if w.buffer is roll.buffer), None)
         if region is None:
             return realize
-        bound = dict(zip((it.var for it in block.iters), realize.values, strict=True))
         for kept in roll.kept:
             # An element is new in the first iteration, or beyond what is kept.
-            beyond = linear(substitute(region.box[kept.dim][0], bound)).minus(kept.low).to_expr()
+            beyond = linear(substitute(region.box[kept.dim][0], realize.bindings)).minus(kept.low).to_expr()
             is_new = any_of([compare("lt", kept.loop.var, ONE), compare("ge", beyond, index(kept.count))])
             predicate = logical_and(predicate, is_new)
         notes = tuple(note for note in block.annotations if note[0] != ROLLING)

@@ -72,7 +72,7 @@ class Blocks(Expressions):
 
     def draft(self, node: ast.AST, word: str) -> BlockDraft:
         if not self.drafts:
-            self.fail(node, f"T.{word} stands outside of a block", 'put it under `with T.block("name"):`')
+            self.fail(node, f"T.{word} is outside a block", 'put it under `with T.block("name"):`')
         return self.drafts[-1]
 
     def once(self, node: ast.AST, word: str) -> BlockDraft:
@@ -86,7 +86,7 @@ class Blocks(Expressions):
         """`vi = T.axis.spatial(n, i)` and `vi, vj = T.axis.remap("SR", [i, j])`."""
         draft, kind = self.draft(call, word), word.partition(".")[2]
         if self.scope.frames[-1].is_block is False:
-            self.fail(call, f"T.{word} stands inside of another statement", "put it at the start of the block")
+            self.fail(call, f"T.{word} is inside another statement", "put it at the start of the block")
         found = self.remap(call) if kind == "remap" else [self.axis(call, _KINDS[kind])]
         if len(found) != len(targets):
             self.fail(node, f"{len(targets)} name(s) for {len(found)} block variable(s)", "give one name for each")

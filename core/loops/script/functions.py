@@ -66,7 +66,7 @@ def read_text(text: str, file: str = "<script>") -> IRModule | Function:
 
 
 class _Text:
-    """The statements of a whole text, outside of functions."""
+    """The statements of a whole text, outside functions."""
 
     def __init__(self, source: ScriptSource) -> None:
         self.source = source

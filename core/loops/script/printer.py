@@ -124,7 +124,7 @@ class _Script(StatementPrinter):
             return [f"with T.decl_buffer({_buffer(stmt.buffer, self.names)}) as {name}:", *self.suite(stmt.body)]
 
     def loop(self, stmt: For) -> list[str]:
-        """A loop, or several plain ones that stand directly inside of each other."""
+        """A loop, or several plain ones that stand directly inside each other."""
         with self.names.scope():
             nest, body = [stmt], stmt.body
             while _is_plain(stmt) and isinstance(body, For) and _is_plain(body):

@@ -34,7 +34,7 @@ def race(func: Function) -> Obstacle | None:
     users = [(access.buffer, access.loops) for access in accesses(flat.body) if access.buffer in func.allocs]
     for loop, outside in _loops(flat.body, ()):
         if not loop.kind.in_order and loop.extent > 1:
-            # Lowering allocates an intermediate inside of the innermost loop around all of its uses.
+            # Lowering allocates an intermediate inside the innermost loop around all of its uses.
             own = {buffer for buffer in func.allocs if all(loop.var in at for used, at in users if used is buffer)}
             found = _RacingLoop(loop, frozenset(outside), ranges).race(set(func.params), own)
             if found is not None:

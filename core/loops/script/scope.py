@@ -69,7 +69,7 @@ class ScriptScope:
         return {var: (0, extent - 1) for frame in self.frames for var, extent in frame.variables.items()}
 
     def hidden(self, value: Expr) -> Var | None:
-        """A loop in a value that a block's body cannot speak of: one outside of the outermost block."""
+        """A loop in a value that a block's body cannot speak of: one outside the outermost block."""
         place = next((n for n, frame in enumerate(self.frames) if frame.is_block), None)
         if place is None or self.frames[place].heading:
             return None

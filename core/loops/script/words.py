@@ -1,7 +1,7 @@
 """The names of the dialect, such as `T.grid` and `T.axis.spatial`: what they are in Python, and for the reader.
 
 Bodies of scripts are read, not run. So each name is an object that knows only what it is called; whoever calls one
-outside of a script is told so. `T.Buffer(...)` and `T.handle` stand in annotations, which Python does evaluate.
+outside a script is told so. `T.Buffer(...)` and `T.handle` stand in annotations, which Python does evaluate.
 """
 
 from __future__ import annotations

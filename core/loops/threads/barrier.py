@@ -40,7 +40,7 @@ def cut_at_barriers(func: Function) -> Function:
             tried |= loop_ranges(cut.body).keys() - loop_ranges(func.body).keys()
             func = cut
     for buffer, loop in thread_conflicts(func).items():
-        where = "outside of conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
+        where = "outside conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
         raise LoweringError(
             f"threads of {loop.var.name} touch elements of {buffer.name} that others write, and no barrier can be put "
             f"in between; {_REMEDY}, {where}"

@@ -23,7 +23,7 @@ from pegbox.loops.visit import children, expressions, loop_ranges, only_reduces,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """A block (or a statement outside of blocks) below thread loops, with the tests around it and its accesses."""
+    """A block (or a statement outside blocks) below thread loops, with the tests around it and its accesses."""
 
     stmt: Stmt
     threads: tuple[For, ...]

@@ -248,9 +248,8 @@ class ThreadNest:
         """May several iterations of a thread loop write one element?"""
         if loop.extent == 1 or loop.var not in self.of_block[id(realize)].each or only_reduces(loop.var, realize):
             return False
-        values = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
         box = [place for region in realize.block.writes if region.buffer is buffer for place in region.box]
-        indices = [(linear(substitute(low, values)), count) for low, count in box]
+        indices = [(linear(substitute(low, realize.bindings)), count) for low, count in box]
         # Other boxes begin at other places; that they are apart is known where they follow each other.
         apart = [i.to_expr() for i, count in indices if count == 1 or not any(c % count for c in i.terms.values())]
         caps = caps_of(realize.predicate, set(ranges), ranges)
