@@ -19,6 +19,7 @@ from pegbox.expr.nodes import (
     Const,
     Expr,
     Logic,
+    LogicOp,
     Not,
     NumberCompare,
     Select,
@@ -317,21 +318,19 @@ def not_equal(a: object, b: object) -> Compare:
 
 
 def logical_and(a: object, b: object) -> Expr:
-    ea, eb = _bool(a), _bool(b)
-    if isinstance(ea, Const):
-        return eb if ea.value else FALSE
-    if isinstance(eb, Const):
-        return ea if eb.value else FALSE
-    return ea if same(ea, eb) else Logic("and", ea, eb)
+    return _logic("and", FALSE, a, b)
 
 
 def logical_or(a: object, b: object) -> Expr:
+    return _logic("or", TRUE, a, b)
+
+
+def _logic(op: LogicOp, deciding: Const, a: object, b: object) -> Expr:
     ea, eb = _bool(a), _bool(b)
-    if isinstance(ea, Const):
-        return TRUE if ea.value else eb
-    if isinstance(eb, Const):
-        return TRUE if eb.value else ea
-    return ea if same(ea, eb) else Logic("or", ea, eb)
+    for one, other in ((ea, eb), (eb, ea)):
+        if isinstance(one, Const):
+            return deciding if bool(one.value) == deciding.value else other
+    return ea if same(ea, eb) else Logic(op, ea, eb)
 
 
 def logical_not(a: object) -> Expr:

@@ -90,6 +90,22 @@ class Whole:
     __slots__ = ()
 
 
+def _operator(name: str) -> Callable[[Expr, object], Expr]:
+    """Make the method of an operator; a `Whole` on the right side decides."""
+
+    def method(self: Expr, other: object) -> Expr:
+        return NotImplemented if isinstance(other, Whole) else OPERATORS[name](self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Expr, object], Expr]:
+    def method(self: Expr, other: object) -> Expr:
+        return OPERATORS[name](other, self)
+
+    return method
+
+
 def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
     """Make a method that Python calls for a number."""
 
@@ -106,41 +122,14 @@ class Expr:
     dtype: str
     _hash: int  # once it was asked for: parts are shared, and each would be hashed again for all that hold it
 
-    def __add__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["add"](self, other)
-
-    def __radd__(self, other: object) -> Expr:
-        return OPERATORS["add"](other, self)
-
-    def __sub__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["sub"](self, other)
-
-    def __rsub__(self, other: object) -> Expr:
-        return OPERATORS["sub"](other, self)
-
-    def __mul__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["mul"](self, other)
-
-    def __rmul__(self, other: object) -> Expr:
-        return OPERATORS["mul"](other, self)
-
-    def __truediv__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["div"](self, other)
-
-    def __rtruediv__(self, other: object) -> Expr:
-        return OPERATORS["div"](other, self)
-
-    def __floordiv__(self, other: object) -> Expr:
-        return OPERATORS["floordiv"](self, other)
-
-    def __rfloordiv__(self, other: object) -> Expr:
-        return OPERATORS["floordiv"](other, self)
-
-    def __mod__(self, other: object) -> Expr:
-        return OPERATORS["floormod"](self, other)
-
-    def __rmod__(self, other: object) -> Expr:
-        return OPERATORS["floormod"](other, self)
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("sub"), _reflected("sub")
+    __mul__, __rmul__ = _operator("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _operator("floormod"), _reflected("floormod")
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
+    __and__, __or__ = _operator("and"), _operator("or")
 
     def __neg__(self) -> Expr:
         return OPERATORS["neg"](self)
@@ -148,18 +137,6 @@ class Expr:
     def astype(self, dtype: str) -> Expr:
         """Converted to another type; to a vector type such as "int32x16", a scalar goes to every lane."""
         return OPERATORS["cast"](dtype, self)
-
-    def __lt__(self, other: object) -> Expr:
-        return OPERATORS["lt"](self, other)
-
-    def __le__(self, other: object) -> Expr:
-        return OPERATORS["le"](self, other)
-
-    def __gt__(self, other: object) -> Expr:
-        return OPERATORS["gt"](self, other)
-
-    def __ge__(self, other: object) -> Expr:
-        return OPERATORS["ge"](self, other)
 
     def __eq__(self, other: object) -> Any:
         return OPERATORS["eq"](self, other)
@@ -170,12 +147,6 @@ class Expr:
     def equal(self, other: object) -> Expr:
         """The condition `self == other`, as TVM's users write it; it has no truth value."""
         return OPERATORS["equal"](self, other)
-
-    def __and__(self, other: object) -> Expr:
-        return OPERATORS["and"](self, other)
-
-    def __or__(self, other: object) -> Expr:
-        return OPERATORS["or"](self, other)
 
     def __invert__(self) -> Expr:
         return OPERATORS["not"](self)

@@ -271,9 +271,7 @@ def test_double_buffers_that_cannot_be_made_early_are_refused_at_lowering(progra
     row = sch.get_loop("E", 0)
     sch.compute_at("D", row)
     sch.compute_at("C", row)
-    with pytest.raises(
-        LoweringError, match="double_buffer of D: it is made from C, which changes inside i: it cannot"
-    ):
+    with pytest.raises(LoweringError, match="double_buffer of D: it is made from C, which changes inside i: it cannot"):
         lower_function(sch.func)
     sch.unannotate("D", "double_buffer_scope")
     sch.annotate("C", "double_buffer_scope", 0)

@@ -205,9 +205,7 @@ def test_one_axis_stands_twice_on_a_path_only_where_threads_share() -> None:
     sch = elementwise(12)
     i, j = sch.get_loops("B")
     sch.bind(i, "threadIdx.x")
-    says = (
-        "j cannot be bound to threadIdx.x inside i, which is bound to it too: the values of B there are not the same"
-    )
+    says = "j cannot be bound to threadIdx.x inside i, which is bound to it too: the values of B there are not the same"
     refused(sch, says, lambda: sch.bind(j, "threadIdx.x"), "for i", "for j")
     sch = elementwise(12)
     i, j = sch.get_loops("B")
