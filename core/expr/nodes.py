@@ -91,10 +91,11 @@ class Whole:
 
 
 def _operator(name: str) -> Callable[[Expr, object], Expr]:
-    """Make the method of an operator; a `Whole` on the right side decides."""
+    """Make the method of an operator; a `Whole` on the right side decides about those that it has."""
+    of_whole = name in ("add", "sub", "mul", "div")
 
     def method(self: Expr, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS[name](self, other)
+        return NotImplemented if of_whole and isinstance(other, Whole) else OPERATORS[name](self, other)
 
     return method
 

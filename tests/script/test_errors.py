@@ -109,7 +109,7 @@ CASES = {
     ),
     "statement between": ("¦print(1)", "between functions"),
     "nothing": ("¦", "the text holds no program"),
-    "no python": (of_body("for i in range(8)¦\n    pass"), "no Python: expected ':'"),
+    "no python": (of_body("for i in range(8)¦\n    pass"), "not Python: expected ':'"),
     "beyond the domain": (
         of_body("for i in range(9):\n    with T.block('X'):\n        v = T.axis.spatial(8, ¦i)\n        B[v] = 1"),
         "v goes from 0 to 8, beyond its domain from 0 to 7",

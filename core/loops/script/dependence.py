@@ -39,7 +39,8 @@ def fresh(func: Function) -> Function | Obstacle:
         try:
             func = cut_at_barriers(func)
         except LoweringError as error:
-            return Obstacle(*str(error).rsplit("; ", 1), (next(iter(together)).name,))
+            reason, remedy = str(error).rsplit("; ", 1)
+            return Obstacle(reason, remedy, (next(iter(together)).name,))
         carried = _carried(func)
     return func if carried is None else _stale(*carried)
 

@@ -19,7 +19,7 @@ class Domains(Blocks):
     """Reads what stands behind `in` of a loop."""
 
     def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
-        """(first value, number of values) of each loop, and how they run."""
+        """Read (first value, number of values) of each loop, their kind and their annotations."""
         remedy = "loops run over range(n), T.grid(...), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding"
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
@@ -35,7 +35,7 @@ class Domains(Blocks):
         return self.of_kind(node, function.name)
 
     def of_grid(self, node: ast.expr) -> list[tuple[int, int]]:
-        """One extent, or those of a starred shape."""
+        """Read one extent, or those of a starred shape."""
         if not isinstance(node, ast.Starred):
             return [self.interval(node, [node])]
         shape = self.value(node.value)
@@ -58,12 +58,10 @@ class Domains(Blocks):
         for bound in ("start", "stop"):
             if bound in options:
                 args.append(options.pop(bound))
-        given = options.pop("annotations", None)
-        if given is not None:
-            annotations = self.literal(given)
-            if not isinstance(annotations, dict | None):
+        if (given := options.pop("annotations", None)) is not None:
+            notes = self.literal(given) or {}
+            if not isinstance(notes, dict):
                 self.fail(given, "annotations are a dictionary")
-            notes |= annotations or {}
         if options:
             self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
         return [self.interval(node, args)], kind, tuple(notes.items())

@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Mapping
 from typing import Any
 
+from pegbox.checks import check_text
 from pegbox.errors import LoweringError, ScriptError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.module import IRModule
@@ -16,12 +17,14 @@ from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.dependence import early_init, fresh
 from pegbox.loops.script.printer import APART, FRESH, written_params
 from pegbox.loops.script.race import race
-from pegbox.loops.script.source import ScriptSource, source_of, source_of_text
+from pegbox.loops.script.source import ScriptSource, source_of
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
 from pegbox.loops.verify import verify
 
-# What text may call without having it from anywhere.
+_OF_BLOCKS = ("reads", "writes", "block_attr")
+
+# The functions that text may call without importing them.
 _BUILTINS = {
     name: getattr(builtins, name)
     for name in ("range", "min", "max", "abs", "len", "int", "float", "bool", "str", "tuple", "list", "sum", "round")
@@ -29,7 +32,7 @@ _BUILTINS = {
 
 
 def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = None, private: bool = False) -> Function:
-    """The program that a Python function's text says.
+    """Read the program that is the text of a Python function.
 
     Args:
         outer: the names around it.
@@ -51,10 +54,15 @@ def read_text(text: str, file: str = "<script>") -> IRModule | Function:
     Raises:
         ScriptError: it is not in the dialect; the error points at line and column of the text.
     """
-    source = source_of_text(text, file)
+    check_text("from_source: text", text, error=ScriptError)
+    lines = tuple(text.splitlines(keepends=True))
+    source = ScriptSource(check_text("from_source: file", file, error=ScriptError), lines)
     reader = _Text(source)
     for node in source.parse().body:
-        reader.top(node)
+        if isinstance(node, ast.ClassDef):
+            reader.class_(node)
+        else:
+            reader.member(node)
     if reader.module is not None:
         return reader.module
     if not reader.functions:
@@ -73,12 +81,6 @@ class _Text:
         self.names: dict[str, Any] = {**_BUILTINS, "T": T, "I": I}
         self.functions: dict[str, Function] = {}
         self.module: IRModule | None = None
-
-    def top(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.ClassDef):
-            self.class_(node)
-        else:
-            self.member(node)
 
     def member(self, node: ast.stmt) -> None:
         """Read a member of the text or of a module's class."""
@@ -100,7 +102,7 @@ class _Text:
                 raise self.source.fault(
                     node,
                     f"{type(node).__name__} between functions",
-                    "only imports, constants and functions stand there",
+                    "write only imports, constants and functions there",
                 )
 
     def reader(self) -> Statements:
@@ -240,7 +242,7 @@ class _Function(Statements):
         return tuple(found)
 
     def top(self, stmts: list[ast.stmt]) -> list[Stmt]:
-        """The function's own suite; a block "root" around everything stands for nothing."""
+        """Read the function's own suite; a block "root" around everything means nothing."""
         rest = list(stmts)
         while rest:
             node = rest[0]
@@ -250,7 +252,7 @@ class _Function(Statements):
                 assert isinstance(node, ast.With)
                 self.root = True
                 with self.scope.frame():
-                    inside = self.top([s for s in node.body if not self.is_heading(s)])
+                    inside = self.top([s for s in node.body if self.word_of(s) not in _OF_BLOCKS])
                 return [*inside, *self.suite(rest[1:])]
             elif self.declares(node):
                 rest.pop(0)
@@ -258,18 +260,11 @@ class _Function(Statements):
                 break
         return [s for s in self.suite(rest) if not (isinstance(s, Seq) and not s.stmts)]
 
-    def is_heading(self, node: ast.stmt) -> bool:
-        """Does it say something of a block?"""
-        found = self.word_call(node.value) if isinstance(node, ast.Expr) else None
-        return found is not None and found[0] in ("reads", "writes", "block_attr")
-
     def declares(self, node: ast.stmt) -> bool:
-        """Read what allocates, or is a docstring: a block "root" may still come."""
-        if isinstance(node, ast.Assign):
-            found = self.word_call(node.value)
-            if found is not None and found[0] == "alloc_buffer":
-                self.stmt(node)
-                return True
+        """Read an allocation or a docstring, after which a block "root" may still come."""
+        if isinstance(node, ast.Assign) and self.word_of(node) == "alloc_buffer":
+            self.stmt(node)
+            return True
         return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
     def is_root(self, node: ast.stmt) -> bool:
@@ -278,11 +273,12 @@ class _Function(Statements):
         found = self.word_call(node.items[0].context_expr)
         if found is None or found[0] != "block" or not found[1].args or self.value(found[1].args[0]) != "root":
             return False
-        return not any(self.is_axis(s) for s in node.body)
+        return not any(isinstance(s, ast.Assign) and self.word_of(s).startswith("axis.") for s in node.body)
 
-    def is_axis(self, node: ast.stmt) -> bool:
-        found = self.word_call(node.value) if isinstance(node, ast.Assign) else None
-        return found is not None and found[0].startswith("axis.")
+    def word_of(self, node: ast.stmt) -> str:
+        """The name of T that a statement calls, or ""."""
+        found = self.word_call(node.value) if isinstance(node, ast.Expr | ast.Assign) else None
+        return "" if found is None else found[0]
 
     def match(self, node: ast.stmt) -> bool:
         """`A = T.match_buffer(a, (128, 128), "float32")`."""
