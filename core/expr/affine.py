@@ -3,7 +3,7 @@
 Coefficients and constants are whole numbers without a limit: modulo 2^64 the sum is what int64 arithmetic gives in any
 order. Whether it is that very number is a question about ranges: see `pegbox.expr.bounds.fits`.
 
-Terms are variables and what is not linear in them (floordiv, floormod, loads, casts ...), told apart by structure.
+Terms are variables and parts that are not linear in them (floordiv, floormod, loads, casts ...), compared by structure.
 Equal index expressions have equal linear forms, which is what makes subtracting two of them useful.
 """
 
@@ -27,7 +27,7 @@ def fits_int64(value: int) -> bool:
 
 
 def int64(value: int) -> int:
-    """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
+    """Return the int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
     return value if fits_int64(value) else wrap(value, INDEX)
 
 
@@ -52,7 +52,7 @@ class Linear:
         return Linear(terms, self.const + other.const * scale)
 
     def minus(self, other: Linear) -> Linear:
-        """The difference, in which quotients and rests of sums also cancel that are written in another order."""
+        """Return the difference, in which quotients and rests of sums also cancel that are written in another order."""
         rest = self.add(other, -1)
         if sum(isinstance(term, Binary) for term in rest.terms) < 2:
             return rest
@@ -64,7 +64,7 @@ class Linear:
         return Linear({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
     def literal(self) -> Linear:
-        """The same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
+        """Return the same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
         for value in (self.const, *self.terms.values()):
             if not -_LIMIT <= value < _LIMIT:
                 break
@@ -74,7 +74,7 @@ class Linear:
         return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, int64(self.const))
 
     def to_expr(self) -> Expr:
-        """An int64 expression of the same value: terms in the order in which they came, the constant last."""
+        """Return an int64 expression of the same value: terms in the order in which they came, the constant last."""
         # Nothing folds in such a sum, so that its nodes need not be built by `build`.
         result: Expr | None = None
         for term, coefficient in self.terms.items():
@@ -124,13 +124,13 @@ def constant(value: int) -> Linear:
 
 
 def linear(expr: Expr) -> Linear:
-    """The linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
+    """Return the linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
     terms: dict[Expr, int] = {}
     return Linear(terms, _collect(expr, 1, terms))
 
 
 def weighted_sum(exprs: Sequence[Expr], weights: Sequence[int]) -> Linear:
-    """The linear form of the sum of weight * expression."""
+    """Return the linear form of the sum of weight * expression."""
     terms: dict[Expr, int] = {}
     return Linear(terms, sum([_collect(expr, weight, terms) for expr, weight in zip(exprs, weights, strict=True)]))
 
@@ -186,7 +186,7 @@ def divide(
     divisor: int,
     bounds: Callable[[dict[Term, int], int], tuple[int, int] | None],
 ) -> Division[Term]:
-    """Take apart the division of a sum by a positive number: what is a multiple of it, and the rest.
+    """Take apart the division of a sum by a positive number: its multiple, and the rest.
 
     This is true of whole numbers. Who uses it for int64 has to show that neither the sum nor the rest wraps around.
 

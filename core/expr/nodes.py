@@ -65,7 +65,7 @@ class Buffer:
         self.scope: Final = scope
 
     def in_scope(self, scope: str) -> Buffer:
-        """A buffer of another scope, for what this one holds."""
+        """Return a buffer of another scope, for what this one holds."""
         return Buffer(self.name, self.shape, self.dtype, scope)
 
     @property
@@ -146,7 +146,7 @@ class Expr:
         return OPERATORS["ne"](self, other)
 
     def equal(self, other: object) -> Expr:
-        """The condition `self == other`, as TVM's users write it; it has no truth value."""
+        """Return the condition `self == other`, as TVM's users write it; it has no truth value."""
         return OPERATORS["equal"](self, other)
 
     def __invert__(self) -> Expr:
@@ -228,7 +228,7 @@ class Const(Expr):
         return hash(("nan" if type(value) is float and value != value else value, self.dtype))
 
     def __index__(self) -> int:
-        """The value of an integer literal, for Python's own uses of it: the factor of a split, `range(...)`."""
+        """Return the value of an integer literal, for Python's own uses of it: the factor of a split, `range(...)`."""
         if isinstance(self.value, float | bool):
             raise TypeError(f"{self} is not an integer")
         return self.value
@@ -252,7 +252,7 @@ class Var(Expr):
     __hash__ = object.__hash__
 
     def copy(self) -> Self:
-        """A new variable of the same name."""
+        """Return a new variable of the same name."""
         return type(self)(self.name, self.dtype)
 
 
@@ -368,7 +368,7 @@ class Load(Expr):
         self.dtype = buffer.dtype
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
-        """The same kind of access to another place."""
+        """Return the same kind of access to another place."""
         return Load(buffer, indices)
 
     @property

@@ -30,7 +30,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _bits(x: Any) -> Any:
-    """The bits of each integer, of the highest value first, along a new last dimension."""
+    """Return the bits of each integer, of the highest value first, along a new last dimension."""
     whole = np.asarray(x)
     big_endian = whole.astype(whole.dtype.newbyteorder(">")).reshape(*whole.shape, 1)
     return np.unpackbits(big_endian.view(np.uint8), axis=-1)

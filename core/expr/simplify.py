@@ -13,7 +13,7 @@ from pegbox.expr.visit import rewrite
 
 
 def simplify(expr: Expr, ranges: Ranges) -> Expr:
-    """An expression of the same value for every assignment within `ranges` (variables without a range: any value).
+    """Simplify an expression for values of its variables within `ranges` (variables without a range: any value).
 
     int64 arithmetic ends in canonical linear form, which is right also where it wraps around. What does not commute
     with wrapping is done only where the ranges prove that nothing wraps: `//` and `%` by constants vanish, minima,
@@ -40,7 +40,7 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
-    """The linear form of the simplified expression; a sum that is known to wrap around is a single term."""
+    """Return the linear form of the simplified expression; a sum that is known to wrap around is a single term."""
     form = _linear(expr, ranges)
     between = linear_bounds(form, ranges)
     return form if between is None or fits(form, ranges) else Linear({form.to_expr(): 1}, 0)
@@ -107,7 +107,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> 
 
 
 def _simplified(expr: Expr, ranges: Ranges) -> Linear:
-    """The linear form of what is neither a variable nor a sum."""
+    """Return the linear form of an expression that is neither a variable nor a sum."""
     match expr:
         case Binary("mul", a, b):
             la, lb = _linear(a, ranges), _linear(b, ranges)

@@ -22,7 +22,7 @@ def in_front(*indices: Expr) -> Callable[[Box], Box]:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct operands of a node."""
+    """Return the direct operands of a node."""
     kind = type(expr)
     # Most nodes are one of these, of which nothing but the class needs to be asked.
     if kind is Var or kind is Const:
@@ -51,7 +51,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The node itself and everything below, parents first."""
+    """Return the node itself and everything below, parents first."""
     stack = [expr]
     while stack:
         node = stack.pop()

@@ -45,7 +45,7 @@ def c_source(text: str) -> CSource:
 
 
 def c_library(path: str | os.PathLike[str]) -> CLibrary:
-    """A shared library with the functions that `call_extern` calls.
+    """Return a shared library with the functions that `call_extern` calls.
 
     Raises:
         ArgumentError: there is no such file.
@@ -57,7 +57,7 @@ def c_library(path: str | os.PathLike[str]) -> CLibrary:
 
 
 def code_of(func: Function) -> tuple[ForeignCode, ...]:
-    """The C code that a function calls."""
+    """Return the C code that a function calls."""
     sources: Iterable[str] = func.attrs.get(IMPORT_C, ())
     libraries: Iterable[str] = func.attrs.get(IMPORT_LIBRARY, ())
     return (*map(CSource, sources), *map(CLibrary, libraries))
@@ -76,7 +76,7 @@ def foreign_code(code: ForeignCode | Iterable[ForeignCode]) -> tuple[ForeignCode
 
 
 def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
-    """The function with more C code; what it has already is not added again."""
+    """Return the function with more C code; what it has already is not added again."""
     wanted = dict.fromkeys((*code_of(func), *foreign_code(code)))
     attrs = {k: v for k, v in func.attrs.items() if k not in (IMPORT_C, IMPORT_LIBRARY)}
     if sources := tuple(c.text for c in wanted if isinstance(c, CSource)):

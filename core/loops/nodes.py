@@ -203,7 +203,7 @@ class Function:
         return allocations(self)
 
     def loops(self, name: str, *, init: bool = False) -> list[tuple[str, int, str]]:
-        """The loops around the statement of a stage or block, outermost first: (name, extent, kind).
+        """Return the loops around the statement of a stage or block, outermost first: (name, extent, kind).
 
         Loops of one iteration are not there once a program is lowered; where lowering has cut it into a main part and
         tails, they are those of the main part. Of a reduction, the update counts.
@@ -222,17 +222,17 @@ class Function:
         return replace(self, body=body)
 
     def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> Function:
-        """The function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
+        """Return the function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
         named = name if isinstance(name, Mapping) else {check_text("with_attr: name", name, error=LoweringError): value}
         attrs = {**self.attrs, **named}
         return replace(self, name=str(attrs.get("global_symbol", self.name)), attrs=attrs)
 
     def without_attr(self, name: str) -> Function:
-        """The function without an attribute; its name stays."""
+        """Return the function without an attribute; its name stays."""
         return replace(self, attrs={key: value for key, value in self.attrs.items() if key != name})
 
     def script(self) -> str:
-        """The function as Python text that reads back to an equal one: see `pegbox.loops.script`."""
+        """Return the function as Python text that reads back to an equal one: see `pegbox.loops.script`."""
         from pegbox.loops.script.printer import script_of_function  # it imports this module
 
         return script_of_function(self)
@@ -242,7 +242,7 @@ class Function:
         print(self.script(), end="")
 
     def __eq__(self, other: object) -> bool:
-        """The same program, whatever its loop variables are called: see `pegbox.loops.equal`."""
+        """Return the same program, whatever its loop variables are called: see `pegbox.loops.equal`."""
         from pegbox.loops.equal import structural_equal  # it imports this module
 
         return structural_equal(self, other) if isinstance(other, Function) else NotImplemented

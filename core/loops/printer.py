@@ -32,9 +32,9 @@ def indented(lines: Iterable[str]) -> list[str]:
 
 
 class StatementPrinter(ABC):
-    """One walk over statements, with expressions in a style; what a text writes in its own way is a method."""
+    """A walk over statements, with expressions in a style; the parts that texts write differently are methods."""
 
-    nothing: ClassVar[tuple[str, ...]] = ()  # what stands for no statement
+    nothing: ClassVar[tuple[str, ...]] = ()  # the text of no statement
 
     def __init__(self, style: Style, name: Callable[[Var | Buffer], str]) -> None:
         self._text = Printer(style, name)
@@ -63,7 +63,7 @@ class StatementPrinter(ABC):
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
 
     def suite(self, stmt: Stmt) -> list[str]:
-        """The statement below a heading, indented."""
+        """Return the statement below a heading, indented."""
         return indented(self.stmt(stmt))
 
     def regions(self, regions: Iterable[Region]) -> str:
@@ -77,19 +77,19 @@ class StatementPrinter(ABC):
 
     @abstractmethod
     def loop(self, stmt: For) -> list[str]:
-        """A loop with its body."""
+        """Return a loop with its body."""
 
     @abstractmethod
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """A buffer and the statements that it lives for."""
+        """Return a buffer and the statements that it lives for."""
 
     @abstractmethod
     def realize(self, stmt: BlockRealize) -> list[str]:
-        """A block with its body."""
+        """Return a block with its body."""
 
 
 def show_function(func: Function) -> str:
-    """The whole function, one statement a line."""
+    """Return the whole function, one statement a line."""
     printer = PlainPrinter()
     params = ", ".join(f"{printer.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
     lines = [*map(printer.allocation, func.allocs), *printer.stmt(func.body)]
@@ -122,7 +122,7 @@ class PlainPrinter(StatementPrinter):
         return self.names[var]
 
     def enter(self, buffer: Buffer) -> str:
-        """A buffer comes into scope."""
+        """Return a buffer comes into scope."""
         self.names[buffer] = unused_name(buffer.name, self.buffers)
         self.buffers.append(self.names[buffer])
         return self.names[buffer]

@@ -25,7 +25,7 @@ _functions: dict[str, PythonFunction] = {}
 
 
 def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Call:
-    """A call of a Python function on the arrays that pointers stand for. It works in this process alone.
+    """Return a call of a Python function on the arrays that pointers stand for. It works in this process alone.
 
     Raises:
         ArgumentError: it is no function.
@@ -37,5 +37,5 @@ def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Ca
 
 
 def python_function(symbol: str) -> PythonFunction | None:
-    """The function that was given a name in this process."""
+    """Return the function that was given a name in this process."""
     return _functions.get(symbol)

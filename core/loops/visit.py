@@ -30,7 +30,7 @@ _Node = TypeVar("_Node", bound=Stmt)
 
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The direct sub-statements (a block's init comes before its body)."""
+    """Return the direct sub-statements (a block's init comes before its body)."""
     match stmt:
         case For() | Alloc():
             return (stmt.body,)
@@ -48,7 +48,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The whole expressions that a statement itself evaluates (those of its parts and of blocks' regions apart)."""
+    """List the whole expressions that a statement itself evaluates, without those of its parts and of regions."""
     match stmt:
         case Store(_, indices, value):
             return (*indices, value)
@@ -63,7 +63,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def walk(stmt: Stmt) -> Iterator[Stmt]:
-    """The statement and everything below, parents first, in program order."""
+    """Return the statement and everything below, parents first, in program order."""
     stack = [stmt]
     while stack:
         node = stack.pop()
@@ -73,17 +73,17 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def loop_ranges(stmt: Stmt) -> dict[Var, Interval]:
-    """The values that the loops below (and the statement itself, if it is one) take."""
+    """Return the values that the loops below (and the statement itself, if it is one) take."""
     return {s.var: (0, s.extent - 1) for s in walk(stmt) if isinstance(s, For)}
 
 
 def iter_ranges(iters: Iterable[BlockIter]) -> dict[Var, Interval]:
-    """The values that block variables take."""
+    """Return the values that block variables take."""
     return {it.var: (0, it.extent - 1) for it in iters}
 
 
 def bound_vars(realize: BlockRealize, kind: IterKind) -> set[Var]:
-    """The variables of loops that a block's iterations of a kind are bound to."""
+    """Return the variables of loops that a block's iterations of a kind are bound to."""
     pairs = zip(realize.block.iters, realize.values, strict=True)
     return {var for it, value in pairs if it.kind is kind for var in free_vars(value)}
 
@@ -94,7 +94,7 @@ def only_reduces(var: Var, realize: BlockRealize) -> bool:
 
 
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
-    """The same statement over changed direct sub-statements (shared when nothing changes)."""
+    """Return the same statement over changed direct sub-statements (shared when nothing changes)."""
     match stmt:
         case For():
             return stmt.with_body(change(stmt.body))
@@ -120,7 +120,7 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
 
 
 def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
-    """The same statement of a lowered program over changed direct sub-statements; None where nothing is left of it."""
+    """Change the direct sub-statements of a statement of a lowered program; None where nothing is left of it."""
     match stmt:
         case For():
             body = change(stmt.body)
@@ -213,17 +213,17 @@ def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
 
 
 def loops_below(stmt: Stmt) -> Iterator[For]:
-    """The loops below (or at) a statement, in program order, without those inside blocks."""
+    """Return the loops below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, For))
 
 
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
-    """The blocks below (or at) a statement, in program order, without those inside blocks."""
+    """Return the blocks below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))
 
 
 def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
-    """The statement and everything below, parents first, down to the blocks."""
+    """Return the statement and everything below, parents first, down to the blocks."""
     stack = [stmt]
     while stack:
         node = stack.pop()
@@ -233,7 +233,7 @@ def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
-    """The loops that stand directly inside each other from `stmt` on, outermost first, and what is in the last one."""
+    """List the loops directly inside each other from `stmt` on, outermost first, with the body of the last one."""
     loops: list[For] = []
     while isinstance(stmt, For):
         loops.append(stmt)
@@ -242,7 +242,7 @@ def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
 
 
 def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
-    """The same loops over changed blocks (not those inside blocks); what does not change is shared."""
+    """Return the same loops over changed blocks (not those inside blocks); what does not change is shared."""
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
@@ -258,7 +258,7 @@ def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
 
 
 def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
-    """The ways down to all stores, calls and blocks, those inside blocks too; what each leads to comes last."""
+    """Return the ways down to all stores, calls and blocks, those inside blocks too; what each leads to comes last."""
     here = (*above, stmt)
     if isinstance(stmt, Store | Evaluate | BlockRealize):
         yield here
@@ -267,7 +267,7 @@ def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
-    """The statements from `body` down to `target`, both included."""
+    """Return the statements from `body` down to `target`, both included."""
 
     def find(stmt: Stmt) -> list[Stmt] | None:
         if stmt is target:

@@ -266,7 +266,7 @@ def test_te_double_buffer_refusals() -> None:
 def test_double_buffers_that_cannot_be_made_early_are_refused_at_lowering(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     sch.annotate("D", "double_buffer_scope", 0)
-    with pytest.raises(LoweringError, match="there is no loop in which it is made again and again; compute_at a loop"):
+    with pytest.raises(LoweringError, match="no loop makes it again and again; compute_at a loop"):
         lower_function(sch.func)
     row = sch.get_loop("E", 0)
     sch.compute_at("D", row)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
-from pegbox.loops.access.region import own_regions
+from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Region, Stmt, Store
 from pegbox.loops.visit import children
 
@@ -49,9 +49,8 @@ def _collect(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr], fo
     if isinstance(stmt, BlockRealize):
         values = {**values, **{var: substitute(value, values) for var, value in stmt.bindings.items()}}
     elif isinstance(stmt, Store | Evaluate | If):
-        reads, writes = own_regions(stmt)
-        found += [Access(_substituted(region, values), False, path) for region in reads]
-        found += [Access(_substituted(region, values), True, path) for region in writes]
+        found += [Access(_substituted(region, values), False, path) for region in read(stmt)]
+        found += [Access(_substituted(region, values), True, path) for region in written(stmt)]
     for child in children(stmt):
         _collect(child, path, values, found)
     if isinstance(stmt, Alloc):

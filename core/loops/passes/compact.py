@@ -35,7 +35,7 @@ def compact_buffers(func: Function, *, grow: bool = True, carried: Mapping[Buffe
     Args:
         grow: let a buffer end up a little larger than its tensor: whole tiles, so that their tails can be computed
             unguarded.
-        carried: buffers whose values a loop carries from one iteration to the next: they stand around that loop.
+        carried: buffers whose values a loop carries from one iteration to the next: their place is around that loop.
     """
     ranges = loop_ranges(func.body)
     uses: dict[Buffer, list[Access]] = {b: [] for b in func.allocs}
@@ -50,7 +50,7 @@ def compact_buffers(func: Function, *, grow: bool = True, carried: Mapping[Buffe
 def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, loop: Var | None) -> _Placement:
     common = common_path([use.path for use in uses])
     if loop is not None:
-        # If another nest uses the buffer too, it stands around both anyway.
+        # If another nest uses the buffer too, it is allocated around both anyway.
         del common[1 + next((n for n, s in enumerate(common) if isinstance(s, For) and s.var is loop), len(common)) :]
     while any(isinstance(s, For) and s.kind is ForKind.VECTORIZED for s in common[:-1]):
         common.pop()
@@ -77,7 +77,7 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
         found = interval(first_index, relax, count)
         if found is None:
             return whole
-        # Where a test may be dropped, there must be room for what it kept out.
+        # Where a test may be dropped, there must be room for the elements that it kept out.
         if grow and found.lo.is_const and any(s.guard for s in use.tests):
             wanted = max(wanted, found.lo.const + found.width)
         hull = found if hull is None else hull.hull(found)

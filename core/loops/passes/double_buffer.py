@@ -7,8 +7,8 @@
                                                    B[(k + 1) % 2, ...] = of iteration k + 1
                                                ... B[k % 2, ...]
 
-What fetches then runs beside what computes. It may run an iteration early only if what it reads does not change in the
-loop; everything else is an error.
+The fetch then runs along with the computation. It may run an iteration early only if its inputs do not change in the
+loop; all else is an error.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class _FillSite:
 
     Attributes:
         path: the way from the root to the allocation.
-        beside: the buffers that are allocated directly inside the allocation.
+        nested: the buffers that are allocated directly inside the allocation.
     """
 
     buffer: Buffer
     loop: For
     path: Sequence[Stmt]
-    beside: Sequence[Buffer]
+    nested: Sequence[Buffer]
     makers: Sequence[Stmt]
     others: Sequence[Stmt]
 
@@ -79,13 +79,13 @@ def _site(path: Sequence[Stmt], alloc: Alloc) -> _FillSite:
     if not isinstance(loop, For) or not loop.kind.in_order:
         what = "no loop" if loop is None else "a test" if not isinstance(loop, For) else f"a {loop.kind} loop"
         raise _refused(buffer.name, f"it is allocated directly inside {what}", "compute_at a serial loop")
-    beside = []
+    nested = []
     while isinstance(inner, Alloc):
-        beside.append(inner.buffer)
+        nested.append(inner.buffer)
         inner = inner.body
     stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
     makers = [s for s in stmts if buffer in written_below(s)]
-    site = _FillSite(buffer, loop, path, beside, makers, [s for s in stmts if buffer not in written_below(s)])
+    site = _FillSite(buffer, loop, path, nested, makers, [s for s in stmts if buffer not in written_below(s)])
     _check(site, stmts)
     return site
 
@@ -127,7 +127,7 @@ def _doubled(site: _FillSite) -> Stmt:
     makers = () if ahead is None else (If(compare("lt", following, index(loop.extent)), ahead),)
     half = floormod(loop.var, index(2))
     inner = seq(*makers, *(redirect(s, {old: (new, in_front(half))}) for s in site.others))
-    for buffer in reversed(site.beside):
+    for buffer in reversed(site.nested):
         inner = Alloc(buffer, inner)
     place = next(n for n, s in enumerate(site.path) if s is loop)
     return exchange(site.path[: place + 1], Alloc(new, seq(*start, exchange(site.path[place:], inner))))

@@ -31,7 +31,7 @@ class Simplifier:
         return simplify(expr, self.ranges)
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        """The simplified statement, or None if it never runs."""
+        """Return the simplified statement, or None if it never runs."""
         match stmt:
             case For():
                 return self.loop(stmt)
@@ -116,7 +116,7 @@ class _Flatten(Simplifier):
 
 
 def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
-    """A pragma on a loop that vanishes holds for the loops that were directly inside it."""
+    """Return a pragma on a loop that vanishes holds for the loops that were directly inside it."""
     if isinstance(stmt, For):
         return For(stmt.var, stmt.extent, stmt.body, stmt.kind, _merge(annotations, stmt.annotations))
     return map_children(stmt, lambda child: _inherited(child, annotations))

@@ -66,7 +66,7 @@ def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -
 
 
 def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
-    """The init block under fresh copies of `loops`, once for each element."""
+    """Return the init block under fresh copies of `loops`, once for each element."""
     block = realize.block
     assert block.init is not None
     reducing = bound_vars(realize, IterKind.REDUCE)

@@ -80,8 +80,8 @@ def _summarize(stmt: Stmt, found: dict[int, _Summary]) -> _Summary:
 class _Partition:
     """Walks from the outside in and writes each part out.
 
-    Questions are asked in the variables of the program as it was: `ranges` says which values they take in the part
-    being written (one, for a peeled iteration). `mapping` and `buffers` give what stands for them in the result.
+    Questions are about the variables of the program as it was: `ranges` has their values in the part being written
+    (one, for a peeled iteration). `mapping` and `buffers` give their values and substitutes in the result.
     """
 
     def __init__(self, body: Stmt) -> None:
@@ -116,7 +116,7 @@ class _Partition:
                 return map_present(stmt, self.stmt)
 
     def expr(self, expr: Expr) -> Expr:
-        """An expression in the result's variables and buffers."""
+        """Return an expression in the result's variables and buffers."""
         if not self.mapping and not self.buffers:
             return expr
 
@@ -179,7 +179,7 @@ class _Partition:
         return found
 
     def part(self, loop: For, first: int, end: int) -> Stmt | None:
-        """The loop over [first, end)."""
+        """Return the loop over [first, end)."""
         var = loop.var.copy() if self.copying else loop.var
         self.ranges[loop.var] = (first, end - 1)
         if end - first == 1 < loop.extent:
@@ -192,12 +192,12 @@ class _Partition:
             return body
         kind = loop.kind
         if kind is ForKind.UNROLLED and end - first < loop.extent and _only_reduces(loop):
-            # What is left of a reduction runs once a tile; written out it would only cost compile time.
+            # The rest of a reduction runs once a tile; written out it would only cost compile time.
             kind = ForKind.SERIAL
         return For(var, end - first, body, kind, loop.annotations)
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
-        """A parallel loop stays one loop, or its tail would run on one thread; the parts become branches."""
+        """Return a parallel loop stays one loop, or its tail would run on one thread; the parts become branches."""
         var = loop.var.copy() if self.copying else loop.var
 
         def branch(first: int, end: int) -> Stmt | None:
@@ -282,7 +282,7 @@ def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solu
 
 
 def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
-    """The v >= 0 with `coefficient * v + rest <= 0`, as a range [lo, hi)."""
+    """Return the v >= 0 with `coefficient * v + rest <= 0`, as a range [lo, hi)."""
     if coefficient > 0:
         return 0, max(-rest // coefficient + 1, 0)
     return max(-(-rest // -coefficient), 0), 1 << 62
@@ -298,7 +298,7 @@ def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
     return any(
         load.buffer is buffer
         for node in walk(stmt)
-        # An accumulation reads its own buffer, which nobody else may ever look at.
+        # An accumulation reads its own buffer, which may have no other reader.
         if not (isinstance(node, Store) and node.buffer is buffer)
         for expr in expressions(node)
         # An address counts even if it is only written through: the call needs a place to write to.

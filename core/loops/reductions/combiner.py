@@ -1,8 +1,8 @@
 """The combiner of a reduction block: recognised from its update, or stored with it for a user's reducer.
 
 A block's update is `out = combine(out, sources)`. Taking a reduction apart (rfactor) needs the three separately. Blocks
-of sum, prod, max and min, and argmax and argmin as TVM's users write them, are recognised as they stand, so that hand-
-written ones are as good as others. For any other reducer the block keeps the combination, as nested tuples, in its
+of sum, prod, max and min, and argmax and argmin as TVM's users write them, are recognised by their form, so that
+hand-written ones are as good as others. For any other reducer the block keeps the combination, as nested tuples, in its
 annotation "reducer" (see `pegbox.loops.reductions.text`), which is printed and read back with it.
 """
 
@@ -44,13 +44,13 @@ class Combination:
     results: Values
 
     def combine(self, old: Sequence[Expr], new: Sequence[Expr]) -> Values:
-        """The combination of two tuples of values."""
+        """Return the combination of two tuples of values."""
         mapping = dict(zip((*self.old, *self.new), (*old, *new), strict=True))
         return tuple(substitute(result, mapping) for result in self.results)
 
 
 def combiner_of(block: Block) -> str | None:
-    """The name of a reduction's combiner ("sum", "max", "argmax" ...), None if it is not known."""
+    """Return the name of a reduction's combiner ("sum", "max", "argmax" ...), None if it is not known."""
     noted = next((str(value) for key, value in block.annotations if key == "combiner"), None)
     if noted is not None:
         return noted
@@ -59,7 +59,7 @@ def combiner_of(block: Block) -> str | None:
 
 
 def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation, ...]:
-    """The annotations that keep a reducer with its block."""
+    """Return the annotations that keep a reducer with its block."""
     name: Annotation = ("combiner", reducer.name)
     if any(reducer is plain for plain in PLAIN):
         return (name,)

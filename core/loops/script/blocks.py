@@ -1,4 +1,4 @@
-"""Reader of blocks in scripts: variables, regions, init, and the inference of what is left out."""
+"""Reader of blocks in scripts: variables, regions, init, and the inference of omitted parts."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class Blocks(Expressions):
                     call,
                     f"the init of block {draft.name!r} writes {region.buffer.name} at the reduce variable {var.name}: "
                     "it is done once, where the reduction starts, so that the other elements would have no start",
-                    f"make {var.name} spatial, T.axis.spatial, or leave it out of what is written",
+                    f"make {var.name} spatial, T.axis.spatial, or leave it out of the indices",
                 )
 
     def finished(self, draft: BlockDraft, body: Stmt, call: ast.Call) -> Block:

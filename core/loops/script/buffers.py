@@ -80,7 +80,7 @@ class Buffers(Expressions):
             )
 
     def fresh_name(self, target: ast.expr) -> str:
-        """The name that a buffer is bound to."""
+        """Return the name that a buffer is bound to."""
         if not isinstance(target, ast.Name):
             self.fail(target, "a buffer is bound to a plain name")
         if target.id in self.scope.frames[-1].names:

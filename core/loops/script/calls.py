@@ -191,7 +191,7 @@ def _combined(e: Expressions, node: ast.Call) -> Expr:
 
 
 def _vector(e: Expressions, node: ast.expr) -> str:
-    """The name of a vector type."""
+    """Return the name of a vector type."""
     name = str(e.value(node))
     if not dtypes.lanes(e.guarded(node, dtypes.check_value, name)):
         e.fail(node, f"{name} is not a vector type", 'write its lanes, such as "float32x4"')

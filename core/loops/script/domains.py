@@ -16,7 +16,7 @@ _KINDS = {kind.word: kind for kind in ForKind if not kind.is_bound}
 
 
 class Domains(Blocks):
-    """Reads what stands behind `in` of a loop."""
+    """A reader of the part behind `in` of a loop."""
 
     def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
         """Read (first value, number of values) of each loop, their kind and their annotations."""

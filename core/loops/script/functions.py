@@ -176,7 +176,7 @@ def _function(
 
 
 def _head(node: ast.FunctionDef) -> ast.AST:
-    """The first line of a function, to point at."""
+    """Return the first line of a function, to point at."""
     return ast.Name(node.name, lineno=node.lineno, col_offset=node.col_offset + 4, end_lineno=node.lineno,
                     end_col_offset=node.col_offset + 4 + len(node.name))  # fmt: skip
 
@@ -207,7 +207,7 @@ class _Function(Statements):
                 self.scope.bind(arg.arg, self.order[arg.arg])
 
     def parameter(self, name: str, node: ast.expr) -> Buffer | None:
-        """The buffer of an annotation; None for a handle."""
+        """Return the buffer of an annotation; None for a handle."""
         head = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else node
         word = self.value(head)
         if not isinstance(word, TypeWord) or (word.name == "Buffer" and head is node):
@@ -276,7 +276,7 @@ class _Function(Statements):
         return not any(isinstance(s, ast.Assign) and self.word_of(s).startswith("axis.") for s in node.body)
 
     def word_of(self, node: ast.stmt) -> str:
-        """The name of T that a statement calls, or ""."""
+        """Return the name of T that a statement calls, or ""."""
         found = self.word_call(node.value) if isinstance(node, ast.Expr | ast.Assign) else None
         return "" if found is None else found[0]
 

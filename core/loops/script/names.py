@@ -9,12 +9,12 @@ from pegbox.compute.printer import identifier as python_name
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.printer import unused_name
 
-# What a program may not call its own things: the script's words, and the one builtin that it prints.
+# Names that a program may not use for its own: the script's words, and the builtins that it prints.
 _RESERVED = frozenset({"T", "I", "range", "float"})
 
 
 def identifier(name: str) -> str:
-    """The name as a script takes it."""
+    """Return the name as a script takes it."""
     plain = python_name(name)
     return f"{plain}_" if plain in _RESERVED else plain
 

@@ -28,12 +28,12 @@ from pegbox.loops.script.race import race
 from pegbox.loops.script.style import SCRIPT, literal
 from pegbox.loops.visit import realizes
 
-FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
+FRESH = "tir.buffers_are_fresh"  # every iteration writes the elements of intermediates that it reads
 APART = "tir.iterations_are_apart"  # no two iterations that run at once touch an element that one of them writes
 
 
 def script_of_module(mod: IRModule) -> str:
-    """The module as a class; functions in their order."""
+    """Return the module as a class; functions in their order."""
     lines = ["# from pegbox.tir.script import ir as I, tir as T", "", "@I.ir_module", "class Module:"]
     for number, func in enumerate(mod.functions.values()):
         lines += [""] if number else []
@@ -42,12 +42,12 @@ def script_of_module(mod: IRModule) -> str:
 
 
 def script_of_function(func: Function) -> str:
-    """The function alone."""
+    """Return the function alone."""
     return "\n".join(["# from pegbox.tir.script import tir as T", "", *_function(func)]) + "\n"
 
 
 def written_params(params: Sequence[Buffer], body: Stmt) -> tuple[Buffer, ...]:
-    """The parameters that a program writes: its outputs, unless it says otherwise."""
+    """Return the parameters that a program writes: its outputs, unless it says otherwise."""
     found = written_below(body)
     return tuple(buffer for buffer in params if buffer in found)
 
@@ -83,7 +83,7 @@ def _param(buffer: Buffer, names: Names) -> str:
 
 
 def _buffer(buffer: Buffer, names: Names) -> str:
-    """Shape, dtype, and what is not as usual."""
+    """Write shape, dtype, and unusual attributes."""
     parts = [literal(buffer.shape), literal(buffer.dtype)]
     parts += [f"scope={literal(buffer.scope)}"] if buffer.scope != "global" else []
     parts += [f"name={literal(buffer.name)}"] if names[buffer] != buffer.name else []
@@ -115,7 +115,7 @@ class _Script(StatementPrinter):
         return f"T.evaluate({self.expr(expr)})"
 
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """A buffer that lives until the end of its suite, or of a suite of its own."""
+        """Return a buffer that lives until the end of its suite, or of a suite of its own."""
         if last:
             name = self.names.declare(stmt.buffer)
             return [f"{name} = T.decl_buffer({_buffer(stmt.buffer, self.names)})", *self.stmt(stmt.body)]
@@ -124,7 +124,7 @@ class _Script(StatementPrinter):
             return [f"with T.decl_buffer({_buffer(stmt.buffer, self.names)}) as {name}:", *self.suite(stmt.body)]
 
     def loop(self, stmt: For) -> list[str]:
-        """A loop, or several plain ones that stand directly inside each other."""
+        """Print a loop, or several plain ones directly inside each other."""
         with self.names.scope():
             nest, body = [stmt], stmt.body
             while _is_plain(stmt) and isinstance(body, For) and _is_plain(body):
@@ -155,9 +155,9 @@ class _Script(StatementPrinter):
         return lines + self.stmt(block.body)
 
     def axes(self, stmt: BlockRealize) -> Iterator[str]:
-        """The block's variables; those that are just loops, several in a row, in one line."""
+        """Return the block's variables; those that are just loops, several in a row, in one line."""
         pairs = list(zip(stmt.block.iters, stmt.values, strict=True))
-        # Values speak of what is around the block: they are shown before its own variables come into scope.
+        # Values use names from around the block: they are shown before its own variables come into scope.
         texts = [self.expr(value) for value in stmt.values]
         plain = [isinstance(v, Var) and self.extents.get(v) == it.extent for it, v in pairs]
         start = 0
@@ -195,7 +195,7 @@ def _domain(loop: For) -> str:
 
 
 def _block_notes(block: Block) -> dict[str, Any]:
-    """The annotations, but for a combiner that is plain to see."""
+    """Return the annotations, but for a combiner that is plain to see."""
     notes: list[Annotation] = list(block.annotations)
     named = dict(notes).get("combiner")
     if named is not None:

@@ -71,7 +71,7 @@ def thread_conflicts(func: Function) -> dict[Buffer, For]:
 
 
 def _of_threads(func: Function) -> list[Buffer]:
-    """The buffers that only the threads of one block see together."""
+    """Return the buffers that only the threads of one block see together."""
     made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
     return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
 
