@@ -27,7 +27,7 @@ def fits_int64(value: int) -> bool:
 
 
 def int64(value: int) -> int:
-    """Return the int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
+    """Reduce a number to int64 modulo 2^64; most are that already, and stay the same objects."""
     return value if fits_int64(value) else wrap(value, INDEX)
 
 
@@ -52,7 +52,7 @@ class Linear:
         return Linear(terms, self.const + other.const * scale)
 
     def minus(self, other: Linear) -> Linear:
-        """Return the difference, in which quotients and rests of sums also cancel that are written in another order."""
+        """Return the difference, in which quotients and rests of sums cancel in whatever order the sums are written."""
         rest = self.add(other, -1)
         if sum(isinstance(term, Binary) for term in rest.terms) < 2:
             return rest

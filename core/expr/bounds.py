@@ -14,7 +14,7 @@ Ranges: TypeAlias = Mapping[Var, Interval]
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
-    """Smallest and largest value (both included) while each variable stays in its range; None if unknown.
+    """Find the smallest and the largest value while each variable stays in its range; None if unknown.
 
     Exact for linear expressions; an over-approximation otherwise. Unknown is also what may wrap around.
     """

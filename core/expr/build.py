@@ -109,7 +109,7 @@ def _meet(a: object, b: object) -> tuple[Expr, Expr]:
 
 
 def _meet_lanes(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Return a scalar meets a vector in each of its lanes."""
+    """Convert a scalar and a vector, or two vectors, to one vector type."""
     count = dtypes.lanes(a.dtype) or dtypes.lanes(b.dtype)
     target = dtypes.element(a.dtype if dtypes.lanes(a.dtype) else b.dtype)
     if not (dtypes.lanes(a.dtype) and dtypes.lanes(b.dtype)):
@@ -312,7 +312,7 @@ def equal(a: object, b: object) -> Compare:
 
 
 def not_equal(a: object, b: object) -> Compare:
-    """Return the operator !=; see `equal`."""
+    """Apply the operator !=; see `equal`."""
     result = equal(a, b)
     return type(result)("ne", result.a, result.b)
 

@@ -144,7 +144,7 @@ def accumulator(dtype: str) -> str:
 
 
 def value_range(dtype: str) -> tuple[int | float, int | float]:
-    """Smallest and largest value of the type (infinities for floats)."""
+    """Return the smallest and the largest value of the type (infinities for floats)."""
     if is_float(dtype):
         return float("-inf"), float("inf")
     if dtype == "bool":

@@ -87,7 +87,7 @@ def _element(buffer: Buffer, indices: tuple[int, ...], buffers: Arrays) -> Numbe
 
 
 def _call(name: str, dtype: str, args: list[Number]) -> Number:
-    """Return an intrinsic: of floats in float64, of integers in their own type."""
+    """Apply an intrinsic, to floats in float64, to integers in their own type."""
     if name == "abs":
         return abs(args[0])
     # NumPy's scalars instead of the math module: infinities and NaN instead of exceptions.

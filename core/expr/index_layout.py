@@ -55,7 +55,7 @@ class Layout:
     groups: tuple[_Group, ...] = field(repr=False)
 
     def inverse(self) -> IndexMap:
-        """Return the map back; where places are not taken, of those that are.
+        """Return the inverse map, for the places that are taken.
 
         Raises:
             ExprError: it was not found.
@@ -119,7 +119,7 @@ def covers(maps: Sequence[tuple[IndexMap, tuple[int, ...]]], shape: tuple[int, .
 
 
 def _parts(index_map: IndexMap) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the groups as (numbers of inputs, numbers of outputs)."""
+    """Yield the groups as (numbers of inputs, numbers of outputs)."""
     number = {v: n for n, v in enumerate(index_map.initial_indices)}
     uses = [{number[v] for v in free_vars(e)} for e in index_map.final_indices]
     left = set(range(index_map.ndim))
@@ -213,7 +213,7 @@ def _inverse(
     places: Sequence[Var],
     grid: _Ints,
 ) -> tuple[Expr, ...] | None:
-    """Expressions of `places` that give the variables back; each one tried on all elements."""
+    """Find expressions of `places` that give the variables back; each one is tried on all elements."""
     env = dict(zip(places, values, strict=True))
     bases = [(linear(v), v) for v in variables] + [(linear(e), e) for e in _sums(exprs)]
     found: dict[Var, Expr] = {}
@@ -270,7 +270,7 @@ def _sums(exprs: Sequence[Expr]) -> Iterator[Expr]:
 
 
 def _combination(values: Sequence[_Ints], places: Sequence[Var], target: _Ints) -> Expr | None:
-    """Return the sum of coefficient × place that gives the target everywhere, if there is one."""
+    """Find a sum of coefficient × place that gives the target everywhere."""
     table = np.stack([*values, np.ones_like(target)], axis=1)
     step = max(1, len(target) // 4096)
     rows = np.unique(np.concatenate([np.arange(0, len(target), step), _jumps(table)]))

@@ -120,7 +120,7 @@ class IndexMap:
         return self.layout(shape).shape
 
     def inverse(self, shape: Sequence[int]) -> IndexMap:
-        """Return the map back, from the indices that a buffer of `shape` gets.
+        """Return the inverse map, from the indices that a buffer of `shape` gets.
 
         Raises:
             ExprError: the map is not one to one, leaves gaps, or its inverse cannot be found.

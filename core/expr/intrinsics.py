@@ -36,7 +36,7 @@ NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name 
 
 
 def call(name: str, *args: object) -> Expr:
-    """Return an intrinsic applied to numbers of one type: a float type, but for abs and `ON_INTEGERS`.
+    """Apply an intrinsic to numbers of one type: a float type, but for abs and `ON_INTEGERS`.
 
     Raises:
         ExprError: unknown name, wrong number of arguments, integer arguments of functions of floats or the other way.

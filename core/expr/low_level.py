@@ -88,7 +88,7 @@ class VectorLoad(Load):
 
 
 class Stride(Expr):
-    """Elements between neighbours of a buffer along a dimension: known once lowering has decided on its shape."""
+    """The elements between neighbours of a buffer along a dimension: known once lowering has decided on its shape."""
 
     __slots__ = ("buffer", "dim")
     __match_args__ = ("buffer", "dim")
@@ -121,7 +121,7 @@ class Reinterpret(Expr):
 
 
 def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
-    """Elements along each dimension that a vector of that many neighbours has: of the last row, or of whole rows.
+    """Count the elements along each dimension of a vector of neighbours: of the last row, or of whole rows.
 
     Raises:
         ExprError: the vector would end inside a row.
@@ -138,7 +138,7 @@ def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
 
 
 def stored_box(indices: tuple[Expr, ...], value: Expr) -> tuple[int, ...]:
-    """Elements along each dimension that a store of `value` writes: a vector goes along the last one."""
+    """Count the elements along each dimension that a store of `value` writes: a vector goes along the last one."""
     lanes = dtypes.lanes(value.dtype)
     return (1,) * (len(indices) - 1) + (lanes,) if lanes else (1,) * len(indices)
 

@@ -70,7 +70,7 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         total = 1
         for extent in self.shape:
             total *= extent

@@ -31,7 +31,7 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a string as Python code: in double quotes, as people write it, where that needs no escapes."""
+    """Write a string as Python code, in double quotes where that needs no escapes."""
     plain = text.isprintable() and '"' not in text and "\\" not in text
     return f'"{text}"' if plain else repr(text)
 
@@ -75,7 +75,7 @@ Pair: TypeAlias = Binary | Compare | Logic | Select
 
 
 class Printer:
-    """Expressions in a style, with the names that `name` gives."""
+    """A printer of expressions in a style, with the names that `name` gives."""
 
     __slots__ = ("name", "style")
 
@@ -84,7 +84,7 @@ class Printer:
         self.name = name
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
-        """Return the text of an expression; `outer` is the binding strength of the operator around it."""
+        """Print an expression; `outer` is the binding strength of the operator around it."""
         match expr:
             case Const():
                 return self.style.literal(expr)
@@ -105,11 +105,11 @@ class Printer:
                 return self._call(expr)
 
     def operand(self, _of: Pair, part: Expr, outer: int = 0) -> str:
-        """Return the text of a part of an expression."""
+        """Print a part of an expression."""
         return self.expr(part, outer)
 
     def index(self, expr: Expr) -> str:
-        """Return the text of an index of a buffer."""
+        """Print an index of a buffer."""
         return self.expr(expr)
 
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:

@@ -51,7 +51,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Return the node itself and everything below, parents first."""
+    """Yield the node itself and everything below, parents first."""
     stack = [expr]
     while stack:
         node = stack.pop()

@@ -100,7 +100,7 @@ class _Comparison:
         return len(a) == len(b)
 
     def _same_notes(self, a: Block, b: Block) -> bool:
-        """Return a combiner that can be recognized need not be noted, and no combiner where labels do not count."""
+        """Compare notes, without combiners that can be recognized, or without any where labels do not count."""
         if a.annotations == b.annotations:
             return True
         left, right = ({k: v for k, v in block.annotations if k != "combiner"} for block in (a, b))

@@ -18,7 +18,7 @@ IMPORT_LIBRARY = "import_library"
 
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """C text, or C++ text whose functions are `extern "C"`; compiled with the system's compiler when it is needed."""
+    """A C text, or a C++ text whose functions are `extern "C"`; compiled with the system's compiler when it is needed."""
 
     text: str
 
@@ -34,7 +34,7 @@ ForeignCode: TypeAlias = CSource | CLibrary
 
 
 def c_source(text: str) -> CSource:
-    """C text with the functions that `call_extern` calls.
+    """Return a C text with the functions that `call_extern` calls.
 
     Raises:
         ArgumentError: it is not text.

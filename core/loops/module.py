@@ -40,7 +40,7 @@ class IRModule:
         return cls(func)
 
     def __getitem__(self, name: str) -> Function:
-        """Return the function of that name; the only one there is answers to "main" too, as in TVM.
+        """Return the function of that name; a single function is also called "main", as in TVM.
 
         Raises:
             LoweringError: there is none.
@@ -72,7 +72,7 @@ class IRModule:
         return IRModule({**self.functions, func.name: func})
 
     def functions_items(self) -> list[tuple[str, Function]]:
-        """Names and functions."""
+        """List names and functions."""
         return list(self.functions.items())
 
     def script(self) -> str:
@@ -101,7 +101,7 @@ class IRModule:
         return f"IRModule({', '.join(self.functions)})"
 
     def __eq__(self, other: object) -> bool:
-        """Return the same functions, whatever their variables are called: see `pegbox.loops.equal`."""
+        """Compare functions up to the names of variables: see `pegbox.loops.equal`."""
         return self.functions == other.functions if isinstance(other, IRModule) else NotImplemented
 
     def __hash__(self) -> int:

@@ -242,7 +242,7 @@ class Function:
         print(self.script(), end="")
 
     def __eq__(self, other: object) -> bool:
-        """Return the same program, whatever its loop variables are called: see `pegbox.loops.equal`."""
+        """Compare programs up to the names of variables: see `pegbox.loops.equal`."""
         from pegbox.loops.equal import structural_equal  # it imports this module
 
         return structural_equal(self, other) if isinstance(other, Function) else NotImplemented
@@ -257,7 +257,7 @@ class Function:
 
 
 def seq(*stmts: Stmt) -> Stmt:
-    """Statements in order, flattened; a single one stays itself."""
+    """Put statements in order, flattened; a single one stays itself."""
     flat: list[Stmt] = []
     for stmt in stmts:
         flat.extend(stmt.stmts if isinstance(stmt, Seq) else (stmt,))

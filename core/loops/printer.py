@@ -41,7 +41,7 @@ class StatementPrinter(ABC):
         self.expr = self._text.expr
 
     def stmt(self, stmt: Stmt, *, last: bool = True) -> list[str]:
-        """Lines of one statement; `last`: nothing follows it in its suite."""
+        """Print the lines of one statement; `last`: nothing follows it in its suite."""
         match stmt:
             case For():
                 return self.loop(stmt)
@@ -63,7 +63,7 @@ class StatementPrinter(ABC):
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
 
     def suite(self, stmt: Stmt) -> list[str]:
-        """Return the statement below a heading, indented."""
+        """Print the statement below a heading, indented."""
         return indented(self.stmt(stmt))
 
     def regions(self, regions: Iterable[Region]) -> str:
@@ -77,19 +77,19 @@ class StatementPrinter(ABC):
 
     @abstractmethod
     def loop(self, stmt: For) -> list[str]:
-        """Return a loop with its body."""
+        """Print a loop with its body."""
 
     @abstractmethod
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """Return a buffer and the statements that it lives for."""
+        """Print a buffer and the statements that it lives for."""
 
     @abstractmethod
     def realize(self, stmt: BlockRealize) -> list[str]:
-        """Return a block with its body."""
+        """Print a block with its body."""
 
 
 def show_function(func: Function) -> str:
-    """Return the whole function, one statement a line."""
+    """Print the whole function, one statement a line."""
     printer = PlainPrinter()
     params = ", ".join(f"{printer.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
     lines = [*map(printer.allocation, func.allocs), *printer.stmt(func.body)]
@@ -122,7 +122,7 @@ class PlainPrinter(StatementPrinter):
         return self.names[var]
 
     def enter(self, buffer: Buffer) -> str:
-        """Return a buffer comes into scope."""
+        """Bring a buffer into scope."""
         self.names[buffer] = unused_name(buffer.name, self.buffers)
         self.buffers.append(self.names[buffer])
         return self.names[buffer]

@@ -25,7 +25,7 @@ _functions: dict[str, PythonFunction] = {}
 
 
 def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Call:
-    """Return a call of a Python function on the arrays that pointers stand for. It works in this process alone.
+    """Make a call of a Python function on the arrays of pointers. It works in this process alone.
 
     Raises:
         ArgumentError: it is no function.

@@ -63,7 +63,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def walk(stmt: Stmt) -> Iterator[Stmt]:
-    """Return the statement and everything below, parents first, in program order."""
+    """Yield the statement and everything below, parents first, in program order."""
     stack = [stmt]
     while stack:
         node = stack.pop()
@@ -94,7 +94,7 @@ def only_reduces(var: Var, realize: BlockRealize) -> bool:
 
 
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
-    """Return the same statement over changed direct sub-statements (shared when nothing changes)."""
+    """Change the direct sub-statements of a statement (shared when nothing changes)."""
     match stmt:
         case For():
             return stmt.with_body(change(stmt.body))
@@ -206,24 +206,24 @@ def redirect(stmt: Stmt, targets: Targets) -> Stmt:
 
 
 def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
-    """Every block below, in program order."""
+    """Yield every block below, in program order."""
     for node in walk(stmt):
         if isinstance(node, BlockRealize):
             yield node
 
 
 def loops_below(stmt: Stmt) -> Iterator[For]:
-    """Return the loops below (or at) a statement, in program order, without those inside blocks."""
+    """Yield the loops below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, For))
 
 
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
-    """Return the blocks below (or at) a statement, in program order, without those inside blocks."""
+    """Yield the blocks below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))
 
 
 def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
-    """Return the statement and everything below, parents first, down to the blocks."""
+    """Yield the statement and everything below, parents first, down to the blocks."""
     stack = [stmt]
     while stack:
         node = stack.pop()
@@ -242,7 +242,7 @@ def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
 
 
 def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
-    """Return the same loops over changed blocks (not those inside blocks); what does not change is shared."""
+    """Change the blocks below a statement (not those inside blocks); unchanged parts are shared."""
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
@@ -258,7 +258,7 @@ def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
 
 
 def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
-    """Return the ways down to all stores, calls and blocks, those inside blocks too; what each leads to comes last."""
+    """Yield the paths down to all stores, calls and blocks, also inside blocks; each ends with its target."""
     here = (*above, stmt)
     if isinstance(stmt, Store | Evaluate | BlockRealize):
         yield here

@@ -44,7 +44,7 @@ def _inside(iters: Sequence[BlockIter], body: Stmt, init: Stmt | None) -> tuple[
 
 
 def _boxes(regions: Sequence[Region], relax: Relaxation) -> tuple[Region, ...]:
-    """One box a buffer, around all places."""
+    """Make one box for each buffer, around all places."""
     boxes: dict[Buffer, list[list[SymbolicInterval | None]]] = {}
     for region in regions:
         boxes.setdefault(region.buffer, []).append([interval(lo, relax, count) for lo, count in region.box])
@@ -63,7 +63,7 @@ def _extent(found: SymbolicInterval | None, extent: int) -> tuple[Expr, int]:
 def uncovered(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None, reads: Sequence[Region], writes: Sequence[Region]
 ) -> Access | None:
-    """Return an access of a block that the stated regions cannot be shown to contain, if there is one."""
+    """Find an access of a block that the stated regions cannot be shown to contain."""
     found, relax = _inside(iters, body, init)
     for access in found:
         stated = writes if access.stores else (*reads, *writes)

@@ -15,7 +15,7 @@ from pegbox.loops.nodes import Region
 
 
 def private_loops(regions: Sequence[Region], loops: Sequence[Var], fixed: Set[Var], ranges: Ranges) -> set[Var]:
-    """Return the loops of which no two iterations touch the same element, while the `fixed` ones stand still.
+    """Find the loops of which no two iterations touch the same element, while the `fixed` ones stand still.
 
     All regions are of one buffer. Sound, not complete.
     """

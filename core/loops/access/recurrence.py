@@ -70,7 +70,7 @@ def carried_reads(func: Function) -> list[CarriedRead]:
 
 
 def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
-    """Return the outer blocks in program order, and the loops around each."""
+    """Yield the outer blocks in program order, and the loops around each."""
     if isinstance(stmt, BlockRealize):
         yield stmt, around
         return
@@ -116,7 +116,7 @@ def _reads(carried: CarriedRead) -> Iterator[Region]:
 
 
 def _bound(index: Expr, realize: BlockRealize, single: Set[Var]) -> Linear:
-    """Return an index over a block's variables as a sum of loops that run more than once."""
+    """Write an index over a block's variables as a sum of loops that run more than once."""
     form = linear(substitute(index, realize.bindings))
     return Linear({term: c for term, c in form.terms.items() if term not in single}, form.const)
 

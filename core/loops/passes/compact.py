@@ -68,7 +68,7 @@ def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, l
 
 
 def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]], grow: bool) -> tuple[Linear, int]:
-    """Lowest index (in variables of the loops around) and the number of elements used."""
+    """Find the lowest index (in variables of the loops around) and the number of elements used."""
     whole = Linear({}, 0), buffer.shape[dim]
     hull: SymbolicInterval | None = None
     wanted = buffer.shape[dim] - 1  # the last index that has to have room

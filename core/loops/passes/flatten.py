@@ -17,12 +17,12 @@ _OF_ONE_LOOP = "prefetch"  # an annotation that does not hold for the loops insi
 
 
 def flatten_blocks(func: Function) -> Function:
-    """Plain loops of the same meaning; loops of one iteration vanish."""
+    """Make plain loops of the same meaning; loops of one iteration vanish."""
     return func.with_body(_Flatten(func).stmt(func.body) or Seq(()))
 
 
 class Simplifier:
-    """Plain loops whose expressions are simplified with the ranges of the loops around; what never runs vanishes."""
+    """A simplifier of plain loops with the ranges of the loops around; statements that never run vanish."""
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges = dict(ranges)
@@ -59,7 +59,7 @@ class Simplifier:
 
 
 class _Flatten(Simplifier):
-    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+    """A walk with the `ranges` of the loops around, `binding` of the block variables in scope."""
 
     def __init__(self, func: Function) -> None:
         super().__init__({})
@@ -116,7 +116,7 @@ class _Flatten(Simplifier):
 
 
 def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
-    """Return a pragma on a loop that vanishes holds for the loops that were directly inside it."""
+    """Give the annotations of a loop that vanishes to the loops that were directly inside it."""
     if isinstance(stmt, For):
         return For(stmt.var, stmt.extent, stmt.body, stmt.kind, _merge(annotations, stmt.annotations))
     return map_children(stmt, lambda child: _inherited(child, annotations))

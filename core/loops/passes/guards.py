@@ -35,7 +35,7 @@ def drop_guards(func: Function) -> Function:
 
 
 def _escaping(stmt: Stmt, ranges: Ranges) -> Iterator[Expr]:
-    """Expressions that the loops' ranges alone do not keep harmless: indices outside their buffer, divisors of zero."""
+    """Yield expressions that may do harm within the loops' ranges: indices outside their buffer, divisors of zero."""
     for node in walk(stmt):
         if isinstance(node, Store):
             yield from _outside(node.buffer, node.indices, stored_box(node.indices, node.value), ranges)
@@ -68,7 +68,7 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
 
 
 def _from_memory(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
-    """Indices and divisors in an expression that are data."""
+    """Yield indices and divisors in an expression that are data."""
     for part in walk_expr(expr):
         match part:
             case Load(_, indices):

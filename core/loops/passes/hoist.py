@@ -58,7 +58,7 @@ def _float(stmt: Stmt) -> _Floating:
 
 
 def _sequence(parts: list[_Floating]) -> _Floating:
-    """Neighbours under the same conditions go under one test; what all share floats on."""
+    """Put neighbours under the same conditions under one test; conditions that all share float on."""
     groups: list[_Floating] = []
     for part in parts:
         if groups and _equal(groups[-1].conditions, part.conditions):

@@ -116,7 +116,7 @@ class _Partition:
                 return map_present(stmt, self.stmt)
 
     def expr(self, expr: Expr) -> Expr:
-        """Return an expression in the result's variables and buffers."""
+        """Write an expression in the result's variables and buffers."""
         if not self.mapping and not self.buffers:
             return expr
 
@@ -179,7 +179,7 @@ class _Partition:
         return found
 
     def part(self, loop: For, first: int, end: int) -> Stmt | None:
-        """Return the loop over [first, end)."""
+        """Write the loop over [first, end)."""
         var = loop.var.copy() if self.copying else loop.var
         self.ranges[loop.var] = (first, end - 1)
         if end - first == 1 < loop.extent:
@@ -197,7 +197,7 @@ class _Partition:
         return For(var, end - first, body, kind, loop.annotations)
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
-        """Return a parallel loop stays one loop, or its tail would run on one thread; the parts become branches."""
+        """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
         var = loop.var.copy() if self.copying else loop.var
 
         def branch(first: int, end: int) -> Stmt | None:
@@ -247,7 +247,7 @@ class _Partition:
         return next(((found[0], _ANYWHERE) for found in sides if found is not None), None)
 
     def difference(self, test: Compare) -> Linear | None:
-        """Left side minus right side, None where one may wrap around; every loop around a test asks for it."""
+        """Subtract the right side from the left one; None where one may wrap around. Every loop around a test asks."""
         if id(test) not in self.differences:
             a, b = linear(test.a), linear(test.b)
             exact = fits(a, self.domain) and fits(b, self.domain)

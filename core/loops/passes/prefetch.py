@@ -29,7 +29,7 @@ Box = tuple[SymbolicInterval, ...]
 
 
 def place_prefetches(func: Function) -> Function:
-    """Prefetches for the notes on loops. Inside lanes there are none: each lane would make one of its own."""
+    """Place the prefetches of notes on loops; none inside lanes, since each lane would make one of its own."""
     if not any(isinstance(s, For) and _noted(s) for s in walk(func.body)):
         return func
     ranges = loop_ranges(func.body)
@@ -77,7 +77,7 @@ def _hints(
 
 
 def _reads(stmt: Stmt, made: Sequence[str], running: frozenset[Var]) -> Iterator[tuple[Load, frozenset[Var]]]:
-    """Return the loads of the statements that write the block's buffers."""
+    """Yield the loads of the statements that write the block's buffers."""
     if any(region.buffer.name in made for region in written(stmt)):
         for expr in expressions(stmt):
             yield from ((load, running) for load in loads(expr))
@@ -104,7 +104,7 @@ def _note_box(boxes: list[Box], load: Load, relax: Relaxation) -> None:
 
 
 def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, Interval]) -> Stmt:
-    """Loops over a box, with one prefetch for each cache line along the last dimension."""
+    """Make loops over a box, with one prefetch for each cache line along the last dimension."""
     indices: list[Expr] = []
     loops: list[tuple[Var, int]] = []
     inside = dict(ranges)

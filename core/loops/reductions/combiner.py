@@ -123,7 +123,7 @@ def _variables(letter: str, dtypes: Sequence[str]) -> tuple[Var, ...]:
 def _candidates(
     block: Block, dtypes: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[Var, ...], tuple[Var, ...], Values]]:
-    """Combinations that the block may be of: the one that it keeps, else those that are known by heart."""
+    """Yield the combinations that the block may have: the one that it keeps, else the built-in ones."""
     old, new = _variables("a", dtypes), _variables("b", dtypes)
     noted = next((value for key, value in block.annotations if key == "reducer"), None)
     if noted is not None:

@@ -109,7 +109,7 @@ class Expressions(Reader):
         return node.value
 
     def text(self, node: ast.expr) -> str:
-        """Return a part of an f-string."""
+        """Read a part of an f-string."""
         value = self.value(node.value if isinstance(node, ast.FormattedValue) else node)
         if isinstance(value, Expr):
             self.fail(node, f"{value} is known only when the program runs, and cannot be part of a text")
@@ -174,7 +174,7 @@ class Expressions(Reader):
         return attributes[name]
 
     def checked(self, node: ast.AST, value: Any) -> Any:
-        """Return a value that may be used in arithmetic: a number or an expression."""
+        """Check that a value may be used in arithmetic: a number or an expression."""
         self.no_buffer(node, value)
         if isinstance(value, Word | Words):
             self.fail(node, f"{value} is a name of the script, not a value", f"call it: {value}(...)")
@@ -188,7 +188,7 @@ class Expressions(Reader):
             self.fail(node, what, f"declare a buffer on it: T.Buffer(shape, data={value.buffer.name}.data)")
 
     def scalar(self, node: ast.expr) -> Any:
-        """Return a number or an expression."""
+        """Read a number or an expression."""
         value = self.checked(node, self.value(node))
         if not isinstance(value, Expr | bool | int | float):
             value = self.guarded(node, build.as_expr, value)
@@ -218,7 +218,7 @@ class Expressions(Reader):
         return VectorLoad(buffer, indices, math.prod(extents), extents)
 
     def box(self, node: ast.Subscript, base: Buffer | View) -> tuple[Buffer, tuple[tuple[Expr, int], ...]]:
-        """Return the buffer that is meant; its indices: lowest index and number of elements along each dimension."""
+        """Read a buffer, and the lowest index and number of elements along each dimension."""
         parts = parts_of(node)
         if len(parts) != len(base.shape):
             self.fail(
@@ -245,7 +245,7 @@ class Expressions(Reader):
         return base.buffer, below
 
     def lane_at(self, node: ast.AST, lo: Expr, count: int) -> Expr:
-        """Return the place in a run of places that the lane has which is read."""
+        """Compute the place, in a run of places, of the lane that is read."""
         return lo if count == 1 else check_count(self, node, count).at(lo)
 
     def span(self, node: ast.expr, extent: int) -> tuple[Expr, int]:
@@ -275,7 +275,7 @@ class Expressions(Reader):
         return check_count(self, node, -(-length.const // step)).at(lo, step)
 
     def index(self, node: ast.expr) -> Expr:
-        """Return an expression of index type."""
+        """Read an expression of index type."""
         value = self.scalar(node)
         if isinstance(value, bool) or not (
             isinstance(value, int) or (isinstance(value, Expr) and dtypes.is_int(value.dtype))
@@ -299,7 +299,7 @@ class Expressions(Reader):
         self.fail(node, f"{ast.unparse(node)} is not a part of a buffer", "name elements: A[vi, 0:16]")
 
     def whole(self, node: ast.expr, what: str) -> int:
-        """Return a Python number that is known now, such as an extent."""
+        """Read a Python number that is known now, such as an extent."""
         value = self.value(node)
         if isinstance(value, Const):
             value = value.value
@@ -313,7 +313,7 @@ class Expressions(Reader):
         return number
 
     def literal(self, node: ast.expr) -> Any:
-        """Return a value for annotations and attributes: lists become tuples, so that it can be compared and kept."""
+        """Read a value of annotations and attributes: lists become tuples, so that it can be compared and kept."""
         return self.guarded(node, _plain, self.value(node))
 
     def call(self, node: ast.Call) -> Any:

@@ -182,7 +182,7 @@ def _head(node: ast.FunctionDef) -> ast.AST:
 
 
 class _Function(Statements):
-    """One function; `order` holds a buffer, or a handle that has none yet, for each parameter."""
+    """A function; `order` holds a buffer, or a handle that has none yet, for each parameter."""
 
     def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
         super().__init__(source, outer)
@@ -207,7 +207,7 @@ class _Function(Statements):
                 self.scope.bind(arg.arg, self.order[arg.arg])
 
     def parameter(self, name: str, node: ast.expr) -> Buffer | None:
-        """Return the buffer of an annotation; None for a handle."""
+        """Read the buffer of an annotation; None for a handle."""
         head = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else node
         word = self.value(head)
         if not isinstance(word, TypeWord) or (word.name == "Buffer" and head is node):

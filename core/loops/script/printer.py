@@ -33,7 +33,7 @@ APART = "tir.iterations_are_apart"  # no two iterations that run at once touch a
 
 
 def script_of_module(mod: IRModule) -> str:
-    """Return the module as a class; functions in their order."""
+    """Print the module as a class, functions in their order."""
     lines = ["# from pegbox.tir.script import ir as I, tir as T", "", "@I.ir_module", "class Module:"]
     for number, func in enumerate(mod.functions.values()):
         lines += [""] if number else []
@@ -42,7 +42,7 @@ def script_of_module(mod: IRModule) -> str:
 
 
 def script_of_function(func: Function) -> str:
-    """Return the function alone."""
+    """Print the function alone."""
     return "\n".join(["# from pegbox.tir.script import tir as T", "", *_function(func)]) + "\n"
 
 
@@ -115,7 +115,7 @@ class _Script(StatementPrinter):
         return f"T.evaluate({self.expr(expr)})"
 
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """Return a buffer that lives until the end of its suite, or of a suite of its own."""
+        """Print a buffer that lives until the end of its suite, or of a suite of its own."""
         if last:
             name = self.names.declare(stmt.buffer)
             return [f"{name} = T.decl_buffer({_buffer(stmt.buffer, self.names)})", *self.stmt(stmt.body)]
@@ -155,7 +155,7 @@ class _Script(StatementPrinter):
         return lines + self.stmt(block.body)
 
     def axes(self, stmt: BlockRealize) -> Iterator[str]:
-        """Return the block's variables; those that are just loops, several in a row, in one line."""
+        """Print the block's variables; several in a row that are just loops share a line."""
         pairs = list(zip(stmt.block.iters, stmt.values, strict=True))
         # Values use names from around the block: they are shown before its own variables come into scope.
         texts = [self.expr(value) for value in stmt.values]
@@ -195,7 +195,7 @@ def _domain(loop: For) -> str:
 
 
 def _block_notes(block: Block) -> dict[str, Any]:
-    """Return the annotations, but for a combiner that is plain to see."""
+    """Return the annotations, without a combiner that can be recognized."""
     notes: list[Annotation] = list(block.annotations)
     named = dict(notes).get("combiner")
     if named is not None:

@@ -51,7 +51,7 @@ def _loops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Va
 
 
 class _RacingLoop:
-    """One loop; those `outside` of it stand still."""
+    """A loop whose iterations run at once; those `outside` of it stand still."""
 
     def __init__(self, loop: For, outside: Set[Var], ranges: Ranges) -> None:
         self.loop, self.outside, self.ranges = loop, outside, ranges

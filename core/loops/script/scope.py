@@ -49,7 +49,7 @@ class ScriptScope:
         return any(name in frame.names for frame in self.frames)
 
     def domain(self, name: str) -> tuple[int, int] | None:
-        """First value and number of values of a loop or block variable."""
+        """Return the first value and the number of values of a loop or block variable."""
         for frame in reversed(self.frames):
             if name in frame.names:
                 return frame.domains.get(name)
@@ -69,7 +69,7 @@ class ScriptScope:
         return {var: (0, extent - 1) for frame in self.frames for var, extent in frame.variables.items()}
 
     def hidden(self, value: Expr) -> Var | None:
-        """Return a loop in a value that a block's body cannot speak of: one outside the outermost block."""
+        """Find a loop in a value that a block's body cannot use: one outside the outermost block."""
         place = next((n for n, frame in enumerate(self.frames) if frame.is_block), None)
         if place is None or self.frames[place].heading:
             return None

@@ -44,7 +44,7 @@ class Statements(Domains, Buffers):
         self.loops: dict[str, ast.AST] = {}
 
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
-        """Return the statements in order; a buffer declared among them lives until the end."""
+        """Read the statements in order; a buffer declared among them lives until the end."""
         found: list[Stmt] = []
         for number, node in enumerate(stmts):
             call = self.word_call(node.value) if isinstance(node, ast.Assign) else None
@@ -169,7 +169,7 @@ class Statements(Domains, Buffers):
         return [If(condition, then), If(build.logical_not(condition), self.scoped(node.orelse))]
 
     def guard(self, node: ast.If, call: ast.Call) -> Stmt:
-        """Return a test that lowering has made; nothing but its printed programs has a use for it."""
+        """Read a test that lowering has made; only its printed programs use it."""
         if self.drafts or node.orelse:
             self.fail(call, "T.guard marks tests of lowered programs", "write a plain if, or T.where(...)")
         (condition,) = arguments(self, call, "condition")
@@ -247,7 +247,7 @@ class Statements(Domains, Buffers):
         )
 
     def store_of_lanes(self, target: ast.Subscript, node: ast.expr) -> Stmt:
-        """Return a store of a vector, as a vectorized loop over its lanes."""
+        """Read a store of a vector as a vectorized loop over its lanes."""
         var, count = Var("lane"), self.lanes_stored(target)
         with self.scope.frame() as frame, reading(self, Lane(var, count)):
             frame.variables[var] = count
@@ -288,7 +288,7 @@ class Statements(Domains, Buffers):
         return Store(buffer, indices, self.stored(node.value, value, buffer))
 
     def stored(self, node: ast.AST, value: Any, buffer: Buffer) -> Expr:
-        """Return the value in the buffer's type: plain numbers take it, and so do indices in buffers of integers."""
+        """Convert a value to the buffer's type, if it is a plain number, or an index in a buffer of integers."""
         if not isinstance(value, Expr):
             constant: Expr = self.guarded(node, build.const, value, buffer.dtype)
             return constant

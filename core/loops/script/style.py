@@ -13,7 +13,7 @@ from pegbox.expr.printer import Style, quoted
 
 
 def literal(value: Any) -> str:
-    """Annotations and attributes: numbers, strings, and tuples or dictionaries of them."""
+    """Write an annotation or attribute: a number, a string, or a tuple or dictionary of these."""
     if isinstance(value, tuple | list):
         inner = ", ".join(map(literal, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -30,7 +30,7 @@ def literal(value: Any) -> str:
 
 
 def _number(expr: Const) -> str:
-    """Plain where reading gives the same type back: whole numbers are indices."""
+    """Write a plain number where reading gives the same type back: whole numbers are indices."""
     if expr.dtype in (dtypes.INDEX, "bool"):
         return repr(expr.value)
     value = float(expr.value)

@@ -37,7 +37,7 @@ class View:
         return self.buffer.dtype
 
     def below(self, box: Box, ranges: Ranges) -> Box | None:
-        """Return the place in the buffer of a box of neighbours in the view; None where they are no box there."""
+        """Find the place in the buffer of a box of neighbours in the view; None where they are not a box there."""
         counts = [count for _, count in box]
         if any(count != 1 for count in counts[:-1]):
             return None

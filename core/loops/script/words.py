@@ -43,7 +43,7 @@ _UNREAD = {
 
 
 class Word:
-    """One name of the dialect, such as "axis.spatial"."""
+    """A name of the dialect, such as "axis.spatial"."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,7 +100,7 @@ class Words:
 
 
 def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
-    """Return the message for a name that there is not."""
+    """Return the message for an unknown name."""
     prefix = f"{label}." if label else ""
     return f"unknown name {what}{did_you_mean(name, names, shown=lambda near: prefix + near)}"
 
