@@ -89,7 +89,7 @@ def _is_whole(block: Block, region: Region) -> bool:
 
 
 def _form(block: Block, region: Region, places: list[Var]) -> _Form:
-    """Describe a write: the extents of the spatial variables, and the place in terms of the first, second ... of them."""
+    """Describe a write: the extents of the spatial variables, and the place in terms of these by number."""
     spatial = [it for it in block.iters if not it.is_reduce]
     places.extend(Var(f"v{n}") for n in range(len(places), len(spatial)))
     names: dict[Var, Expr] = {it.var: place for it, place in zip(spatial, places, strict=False)}

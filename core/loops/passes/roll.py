@@ -150,12 +150,12 @@ def _placed(func: Function, site: _Site) -> Obstacle | None:
         )
     if any(isinstance(s, If) for path in users for s in path):
         return Obstacle(f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users))
-    threads = [x for x in site.around if x.kind.is_bound]
-    if threads:
+    bound = next((x for x in site.around if x.kind.is_bound), None)
+    if bound is not None:
         return Obstacle(
-            f"{threads[0].var.name} around it is bound to threads, which share memory or have their own",
-            "roll in programs without threads",
-            (threads[0].var, *_blocks(site.writers)),
+            f"{bound.var.name} around it is {bound.kind.in_words}, whose iterations share memory or have their own",
+            "roll in programs without bound loops",
+            (bound.var, *_blocks(site.writers)),
         )
     return next((w for path in users if (w := _by_elements(site.buffer, path))), None)
 

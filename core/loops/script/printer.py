@@ -12,7 +12,6 @@ from pegbox.loops.nodes import (
     Alloc,
     Annotation,
     Block,
-    BlockIter,
     BlockRealize,
     For,
     ForKind,
@@ -23,9 +22,8 @@ from pegbox.loops.nodes import (
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.dependence import is_fresh
-from pegbox.loops.script.names import Names, identifier
 from pegbox.loops.script.race import race
-from pegbox.loops.script.style import SCRIPT, literal
+from pegbox.loops.script.style import SCRIPT, Names, identifier, literal
 from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes the elements of intermediates that it reads
@@ -60,7 +58,7 @@ def _function(func: Function) -> Iterator[str]:
     notes = [f"name={literal(func.name)}"] if label != func.name else []
     notes += ["private=True"] if private else []
     yield f"@T.prim_func({', '.join(notes)})" if notes else "@T.prim_func"
-    params = ", ".join(_param(buffer, names) for buffer in func.params)
+    params = ", ".join(f"{names.declare(b)}: T.Buffer({_buffer(b, names)})" for b in func.params)
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
@@ -76,10 +74,6 @@ def _function(func: Function) -> Iterator[str]:
         # A block "root" around everything means nothing; with a second one inside, the first is that.
         lines = ['with T.block("root"):', *indented(lines)]
     yield from indented(lines)
-
-
-def _param(buffer: Buffer, names: Names) -> str:
-    return f"{names.declare(buffer)}: T.Buffer({_buffer(buffer, names)})"
 
 
 def _buffer(buffer: Buffer, names: Names) -> str:
@@ -172,12 +166,9 @@ class _Script(StatementPrinter):
             else:
                 run = [it for it, _ in pairs[start:end]]
                 variables = ", ".join(self.names.declare(it.var) for it in run)
-                yield f'{variables} = T.axis.remap("{_kinds(run)}", [{", ".join(texts[start:end])}])'
+                kinds = "".join("R" if it.is_reduce else "S" for it in run)
+                yield f'{variables} = T.axis.remap("{kinds}", [{", ".join(texts[start:end])}])'
                 start = end
-
-
-def _kinds(iters: Sequence[BlockIter]) -> str:
-    return "".join("R" if it.is_reduce else "S" for it in iters)
 
 
 def _is_plain(loop: For) -> bool:
