@@ -273,18 +273,15 @@ def _combination(values: Sequence[_Ints], places: Sequence[Var], target: _Ints) 
     """Find a sum of coefficient × place that gives the target everywhere."""
     table = np.stack([*values, np.ones_like(target)], axis=1)
     step = max(1, len(target) // 4096)
-    rows = np.unique(np.concatenate([np.arange(0, len(target), step), _jumps(table)]))
+    # The row where an index is largest shows its weight.
+    largest = [int(np.argmax(column)) for column in table.T]
+    rows = np.unique(np.concatenate([np.arange(0, len(target), step), np.array(largest, np.int64)]))
     solution = np.linalg.lstsq(table[rows].astype(float), target[rows].astype(float), rcond=None)[0]
     weights = np.rint(solution).astype(np.int64)
     if not np.array_equal(table @ weights, target):
         return None
     terms: dict[Expr, int] = {p: int(w) for p, w in zip(places, weights[:-1], strict=True) if w}
     return Linear(terms, int(weights[-1])).to_expr()
-
-
-def _jumps(table: _Ints) -> _Ints:
-    """Find, for each index, the rows where it is largest, so that each row shows its weight."""
-    return np.array([int(np.argmax(table[:, c])) for c in range(table.shape[1])], np.int64)
 
 
 def _digits(form: Linear, total: Expr) -> Iterator[tuple[Var, Expr]]:

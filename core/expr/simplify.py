@@ -75,13 +75,9 @@ def _digit(term: Expr, ranges: Ranges) -> tuple[Linear, int] | None:
     match term:
         case Binary("floormod", a, Const() as b):
             return linear(a), b.whole
-        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if _divides(c, b):
-            return _divide("floordiv", linear(a), c, ranges), b.whole // c.whole
+        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if c.whole > 0:
+            return None if b.whole % c.whole else (_divide("floordiv", linear(a), c, ranges), b.whole // c.whole)
     return None
-
-
-def _divides(divisor: Const, number: Const) -> bool:
-    return divisor.whole > 0 and number.whole % divisor.whole == 0
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:

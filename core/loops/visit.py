@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from operator import is_
 from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
@@ -95,47 +96,35 @@ def only_reduces(var: Var, realize: BlockRealize) -> bool:
 
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """Change the direct sub-statements of a statement (shared when nothing changes)."""
-    match stmt:
-        case For():
-            return stmt.with_body(change(stmt.body))
-        case Alloc(buffer, body):
-            new = change(body)
-            return stmt if new is body else Alloc(buffer, new)
-        case Seq(stmts):
-            changed = tuple(change(s) for s in stmts)
-            return stmt if all(a is b for a, b in zip(changed, stmts, strict=True)) else seq(*changed)
-        case If():
-            new = change(stmt.then)
-            return stmt if new is stmt.then else If(stmt.condition, new, stmt.guard)
-        case Store() | Evaluate():
-            return stmt
-        case BlockRealize(values, block, predicate):
-            body = change(block.body)
-            init = None if block.init is None else change(block.init)
-            if body is block.body and init is block.init:
-                return stmt
-            return BlockRealize(values, replace(block, body=body, init=init), predicate)
-        case _:
-            raise TypeError(f"unknown statement {type(stmt).__name__}")
+    made = map_present(stmt, change)
+    return stmt if made is None else made
 
 
 def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
-    """Change the direct sub-statements of a statement of a lowered program; None where nothing is left of it."""
+    """Change the direct sub-statements of a statement, of which some may vanish; None where nothing is left of it."""
     match stmt:
-        case For():
+        case Store() | Evaluate():
+            return stmt
+        case For() | Alloc():
             body = change(stmt.body)
-            return None if body is None else stmt.with_body(body)
+            if body is None or body is stmt.body:
+                return None if body is None else stmt
+            return stmt.with_body(body) if isinstance(stmt, For) else Alloc(stmt.buffer, body)
         case Seq(stmts):
-            parts = [new for s in stmts if (new := change(s)) is not None]
+            changed = [change(s) for s in stmts]
+            if all(map(is_, changed, stmts)):
+                return stmt if stmts else None
+            parts = [new for new in changed if new is not None]
             return seq(*parts) if parts else None
         case If(condition, then, guard):
             inner = change(then)
-            return None if inner is None else If(condition, inner, guard)
-        case Alloc(buffer, body):
-            inner = change(body)
-            return None if inner is None else Alloc(buffer, inner)
-        case Store() | Evaluate():
-            return stmt
+            return stmt if inner is then else None if inner is None else If(condition, inner, guard)
+        case BlockRealize(values, block, predicate):
+            init = None if block.init is None else change(block.init)
+            body = change(block.body)
+            if body is block.body and init is block.init:
+                return stmt
+            return None if body is None else BlockRealize(values, replace(block, body=body, init=init), predicate)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 

@@ -148,7 +148,7 @@ class Blocks(Expressions):
                 f"{kinds!r} has {len(kinds)} letter(s) for {len(loops.elts)} loop(s)",
                 "give one letter for each loop",
             )
-        found = []
+        found: list[tuple[IterKind, tuple[int, int], Expr, ast.AST]] = []
         for kind, node in zip(map(_KINDS.__getitem__, kinds), loops.elts, strict=True):
             value = self.outside(node, self.index)
             domain = self.scope.domain(node.id) if isinstance(node, ast.Name) else None

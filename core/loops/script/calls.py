@@ -37,10 +37,6 @@ def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) ->
     return [found.get(name) for name in names]
 
 
-def _scalars(e: Expressions, node: ast.Call, *names: str) -> list[Any]:
-    return [e.scalar(a) for a in arguments(e, node, *names)]
-
-
 def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
     """Read the name of a type, as text or as `T.float32`."""
     value = e.value(node)
@@ -86,7 +82,7 @@ def _cast(first: str, second: str) -> Handler:
 
 def _plain(function: Callable[..., Any], *names: str) -> Handler:
     def handler(e: Expressions, node: ast.Call) -> Any:
-        return e.guarded(node, function, *_scalars(e, node, *names))
+        return e.guarded(node, function, *map(e.scalar, arguments(e, node, *names)))
 
     return handler
 

@@ -175,17 +175,14 @@ class Expressions(Reader):
 
     def checked(self, node: ast.AST, value: Any) -> Any:
         """Check that a value may be used in arithmetic: a number or an expression."""
-        self.no_buffer(node, value)
-        if isinstance(value, Word | Words):
-            self.fail(node, f"{value} is a name of the script, not a value", f"call it: {value}(...)")
-        return value
-
-    def no_buffer(self, node: ast.AST, value: Any) -> None:
         if isinstance(value, Buffer | View):
             self.fail(node, f"the buffer {value.name} is not a value", f"take an element: {value.name}[...]")
         if isinstance(value, Data):
             what = f"the memory of {value.buffer.name} is not a value"
             self.fail(node, what, f"declare a buffer on it: T.Buffer(shape, data={value.buffer.name}.data)")
+        if isinstance(value, Word | Words):
+            self.fail(node, f"{value} is a name of the script, not a value", f"call it: {value}(...)")
+        return value
 
     def scalar(self, node: ast.expr) -> Any:
         """Read a number or an expression."""
@@ -232,7 +229,7 @@ class Expressions(Reader):
             # Its last index counts vectors.
             box = (*box[:-1], (build.mul(box[-1][0], self.vectors[base]), self.vectors[base]))
         if self.lane is not None:
-            box = tuple((self.lane_at(node, lo, count), 1) for lo, count in box)
+            box = tuple((lo if count == 1 else check_count(self, node, count).at(lo), 1) for lo, count in box)
         if isinstance(base, Buffer):
             return base, box
         below = base.below(box, self.scope.ranges())
@@ -243,10 +240,6 @@ class Expressions(Reader):
                 f"use {base.buffer.name}{list(base.buffer.shape)} itself",
             )
         return base.buffer, below
-
-    def lane_at(self, node: ast.AST, lo: Expr, count: int) -> Expr:
-        """Compute the place, in a run of places, of the lane that is read."""
-        return lo if count == 1 else check_count(self, node, count).at(lo)
 
     def span(self, node: ast.expr, extent: int) -> tuple[Expr, int]:
         if not isinstance(node, ast.Slice):
@@ -328,7 +321,7 @@ class Expressions(Reader):
             return CALLS[function.name](self, node)
         args = [self.value(a) for a in node.args]
         options = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}
-        if any(isinstance(a, Expr) for a in args) and self._is_builtin(function):
+        if any(isinstance(a, Expr) for a in args) and getattr(function, "__module__", None) == "builtins":
             if function not in _ON_EXPRESSIONS:
                 name = getattr(function, "__name__", str(function))
                 self.fail(
@@ -338,10 +331,6 @@ class Expressions(Reader):
         if not callable(function):
             self.fail(node, f"{ast.unparse(node.func)} cannot be called")
         return self.guarded(node, function, *args, **options)
-
-    @staticmethod
-    def _is_builtin(function: Any) -> bool:
-        return getattr(function, "__module__", None) == "builtins"
 
 
 def parts_of(node: ast.Subscript) -> list[ast.expr]:
