@@ -64,22 +64,24 @@ class _RacingLoop:
         for buffer, found in uses.items():
             # Intermediates of iterations that wait for each other are judged where these waits are (`dependence`).
             exempt = buffer in own or (self.loop.kind.waits and buffer not in params)
-            if not exempt and any(a.stores for a in found) and not self._is_free(buffer, found):
-                return self._described(buffer, found)
+            moves = any(self.loop.var in free_vars(lo) for access in found for lo, _ in access.region.box)
+            if exempt or not any(a.stores for a in found) or self._is_apart(found):
+                continue
+            if moves or not self._may_meet(buffer, found):
+                return self._described(buffer, found, moves)
         return None
 
-    def _is_free(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """Do the iterations have elements of their own, or may they meet?"""
+    def _is_apart(self, found: Sequence[Access]) -> bool:
+        """Do the iterations have elements of their own, or do tests leave one iteration?"""
         var = self.loop.var
+        alone = {self._single_iteration(access) for access in found}
         return (
-            var in private_loops([a.region for a in found], [var, *self.inside], self.outside, self.ranges)
-            or self._told_by_place(found)
-            or self._done_once(found)
-            or (self.loop.kind is ForKind.VECTORIZED and self._adds_up(found))
-            or (self.loop.kind.is_bound and self._does_the_same(buffer, found))
+            (len(alone) == 1 and None not in alone)
+            or var in private_loops([a.region for a in found], [var, *self.inside], self.outside, self.ranges)
+            or self._has_own_boxes(found)
         )
 
-    def _told_by_place(self, found: Sequence[Access]) -> bool:
+    def _has_own_boxes(self, found: Sequence[Access]) -> bool:
         """Do the boxes that an iteration touches lie apart from those of the others?"""
         ranges = dict(self.ranges)
         places: list[Expr] = []
@@ -92,9 +94,7 @@ class _RacingLoop:
         return self.loop.var in determined(places, self.outside, ranges)
 
     def _spans(self, found: Sequence[Access], dim: int) -> Iterator[SymbolicInterval | None]:
-        """Yield what an iteration touches of a dimension, in the terms of the other iterations where it is a separate
-        one.
-        """
+        """Yield the touched part of a dimension, of a single iteration in the terms of the others."""
         var = self.loop.var
         forms = [linear(access.region.box[dim][0]) for access in found]
         step = next((form.coefficient(var) for form in forms if form.coefficient(var)), 0)
@@ -106,41 +106,29 @@ class _RacingLoop:
             running = access.loops & set(self.inside)
             yield interval(form.to_expr(), relaxation(running, self.ranges, *tests), access.region.box[dim][1])
 
-    def _done_once(self, found: Sequence[Access]) -> bool:
-        """Do tests leave one iteration?"""
-        alone = {self._single_iteration(access) for access in found}
-        return len(alone) == 1 and None not in alone
-
     def _single_iteration(self, access: Access) -> int | None:
         low, high = tested_ranges(access, self.ranges)[self.loop.var]
         return low if low == high else None
 
-    def _adds_up(self, found: Sequence[Access]) -> bool:
-        """Is everything one update of an element that all lanes share?"""
-        stmts = {access.path[-1] for access in found}
-        store = next(iter(stmts))
-        is_update = len(stmts) == 1 and isinstance(store, Store) and update(store) is not None
-        return is_update and not any(self._moves(access) for access in found)
-
-    def _does_the_same(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """Do threads compute the same, or reduce into elements that they share?"""
-        if any(self._moves(access) for access in found):
-            return False
+    def _may_meet(self, buffer: Buffer, found: Sequence[Access]) -> bool:
+        """May all iterations use the same elements, because they update them, or compute the same?"""
         stmts = [a.path[-1] for a in found if a.stores]
+        if self.loop.kind is ForKind.VECTORIZED:
+            return (
+                len({a.path[-1] for a in found}) == 1 and isinstance(stmts[0], Store) and update(stmts[0]) is not None
+            )
+        if not self.loop.kind.is_bound:
+            return False
         changed = any(isinstance(s, Store) and reads(s.value, buffer) for s in stmts)
         alike = not any(self.loop.var in free_vars(e) for s in stmts for e in expressions(s))
         return alike if not changed else self.loop.kind.waits or (alike and found[0].stores)
 
-    def _moves(self, access: Access) -> bool:
-        return any(self.loop.var in free_vars(lo) for lo, _ in access.region.box)
-
-    def _described(self, buffer: Buffer, found: Sequence[Access]) -> Obstacle:
+    def _described(self, buffer: Buffer, found: Sequence[Access], moves: bool) -> Obstacle:
         name, loop = buffer.name, self.loop
-        stays = not any(self._moves(access) for access in found)
         if not any(not access.stores for access in found):
             why = f"several of its iterations may write the same elements of {name}"
             remedy = f"use a loop that selects what is written to {name}"
-        elif stays:
+        elif not moves:
             why = f"its iterations add up into the same elements of {name}"
             remedy = f"make a loop {loop.kind.in_words} that selects what is written to {name}"
         else:
