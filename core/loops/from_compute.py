@@ -18,18 +18,7 @@ from pegbox.expr.visit import substitute
 from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.region import reads_and_writes, whole
 from pegbox.loops.foreign import with_code
-from pegbox.loops.nodes import (
-    Block,
-    BlockIter,
-    BlockRealize,
-    For,
-    Function,
-    If,
-    IterKind,
-    Stmt,
-    Store,
-    seq,
-)
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.reductions.combiner import reducer_notes, store_all
 
 

@@ -8,17 +8,7 @@ from typing import Any
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
 from pegbox.loops.access.region import written_below
 from pegbox.loops.module import IRModule
-from pegbox.loops.nodes import (
-    Alloc,
-    Annotation,
-    Block,
-    BlockRealize,
-    For,
-    ForKind,
-    Function,
-    If,
-    Stmt,
-)
+from pegbox.loops.nodes import Alloc, Annotation, Block, BlockRealize, For, ForKind, Function, If, Stmt
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.dependence import is_fresh
