@@ -95,8 +95,7 @@ def _note_box(boxes: list[Box], load: Load, relax: Relaxation) -> None:
             return  # gathered: the places are not known
         box.append(found)
     for n, other in enumerate(boxes):
-        hulls = [a.hull(b) for a, b in zip(other, box, strict=True)]
-        joined = tuple(h for h in hulls if h is not None)
+        joined = tuple(h for a, b in zip(other, box, strict=True) if (h := a.hull(b)) is not None)
         if len(joined) == len(box):
             boxes[n] = joined
             return

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pegbox.expr.affine import Linear, linear
+from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.low_level import Address
@@ -219,10 +219,8 @@ def _box(site: _Site, path: tuple[Stmt, ...]) -> Box | None:
 
 
 def _equal(a: Box, b: Box) -> bool:
-    gaps = [x.lo.minus(y.lo) for x, y in zip(a.intervals, b.intervals, strict=True)]
-    return all(gap.is_const and gap.const == 0 for gap in gaps) and all(
-        x.width == y.width for x, y in zip(a.intervals, b.intervals, strict=True)
-    )
+    pairs = zip(a.intervals, b.intervals, strict=True)
+    return all(x.width == y.width and x.lo.minus(y.lo) == constant(0) for x, y in pairs)
 
 
 def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
