@@ -17,7 +17,7 @@ loops stay as they are. (From the kernels of a GPU to a CPU: Stratton et al., MC
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pegbox.expr.affine import linear
@@ -106,12 +106,12 @@ class ThreadNest:
             return None
         self.of_stmt = {id(piece.stmt): piece for piece in self.pieces}
         self.of_block = {id(r): piece for piece in self.pieces for r in piece.blocks}
-        self._number(self.top)
+        make = self._divide(self.top, ())
         copies = self._copies()
         if copies is None:
             return None
         self.copies = {old: Copies.of(old, loops) for old, loops in copies.items()}
-        body = exchange(path, self._cut(self.top, ()))
+        body = exchange(path, make())
         allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
         return replace(self.func, body=body, allocs=allocs)
 
@@ -149,21 +149,6 @@ class ThreadNest:
                         piece.each |= more
                         changed = True
 
-    def _number(self, stmt: Stmt) -> None:
-        """Give each piece the number of the segment (between barriers) that it will be in."""
-        apart = self._has_apart(stmt)
-        if apart and isinstance(stmt, For) and id(stmt) not in self.of_stmt:
-            return self._number(stmt.body)
-        if apart and isinstance(stmt, Seq):
-            for part in self._parts(stmt):
-                self._number(part)
-            return None
-        self.inner.append({node.var for node in walk(stmt) if isinstance(node, For)})
-        for node in walk(stmt):
-            if id(node) in self.of_stmt:
-                self.of_stmt[id(node)].segment = len(self.inner) - 1
-        return None
-
     def _has_apart(self, stmt: Stmt) -> bool:
         return any(id(node) in self.of_stmt and self._is_apart(self.of_stmt[id(node)]) for node in walk(stmt))
 
@@ -180,19 +165,25 @@ class ThreadNest:
             open_part = not apart
         return [seq(*part) for part in parts]
 
-    def _cut(self, stmt: Stmt, threads: tuple[For, ...]) -> Stmt:
-        """Run the statement for all threads."""
+    def _divide(self, stmt: Stmt, threads: Sequence[For]) -> Callable[[], Stmt]:
+        """Divide the statement into segments (between barriers); returns the function that makes it for all threads."""
         piece = self.of_stmt.get(id(stmt))
-        if piece is not None:
-            return self._for_all([loop for loop in threads if loop.var in piece.each], stmt)
-        if not self._has_apart(stmt):
-            return self._for_all(threads, stmt)
-        if isinstance(stmt, For):
-            if stmt.kind.waits:
-                return self._cut(stmt.body, (*threads, stmt))
-            return stmt.with_body(self._cut(stmt.body, threads))
-        assert isinstance(stmt, Seq)
-        return seq(*(self._cut(part, threads) for part in self._parts(stmt)))
+        if piece is None and self._has_apart(stmt):
+            if isinstance(stmt, For):
+                loop = stmt
+                if loop.kind.waits:
+                    return self._divide(loop.body, (*threads, loop))
+                body = self._divide(loop.body, threads)
+                return lambda: loop.with_body(body())
+            assert isinstance(stmt, Seq)
+            parts = [self._divide(part, threads) for part in self._parts(stmt)]
+            return lambda: seq(*(part() for part in parts))
+        self.inner.append({node.var for node in walk(stmt) if isinstance(node, For)})
+        for node in walk(stmt):
+            if id(node) in self.of_stmt:
+                self.of_stmt[id(node)].segment = len(self.inner) - 1
+        around = threads if piece is None else [loop for loop in threads if loop.var in piece.each]
+        return lambda: self._for_all(around, stmt)
 
     def _for_all(self, threads: Sequence[For], stmt: Stmt) -> Stmt:
         """Put thread loops around a statement, with variables of their own."""
