@@ -72,7 +72,7 @@ from pegbox.expr.math import (
     trunc,
 )
 from pegbox.expr.nodes import Expr
-from pegbox.loops import python_function
+from pegbox.loops import foreign
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
 from pegbox.loops.threads.axis import thread_axis
@@ -146,7 +146,7 @@ def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr
     """
     wanted = "the buffers that fcompute of te.extern is given"
     given = check_list("call_python: buffers", buffers, wanted, of=IntrinBuffer)
-    return python_function.call_python(function, [buffer.data for buffer in given])
+    return foreign.call_python(function, [buffer.data for buffer in given])
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:

@@ -18,7 +18,7 @@ from pegbox.expr.affine import linear
 from pegbox.expr.build import as_expr, compare, conjuncts, const, index, logical_and, select
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Select
-from pegbox.expr.visit import Targets, loads, redirect_loads, substitute
+from pegbox.expr.visit import Targets, in_front, loads, redirect_loads, substitute
 from pegbox.shown import value_text
 
 
@@ -72,7 +72,7 @@ def scan(
     axes = cells.folded[0].axis if cells.folded else fresh
     given = attributes(name, attrs)
     op = ScanOp(name, axes, time=time, rows=rows, updates=updates, attrs=given, tag=tag_of(what, tag))
-    targets = {s.buffer: (t.buffer, ()) for s, t in zip(states, op.outputs, strict=True)}
+    targets = {s.buffer: (t.buffer, in_front()) for s, t in zip(states, op.outputs, strict=True)}
     first = compare("lt", axes[time], index(rows))
     body = [
         Select(first, Load(i.buffer, axes), redirect_loads(cells.element(u, axes), targets))

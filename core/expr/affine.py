@@ -3,7 +3,7 @@
 Coefficients and constants are whole numbers without a limit: modulo 2^64 the sum is what int64 arithmetic gives in any
 order. Whether it is that very number is a question about ranges: see `pegbox.expr.bounds.fits`.
 
-Terms are variables and what is not linear in them (floordiv, floormod, loads, casts ...), told apart by structure.
+Terms are variables and parts that are not linear in them (floordiv, floormod, loads, casts ...), compared by structure.
 Equal index expressions have equal linear forms, which is what makes subtracting two of them useful.
 """
 
@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from pegbox.expr import build
 from pegbox.expr.dtypes import INDEX, wrap
-from pegbox.expr.nodes import Binary, Const, Expr
+from pegbox.expr.nodes import Binary, BinaryOp, Const, Expr
 
 Term = TypeVar("Term")
 _LIMIT = 2**63
@@ -27,7 +27,7 @@ def fits_int64(value: int) -> bool:
 
 
 def int64(value: int) -> int:
-    """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
+    """Reduce a number to int64 modulo 2^64; most are that already, and stay the same objects."""
     return value if fits_int64(value) else wrap(value, INDEX)
 
 
@@ -52,7 +52,7 @@ class Linear:
         return Linear(terms, self.const + other.const * scale)
 
     def minus(self, other: Linear) -> Linear:
-        """The difference, in which quotients and rests of sums also cancel that are written in another order."""
+        """Return the difference, in which quotients and rests of sums cancel in whatever order the sums are written."""
         rest = self.add(other, -1)
         if sum(isinstance(term, Binary) for term in rest.terms) < 2:
             return rest
@@ -64,29 +64,35 @@ class Linear:
         return Linear({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
     def literal(self) -> Linear:
-        """The same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
-        if fits_int64(self.const) and all(map(fits_int64, self.terms.values())):
+        """Return the same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
+        for value in (self.const, *self.terms.values()):
+            if not -_LIMIT <= value < _LIMIT:
+                break
+        else:
             return self
         terms = {term: int64(coefficient) for term, coefficient in self.terms.items()}
         return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, int64(self.const))
 
     def to_expr(self) -> Expr:
-        """Terms in the order in which they came, the constant last; an int64 expression of the same value."""
+        """Return an int64 expression of the same value: terms in the order in which they came, the constant last."""
+        # Nothing folds in such a sum, so that its nodes need not be built by `build`.
         result: Expr | None = None
         for term, coefficient in self.terms.items():
             factor = int64(coefficient)
-            if result is None:
-                result = build.mul(term, build.index(factor))
-            elif _has_opposite(factor):
-                result = build.sub(result, build.mul(term, build.index(-factor)))
-            else:
-                result = build.add(result, build.mul(term, build.index(factor)))
+            sign: BinaryOp = "add"
+            if result is not None and _has_opposite(factor):
+                sign, factor = "sub", -factor
+            # A number of a traced run is not a plain int: it may be 1 here and something else elsewhere.
+            part = term if type(factor) is int and factor == 1 else Binary("mul", term, Const(factor, INDEX))
+            result = part if result is None else Binary(sign, result, part)
         const = int64(self.const)
         if result is None:
             return build.index(const)
+        if const == 0:
+            return result
         if _has_opposite(const):
-            return build.sub(result, build.index(-const))
-        return build.add(result, build.index(const))
+            return Binary("sub", result, Const(-const, INDEX))
+        return Binary("add", result, Const(const, INDEX))
 
 
 def _merged(form: Linear) -> dict[Hashable, tuple[Expr, int]]:
@@ -118,12 +124,13 @@ def constant(value: int) -> Linear:
 
 
 def linear(expr: Expr) -> Linear:
-    """The linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
-    return weighted_sum((expr,), (1,))
+    """Return the linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
+    terms: dict[Expr, int] = {}
+    return Linear(terms, _collect(expr, 1, terms))
 
 
 def weighted_sum(exprs: Sequence[Expr], weights: Sequence[int]) -> Linear:
-    """The linear form of the sum of weight * expression."""
+    """Return the linear form of the sum of weight * expression."""
     terms: dict[Expr, int] = {}
     return Linear(terms, sum([_collect(expr, weight, terms) for expr, weight in zip(exprs, weights, strict=True)]))
 
@@ -179,7 +186,7 @@ def divide(
     divisor: int,
     bounds: Callable[[dict[Term, int], int], tuple[int, int] | None],
 ) -> Division[Term]:
-    """Take apart the division of a sum by a positive number: what is a multiple of it, and the rest.
+    """Take apart the division of a sum by a positive number: its multiple, and the rest.
 
     This is true of whole numbers. Who uses it for int64 has to show that neither the sum nor the rest wraps around.
 

@@ -14,7 +14,7 @@ Ranges: TypeAlias = Mapping[Var, Interval]
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
-    """Smallest and largest value (both included) while each variable stays in its range; None if unknown.
+    """Find the smallest and the largest value while each variable stays in its range; None if unknown.
 
     Exact for linear expressions; an over-approximation otherwise. Unknown is also what may wrap around.
     """
@@ -28,8 +28,13 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
             opaque = len(form.terms) == 1 and next(iter(form.terms)) is expr
             between = _product(expr, ranges) if opaque else linear_bounds(form, ranges)
             return between if between is not None and _fits(between) else None
-        case Binary():
-            return _binary(expr, ranges)
+        case Binary(op, left, right):
+            a, b = bounds(left, ranges), bounds(right, ranges)
+            if op in ("floordiv", "floormod"):
+                return _divided(op, a, b) if b is not None and b[0] > 0 else None
+            if op not in ("min", "max") or a is None or b is None:
+                return None
+            return (min(a[0], b[0]), min(a[1], b[1])) if op == "min" else (max(a[0], b[0]), max(a[1], b[1]))
         case Select(_, a, b):
             ba, bb = bounds(a, ranges), bounds(b, ranges)
             return None if ba is None or bb is None else (min(ba[0], bb[0]), max(ba[1], bb[1]))
@@ -80,23 +85,11 @@ def _product(expr: Binary, ranges: Ranges) -> Interval | None:
     return min(corners), max(corners)
 
 
-def _binary(expr: Binary, ranges: Ranges) -> Interval | None:
-    a, b = bounds(expr.a, ranges), bounds(expr.b, ranges)
-    match expr.op:
-        case "floordiv":
-            if a is None or b is None or b[0] <= 0:
-                return None
-            corners = [x // y for x in a for y in b]
-            return min(corners), max(corners)
-        case "floormod":
-            if b is None or b[0] <= 0:
-                return None
-            if a is not None and b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
-                return a[0] % b[0], a[1] % b[0]
-            return 0, b[1] - 1
-        case "min" if a is not None and b is not None:
-            return min(a[0], b[0]), min(a[1], b[1])
-        case "max" if a is not None and b is not None:
-            return max(a[0], b[0]), max(a[1], b[1])
-        case _:
-            return None
+def _divided(op: str, a: Interval | None, b: Interval) -> Interval | None:
+    """Bound a quotient or a rest by positive numbers."""
+    if op == "floormod":
+        if a is not None and b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+            return a[0] % b[0], a[1] % b[0]
+        return 0, b[1] - 1
+    corners = [] if a is None else [x // y for x in a for y in b]
+    return (min(corners), max(corners)) if corners else None

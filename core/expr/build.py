@@ -19,6 +19,7 @@ from pegbox.expr.nodes import (
     Const,
     Expr,
     Logic,
+    LogicOp,
     Not,
     NumberCompare,
     Select,
@@ -34,7 +35,7 @@ ONE = Const(1, dtypes.INDEX)
 
 
 def const(value: int | float | bool, dtype: str | None = None) -> Const:
-    """A literal. Without a dtype: bool, int64 or float32 by the value's own type; with one, integers wrap around.
+    """Make a literal. Without a dtype: bool, int64 or float32 by the type of the value; with one, integers wrap.
 
     Raises:
         ExprError: an unknown dtype, a fraction where an integer is wanted, or no dtype for what int64 cannot hold.
@@ -59,7 +60,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
 
 
 def _number(value: object) -> int | float | bool:
-    """The Python number of a NumPy scalar; ExprError for what is not a number."""
+    """Return the Python number of a NumPy scalar; ExprError for other values."""
     item = getattr(value, "item", None)
     plain = item() if item is not None and getattr(value, "ndim", None) == 0 else value
     if isinstance(plain, bool | int | float):
@@ -68,7 +69,7 @@ def _number(value: object) -> int | float | bool:
 
 
 def index(value: int) -> Const:
-    """An int64 literal, without any checking."""
+    """Return an int64 literal, without any checking."""
     return Const(value, dtypes.INDEX)
 
 
@@ -108,7 +109,7 @@ def _meet(a: object, b: object) -> tuple[Expr, Expr]:
 
 
 def _meet_lanes(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """A scalar meets a vector in each of its lanes."""
+    """Convert a scalar and a vector, or two vectors, to one vector type."""
     count = dtypes.lanes(a.dtype) or dtypes.lanes(b.dtype)
     target = dtypes.element(a.dtype if dtypes.lanes(a.dtype) else b.dtype)
     if not (dtypes.lanes(a.dtype) and dtypes.lanes(b.dtype)):
@@ -120,7 +121,7 @@ def _meet_lanes(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
-    """The constant made of `raw` in another type, if that does not change its value (for floats: but round it)."""
+    """Make a constant of another type of `raw`, if that does not change its value but by rounding to a float."""
     if not isinstance(raw, bool | int | float) or dtype == "bool":
         return value
     if dtypes.is_float(dtype):
@@ -218,7 +219,7 @@ def floordiv(a: object, b: object) -> Expr:
 
 
 def floormod(a: object, b: object) -> Expr:
-    """The remainder of `floordiv`.
+    """Return the remainder of `floordiv`.
 
     Raises:
         ExprError: the operands are floats, or the divisor is written as 0 (one that comes out as 0 gives 0).
@@ -299,7 +300,7 @@ def _decided(made: Compare) -> Expr:
 
 
 def equal(a: object, b: object) -> Compare:
-    """The operator ==: does not fold by itself, because its truth value is structural equality; see `as_expr`."""
+    """Apply the operator ==, which does not fold: its truth value is structural equality; see `as_expr`."""
     try:
         ea, eb = _meet(a, b)
     except ExprError:
@@ -311,27 +312,25 @@ def equal(a: object, b: object) -> Compare:
 
 
 def not_equal(a: object, b: object) -> Compare:
-    """The operator !=; see `equal`."""
+    """Apply the operator !=; see `equal`."""
     result = equal(a, b)
     return type(result)("ne", result.a, result.b)
 
 
 def logical_and(a: object, b: object) -> Expr:
-    ea, eb = _bool(a), _bool(b)
-    if isinstance(ea, Const):
-        return eb if ea.value else FALSE
-    if isinstance(eb, Const):
-        return ea if eb.value else FALSE
-    return ea if same(ea, eb) else Logic("and", ea, eb)
+    return _logic("and", FALSE, a, b)
 
 
 def logical_or(a: object, b: object) -> Expr:
+    return _logic("or", TRUE, a, b)
+
+
+def _logic(op: LogicOp, deciding: Const, a: object, b: object) -> Expr:
     ea, eb = _bool(a), _bool(b)
-    if isinstance(ea, Const):
-        return TRUE if ea.value else eb
-    if isinstance(eb, Const):
-        return TRUE if eb.value else ea
-    return ea if same(ea, eb) else Logic("or", ea, eb)
+    for one, other in ((ea, eb), (eb, ea)):
+        if isinstance(one, Const):
+            return deciding if bool(one.value) == deciding.value else other
+    return ea if same(ea, eb) else Logic(op, ea, eb)
 
 
 def logical_not(a: object) -> Expr:
@@ -382,7 +381,7 @@ def if_then_else(cond: object, a: object, b: object) -> Expr:
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The parts that `and` joins; empty for true."""
+    """Return the parts that `and` joins; empty for true."""
     if isinstance(condition, Logic) and condition.op == "and":
         return conjuncts(condition.a) + conjuncts(condition.b)
     if isinstance(condition, Const) and condition.value:

@@ -21,7 +21,7 @@ class Digit:
 
 
 def digit_of(expr: Expr) -> Digit | None:
-    """The expression as a digit of a variable, if it is one."""
+    """Return the expression as a digit of a variable, if it is one."""
     match expr:
         case Binary("floormod", Binary("floordiv", Var() as var, Const() as step), Const() as base):
             return Digit(var, step.whole, base.whole)
@@ -53,7 +53,7 @@ def _complete(digits: Sequence[Digit]) -> bool:
 
 
 def split(var: Var, extent: int, exprs: Iterable[Expr]) -> list[tuple[Var, int]]:
-    """A variable for each digit, the highest first, with the number of its values; empty where they do not divide."""
+    """Make a variable for each digit, the highest first, with its number of values; [] where they do not divide."""
     steps = sorted({1, extent, *(s for expr in exprs for s in _steps(var, expr) if s < extent)})
     if len(steps) < 3 or any(high % low for low, high in pairwise(steps)):
         return []
@@ -70,7 +70,7 @@ def _steps(var: Var, expr: Expr) -> Iterator[int]:
 
 
 def join(digits: Sequence[tuple[Var, int]]) -> Expr:
-    """The number that digits make up, the highest first, each with the number of its values."""
+    """Return the number that digits make up, the highest first, each with the number of its values."""
     terms: dict[Expr, int] = {}
     step = 1
     for digit, count in reversed(digits):

@@ -41,7 +41,7 @@ EXPONENTS: Final[dict[str, tuple[int, int]]] = {
 
 
 def numpy_dtype(dtype: str) -> Any:
-    """The `numpy.dtype` of an element type; bfloat16 is that of the package ml_dtypes, loaded when first needed."""
+    """Return the `numpy.dtype` of an element type; that of bfloat16 is in the package ml_dtypes, loaded when needed."""
     import numpy
 
     if dtype == "bfloat16":
@@ -63,12 +63,12 @@ def is_unsigned(dtype: str) -> bool:
 
 
 def element(dtype: str) -> str:
-    """The type of one lane: "float32" of "float32x16"."""
+    """Return the type of one lane: "float32" of "float32x16"."""
     return dtype.partition("x")[0]
 
 
 def lanes(dtype: str) -> int:
-    """The lanes of a vector type, 16 of "float32x16"; 0 for a scalar."""
+    """Return the lanes of a vector type, 16 of "float32x16"; 0 for a scalar."""
     number = dtype.partition("x")[2]
     return int(number) if number.isdecimal() else 0
 
@@ -79,7 +79,7 @@ def is_vector(dtype: str) -> bool:
 
 
 def vector(dtype: str, count: int) -> str:
-    """The type of `count` elements as one value."""
+    """Return the type of `count` elements as one value."""
     return f"{dtype}x{count}"
 
 
@@ -101,7 +101,7 @@ def total_bits(dtype: str) -> int:
 
 
 def integer(value: Any) -> int | None:
-    """The Python int that an integer of any library stands for; None for bools and what is not an integer."""
+    """Return the Python int of an integer of any library; None for bools and other values."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else value
     # Trying is a hundred times as fast as asking isinstance(value, SupportsIndex).
@@ -117,7 +117,7 @@ def nbytes(dtype: str) -> int:
 
 
 def promote(a: str, b: str) -> str:
-    """The type in which `a op b` is computed: floats beat integers, wider beats narrower.
+    """Return the type in which `a op b` is computed: floats beat integers, wider beats narrower.
 
     A signed and an unsigned integer become a signed type that holds both; uint64, for which there is none, stays
     uint64, as in C.
@@ -139,12 +139,12 @@ def promote(a: str, b: str) -> str:
 
 
 def accumulator(dtype: str) -> str:
-    """The widest type of the kind, whose sums and products are those of the type."""
+    """Return the widest type of the kind, whose sums and products are those of the type."""
     return "float64" if is_float(dtype) else "uint64" if is_unsigned(dtype) else "int64"
 
 
 def value_range(dtype: str) -> tuple[int | float, int | float]:
-    """Smallest and largest value of the type (infinities for floats)."""
+    """Return the smallest and the largest value of the type (infinities for floats)."""
     if is_float(dtype):
         return float("-inf"), float("inf")
     if dtype == "bool":

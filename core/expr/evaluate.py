@@ -25,7 +25,7 @@ Arrays = Mapping[Buffer, NDArray[Any]]
 
 
 def evaluate(expr: Expr, values: Mapping[Var, Number], buffers: Arrays | None = None) -> Number:
-    """The value of `expr` as a Python bool, int or float.
+    """Return the value of `expr` as a Python bool, int or float.
 
     Only the chosen side of a select is evaluated; `and` and `or` stop at the first operand that decides.
 
@@ -87,7 +87,7 @@ def _element(buffer: Buffer, indices: tuple[int, ...], buffers: Arrays) -> Numbe
 
 
 def _call(name: str, dtype: str, args: list[Number]) -> Number:
-    """An intrinsic: of floats in float64, of integers in their own type."""
+    """Apply an intrinsic, to floats in float64, to integers in their own type."""
     if name == "abs":
         return abs(args[0])
     # NumPy's scalars instead of the math module: infinities and NaN instead of exceptions.

@@ -55,7 +55,7 @@ class Layout:
     groups: tuple[_Group, ...] = field(repr=False)
 
     def inverse(self) -> IndexMap:
-        """The map back; where places are not taken, of those that are.
+        """Return the inverse map, for the places that are taken.
 
         Raises:
             ExprError: it was not found.
@@ -68,7 +68,7 @@ class Layout:
         return type(self.map)(self.places, [back[n] for n in range(len(self.old_shape))])
 
     def is_element(self, places: Sequence[Expr]) -> Expr:
-        """The condition under which a place of the new shape holds an element (in contrast to padding).
+        """Return the condition under which a place of the new shape holds an element (in contrast to padding).
 
         Raises:
             ExprError: the inverse was not found.
@@ -89,7 +89,7 @@ def layout_of(index_map: IndexMap, shape: tuple[int, ...]) -> Layout:
     """Try a map on a shape.
 
     Raises:
-        ExprError: another number of dimensions; two elements would stand in one place; a negative index; too large.
+        ExprError: another number of dimensions; two elements would share a place; a negative index; too large.
     """
     if len(shape) != index_map.ndim:
         raise ExprError(
@@ -119,7 +119,7 @@ def covers(maps: Sequence[tuple[IndexMap, tuple[int, ...]]], shape: tuple[int, .
 
 
 def _parts(index_map: IndexMap) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The groups as (numbers of inputs, numbers of outputs)."""
+    """Yield the groups as (numbers of inputs, numbers of outputs)."""
     number = {v: n for n, v in enumerate(index_map.initial_indices)}
     uses = [{number[v] for v in free_vars(e)} for e in index_map.final_indices]
     left = set(range(index_map.ndim))
@@ -171,7 +171,7 @@ def _group(
 
 
 def _grid(extents: Sequence[int]) -> _Ints:
-    """The values of each index at all elements of a shape."""
+    """Return the values of each index at all elements of a shape."""
     return np.indices(extents, np.int64).reshape(len(extents), prod(extents))
 
 
@@ -185,12 +185,12 @@ def _new_shape(index_map: IndexMap, values: Sequence[_Ints]) -> tuple[int, ...]:
 
 
 def _twice(index_map: IndexMap, variables: Sequence[Var], grid: _Ints, flat: _Ints, first: _Ints) -> str:
-    """The message for a map that is not one to one, with two elements that meet."""
+    """Return the message for a map that is not one to one, with two elements that meet."""
     other = int(np.setdiff1d(np.arange(len(flat)), first)[0])
     one = int(np.flatnonzero(flat == flat[other])[0])
     names = ", ".join(v.name for v in variables)
     a, b = ([int(x) for x in grid[:, n]] for n in (one, other))
-    return f"{index_map} is not one to one: ({names}) = {a} and {b} would stand in one place"
+    return f"{index_map} is not one to one: ({names}) = {a} and {b} would share one place"
 
 
 def _evaluate(expr: Expr, env: dict[Var, _Ints]) -> _Ints:
@@ -213,7 +213,7 @@ def _inverse(
     places: Sequence[Var],
     grid: _Ints,
 ) -> tuple[Expr, ...] | None:
-    """Expressions of `places` that give the variables back; each one tried on all elements."""
+    """Find expressions of `places` that give the variables back; each one is tried on all elements."""
     env = dict(zip(places, values, strict=True))
     bases = [(linear(v), v) for v in variables] + [(linear(e), e) for e in _sums(exprs)]
     found: dict[Var, Expr] = {}
@@ -241,7 +241,7 @@ def _inverse(
 
 
 def _from_parts(exprs: Sequence[Expr], places: Sequence[Var]) -> Iterator[tuple[Var, Expr]]:
-    """Variables, and what stands inside of // and %, put together from their parts in several outputs."""
+    """Put variables and operands of // and % together from their parts in several outputs."""
     parts: dict[Expr, Expr] = {}
     for expr, place in zip(exprs, places, strict=True):
         form = linear(expr)
@@ -270,21 +270,18 @@ def _sums(exprs: Sequence[Expr]) -> Iterator[Expr]:
 
 
 def _combination(values: Sequence[_Ints], places: Sequence[Var], target: _Ints) -> Expr | None:
-    """The sum of coefficient × place that gives the target everywhere, if there is one."""
+    """Find a sum of coefficient × place that gives the target everywhere."""
     table = np.stack([*values, np.ones_like(target)], axis=1)
     step = max(1, len(target) // 4096)
-    rows = np.unique(np.concatenate([np.arange(0, len(target), step), _jumps(table)]))
+    # The row where an index is largest shows its weight.
+    largest = [int(np.argmax(column)) for column in table.T]
+    rows = np.unique(np.concatenate([np.arange(0, len(target), step), np.array(largest, np.int64)]))
     solution = np.linalg.lstsq(table[rows].astype(float), target[rows].astype(float), rcond=None)[0]
     weights = np.rint(solution).astype(np.int64)
     if not np.array_equal(table @ weights, target):
         return None
     terms: dict[Expr, int] = {p: int(w) for p, w in zip(places, weights[:-1], strict=True) if w}
     return Linear(terms, int(weights[-1])).to_expr()
-
-
-def _jumps(table: _Ints) -> _Ints:
-    """Find, for each index, the rows where it is largest, so that each row shows its weight."""
-    return np.array([int(np.argmax(table[:, c])) for c in range(table.shape[1])], np.int64)
 
 
 def _digits(form: Linear, total: Expr) -> Iterator[tuple[Var, Expr]]:

@@ -62,7 +62,7 @@ class IndexMap:
             ndim: the number of variables; needed where the function takes `*indices`.
 
         Raises:
-            ExprError: the function does not take that many, or what it returns are no affine expressions of them.
+            ExprError: the function does not take that many, or does not return affine expressions of them.
         """
         variables = [Var(name) for name in _names(func, ndim)]
         result = func(*variables)
@@ -74,7 +74,7 @@ class IndexMap:
         """Read a map from the text that `str` gives: `lambda i, j: (i // 16, j, i % 16)`.
 
         Raises:
-            ExprError: the text is no such lambda.
+            ExprError: the text is not such a lambda.
         """
         check_text("index map", text, error=ExprError)
         try:
@@ -112,7 +112,7 @@ class IndexMap:
         return [simplify(substitute(e, mapping), within) for e in self.final_indices]
 
     def map_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape that holds all elements of a buffer of the given shape.
+        """Return the shape that holds all elements of a buffer of the given shape.
 
         Raises:
             ExprError: another number of extents than the map takes, or an index would be negative.
@@ -120,7 +120,7 @@ class IndexMap:
         return self.layout(shape).shape
 
     def inverse(self, shape: Sequence[int]) -> IndexMap:
-        """The map back, from the indices that a buffer of `shape` gets.
+        """Return the inverse map, from the indices that a buffer of `shape` gets.
 
         Raises:
             ExprError: the map is not one to one, leaves gaps, or its inverse cannot be found.
@@ -145,7 +145,7 @@ class IndexMap:
 
     @classmethod
     def from_trace_json(cls, data: str) -> IndexMap:
-        """The inverse of `trace_json`."""
+        """Return the inverse of `trace_json`."""
         return cls.from_text(data)
 
     def __eq__(self, other: object) -> bool:
@@ -173,7 +173,7 @@ def _names(func: Callable[..., Any], ndim: int | None) -> list[str]:
     try:
         params = list(inspect.signature(func).parameters.values())
     except ValueError:
-        raise ExprError(f"{value_text(func)} does not say what it takes; write lambda i, j: (j, i)") from None
+        raise ExprError(f"{value_text(func)} does not name its arguments; write lambda i, j: (j, i)") from None
     names = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     many = next((p for p in params if p.kind is p.VAR_POSITIONAL), None)
     if many is not None:

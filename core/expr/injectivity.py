@@ -20,7 +20,7 @@ Caps = Sequence[tuple[Mapping[Expr, int], int]]
 
 
 def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges, caps: Caps = ()) -> set[Var]:
-    """The loop variables that the values pin down while the `fixed` variables are known.
+    """Find the loop variables that the values pin down while the `fixed` variables are known.
 
     Sound, not complete: a variable that is missing may still be determined.
 

@@ -36,7 +36,7 @@ NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name 
 
 
 def call(name: str, *args: object) -> Expr:
-    """An intrinsic applied to numbers of one type: a float type, but for abs and `ON_INTEGERS`.
+    """Apply an intrinsic to numbers of one type: a float type, but for abs and `ON_INTEGERS`.
 
     Raises:
         ExprError: unknown name, wrong number of arguments, integer arguments of functions of floats or the other way.
@@ -46,7 +46,7 @@ def call(name: str, *args: object) -> Expr:
     if len(args) != ARITY[name]:
         raise ExprError(f"{name} takes {ARITY[name]} argument(s), got {len(args)}")
     exprs = [as_expr(a) for a in args]
-    # Python's numbers take the type of the expressions beside them.
+    # Python's numbers take the type of the other operands, which are expressions.
     dtype = reduce(dtypes.promote, [raw.dtype for raw in args if isinstance(raw, Expr)] or [exprs[0].dtype])
     if name in ON_INTEGERS and not dtypes.is_int(dtype):
         raise ExprError(

@@ -27,8 +27,8 @@ class Address(Load):
     """A pointer to `buffer[indices]`.
 
     `extents` say how many elements from there on are touched along each dimension, `access` how: "r", "w" or "rw".
-    `strides` are what the function called takes for granted: the elements between neighbours along each dimension,
-    None where it is told. The code generator refuses a buffer that is laid out otherwise.
+    `strides` are assumptions of the called function: the elements between neighbours along each dimension, None where
+    they are its arguments. The code generator refuses a buffer that is laid out otherwise.
     """
 
     __slots__ = ("access", "extents", "strides")
@@ -88,7 +88,7 @@ class VectorLoad(Load):
 
 
 class Stride(Expr):
-    """Elements between neighbours of a buffer along a dimension: known once lowering has decided on its shape."""
+    """The elements between neighbours of a buffer along a dimension: known once lowering has decided on its shape."""
 
     __slots__ = ("buffer", "dim")
     __match_args__ = ("buffer", "dim")
@@ -100,6 +100,8 @@ class Stride(Expr):
 
 
 class Broadcast(Expr):
+    """A scalar in every lane."""
+
     __slots__ = ("a", "lanes")
     __match_args__ = ("a", "lanes")
 
@@ -119,10 +121,10 @@ class Reinterpret(Expr):
 
 
 def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
-    """Elements along each dimension that a vector of that many neighbours has: of the last row, or of whole rows.
+    """Count the elements along each dimension of a vector of neighbours: of the last row, or of whole rows.
 
     Raises:
-        ExprError: the vector would end inside of a row.
+        ExprError: the vector would end inside a row.
     """
     box, rest = [1] * len(buffer.shape), lanes
     for dim in reversed(range(len(box))):
@@ -136,7 +138,7 @@ def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
 
 
 def stored_box(indices: tuple[Expr, ...], value: Expr) -> tuple[int, ...]:
-    """Elements along each dimension that a store of `value` writes: a vector goes along the last one."""
+    """Count the elements along each dimension that a store of `value` writes: a vector goes along the last one."""
     lanes = dtypes.lanes(value.dtype)
     return (1,) * (len(indices) - 1) + (lanes,) if lanes else (1,) * len(indices)
 
@@ -148,7 +150,7 @@ def is_contiguous(shape: tuple[int, ...], box: tuple[int, ...]) -> bool:
 
 
 def call_extern(dtype: str, name: str, *args: Expr) -> Call:
-    """A call of a C function; `Address`es are its pointer arguments."""
+    """Return a call of a C function; `Address`es are its pointer arguments."""
     dtypes.check_value(dtype)
     if not isinstance(name, str) or not name.isidentifier():
         raise ExprError(f"call_extern: {value_text(name)} is not a name of a C function")
@@ -156,7 +158,7 @@ def call_extern(dtype: str, name: str, *args: Expr) -> Call:
 
 
 def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
-    """A call of an LLVM intrinsic by its full name, such as "llvm.fma.v16f32".
+    """Return a call of an LLVM intrinsic by its full name, such as "llvm.fma.v16f32".
 
     Raises:
         ExprError: the name does not start with "llvm.", or an unknown dtype.
@@ -172,7 +174,7 @@ def is_machine_call(name: str) -> bool:
 
 
 def reinterpret(dtype: str, a: Expr) -> Expr:
-    """The same bits as another type of the same size: `reinterpret("int32x16", bytes)` of 64 bytes.
+    """Return the same bits as another type of the same size: `reinterpret("int32x16", bytes)` of 64 bytes.
 
     Raises:
         ExprError: an unknown dtype, or one of another size.
@@ -183,7 +185,7 @@ def reinterpret(dtype: str, a: Expr) -> Expr:
 
 
 def broadcast(a: Expr, lanes: int) -> Expr:
-    """A scalar in every lane (a vector of that many lanes stays).
+    """Return a scalar in every lane (a vector of that many lanes stays).
 
     Raises:
         ExprError: a vector of another number of lanes.

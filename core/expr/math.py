@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
 from pegbox.errors import ExprError
@@ -10,107 +11,52 @@ from pegbox.expr.build import FALSE, TRUE, as_expr, cast, compare, const, logica
 from pegbox.expr.nodes import Const, Expr
 
 
-def exp(x: object) -> Expr:
-    return intrinsics.call("exp", x)
+def _function(name: str, doc: str = "") -> Callable[[object], Expr]:
+    """Make the function of one number that applies an intrinsic."""
+
+    def function(x: object) -> Expr:
+        return intrinsics.call(name, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or f"Compute {name}(x)."
+    return function
 
 
-def exp2(x: object) -> Expr:
-    """`2 ** x`."""
-    return intrinsics.call("exp2", x)
-
-
-def exp10(x: object) -> Expr:
-    """`10 ** x`."""
-    return intrinsics.call("exp10", x)
-
-
-def log(x: object) -> Expr:
-    """Natural logarithm."""
-    return intrinsics.call("log", x)
-
-
-def log2(x: object) -> Expr:
-    return intrinsics.call("log2", x)
-
-
-def log10(x: object) -> Expr:
-    return intrinsics.call("log10", x)
-
-
-def log1p(x: object) -> Expr:
-    """`log(1 + x)`, exact for small `x` too."""
-    return intrinsics.call("log1p", x)
-
-
-def sqrt(x: object) -> Expr:
-    return intrinsics.call("sqrt", x)
-
-
-def rsqrt(x: object) -> Expr:
-    """`1 / sqrt(x)`."""
-    return intrinsics.call("rsqrt", x)
-
-
-def sin(x: object) -> Expr:
-    return intrinsics.call("sin", x)
-
-
-def cos(x: object) -> Expr:
-    return intrinsics.call("cos", x)
-
-
-def tan(x: object) -> Expr:
-    return intrinsics.call("tan", x)
-
-
-def asin(x: object) -> Expr:
-    return intrinsics.call("asin", x)
-
-
-def acos(x: object) -> Expr:
-    return intrinsics.call("acos", x)
-
-
-def atan(x: object) -> Expr:
-    return intrinsics.call("atan", x)
+exp = _function("exp")
+exp2 = _function("exp2", "Compute `2 ** x`.")
+exp10 = _function("exp10", "Compute `10 ** x`.")
+log = _function("log", "Compute the natural logarithm.")
+log2 = _function("log2")
+log10 = _function("log10")
+log1p = _function("log1p", "Compute `log(1 + x)`, exact for small `x` too.")
+sqrt = _function("sqrt")
+rsqrt = _function("rsqrt", "Compute `1 / sqrt(x)`.")
+sin = _function("sin")
+cos = _function("cos")
+tan = _function("tan")
+asin = _function("asin")
+acos = _function("acos")
+atan = _function("atan")
+sinh = _function("sinh")
+cosh = _function("cosh")
+tanh = _function("tanh")
+asinh = _function("asinh")
+acosh = _function("acosh")
+atanh = _function("atanh")
+sigmoid = _function("sigmoid", "Compute `1 / (1 + exp(-x))`.")
+erf = _function("erf")
+abs = _function("abs")
+floor = _function("floor")
+ceil = _function("ceil")
+trunc = _function("trunc", "Round to the nearest integer towards zero.")
+round = nearbyint = _function("round", "Round to the nearest integer, halves to the even one, as NumPy does.")
+popcount = _function("popcount", "Count the bits of an integer that are set.")
+clz = _function("clz", "Count the bits of an integer before the first one that is set: all of them for 0.")
 
 
 def atan2(y: object, x: object) -> Expr:
-    """The angle of the point (x, y)."""
+    """Compute the angle of the point (x, y)."""
     return intrinsics.call("atan2", y, x)
-
-
-def sinh(x: object) -> Expr:
-    return intrinsics.call("sinh", x)
-
-
-def cosh(x: object) -> Expr:
-    return intrinsics.call("cosh", x)
-
-
-def tanh(x: object) -> Expr:
-    return intrinsics.call("tanh", x)
-
-
-def asinh(x: object) -> Expr:
-    return intrinsics.call("asinh", x)
-
-
-def acosh(x: object) -> Expr:
-    return intrinsics.call("acosh", x)
-
-
-def atanh(x: object) -> Expr:
-    return intrinsics.call("atanh", x)
-
-
-def sigmoid(x: object) -> Expr:
-    """`1 / (1 + exp(-x))`."""
-    return intrinsics.call("sigmoid", x)
-
-
-def erf(x: object) -> Expr:
-    return intrinsics.call("erf", x)
 
 
 def pow(x: object, y: object) -> Expr:
@@ -118,25 +64,25 @@ def pow(x: object, y: object) -> Expr:
 
 
 def fmod(x: object, y: object) -> Expr:
-    """The remainder of a division that rounds towards zero, of floats."""
+    """Compute the remainder of a division of floats that rounds towards zero."""
     return intrinsics.call("fmod", x, y)
 
 
 def hypot(x: object, y: object) -> Expr:
-    """`sqrt(x * x + y * y)`."""
+    """Compute `sqrt(x * x + y * y)`."""
     return intrinsics.call("hypot", x, y)
 
 
 def copysign(x: object, y: object) -> Expr:
-    """`x` with the sign of `y`."""
+    """Give `x` the sign of `y`."""
     return intrinsics.call("copysign", x, y)
 
 
 def ldexp(x: object, exponent: object) -> Expr:
-    """`x * 2 ** exponent` for an integer exponent, rounded once, where the power itself is no number of the type too.
+    """Compute `x * 2 ** exponent` for an integer exponent, rounded once, even if the power is not in the type's range.
 
     Raises:
-        ExprError: `x` is no float.
+        ExprError: `x` is not a float.
     """
     number = as_expr(x)
     if number.dtype not in dtypes.EXPONENTS:
@@ -146,12 +92,15 @@ def ldexp(x: object, exponent: object) -> Expr:
     low, high = dtypes.EXPONENTS[number.dtype]
     inner, middle, whole = (_between(exponent, n * low, n * high) for n in (1, 2, 3))
     for part in (sub(whole, middle), sub(middle, inner), inner):
-        number = _scaled(number, part)
+        if not isinstance(part, Const):
+            number = mul(number, exp2(cast(number.dtype, part)))
+        elif part.value:
+            number = mul(number, const(2.0**part.value, number.dtype))
     return number
 
 
 def _between(exponent: object, low: int, high: int) -> Expr:
-    """The nearest of the numbers from `low` to `high`."""
+    """Clamp the exponent to the range from `low` to `high`."""
     if (known := dtypes.integer(exponent)) is not None:
         return const(min(max(known, low), high))
     expr = as_expr(exponent)
@@ -159,50 +108,8 @@ def _between(exponent: object, low: int, high: int) -> Expr:
     return maximum(minimum(wide, high), low)
 
 
-def _scaled(number: Expr, exponent: Expr) -> Expr:
-    """`number * 2 ** exponent`, where the power is a number of its type."""
-    if not isinstance(exponent, Const):
-        return mul(number, exp2(cast(number.dtype, exponent)))
-    return mul(number, const(2.0**exponent.value, number.dtype)) if exponent.value else number
-
-
-def abs(x: object) -> Expr:
-    return intrinsics.call("abs", x)
-
-
-def floor(x: object) -> Expr:
-    return intrinsics.call("floor", x)
-
-
-def ceil(x: object) -> Expr:
-    return intrinsics.call("ceil", x)
-
-
-def trunc(x: object) -> Expr:
-    """Round to the nearest integer towards zero."""
-    return intrinsics.call("trunc", x)
-
-
-def round(x: object) -> Expr:
-    """Round to the nearest integer, halves to the even one, as NumPy does."""
-    return intrinsics.call("round", x)
-
-
-nearbyint = round
-
-
-def popcount(x: object) -> Expr:
-    """Count the bits of an integer that are set."""
-    return intrinsics.call("popcount", x)
-
-
-def clz(x: object) -> Expr:
-    """Count the bits of an integer before the first one that is set: all of them for 0."""
-    return intrinsics.call("clz", x)
-
-
 def isnan(x: object) -> Expr:
-    """Is it no number? Integers always are."""
+    """Is it NaN? Integers never are."""
     number = as_expr(x)
     if not dtypes.is_float(number.dtype):
         return FALSE

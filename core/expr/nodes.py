@@ -65,12 +65,12 @@ class Buffer:
         self.scope: Final = scope
 
     def in_scope(self, scope: str) -> Buffer:
-        """A buffer of another scope, for what this one holds."""
+        """Return a buffer of another scope, for what this one holds."""
         return Buffer(self.name, self.shape, self.dtype, scope)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         total = 1
         for extent in self.shape:
             total *= extent
@@ -85,9 +85,35 @@ class Buffer:
 
 
 class Whole:
-    """Base of what is no expression and takes part in `+`, `-`, `*` and `/` with one by itself: whole tensors."""
+    """A base of values that take part in `+`, `-`, `*` and `/` with expressions by themselves: whole tensors."""
 
     __slots__ = ()
+
+
+def _operator(name: str) -> Callable[[Expr, object], Expr]:
+    """Make the method of an operator; a `Whole` on the right side decides about those that it has."""
+    of_whole = name in ("add", "sub", "mul", "div")
+
+    def method(self: Expr, other: object) -> Expr:
+        return NotImplemented if of_whole and isinstance(other, Whole) else OPERATORS[name](self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Expr, object], Expr]:
+    def method(self: Expr, other: object) -> Expr:
+        return OPERATORS[name](other, self)
+
+    return method
+
+
+def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
+    """Make a method that Python calls for a number."""
+
+    def method(self: Expr, *_: object) -> NoReturn:
+        raise UnknownValue(f"{asking} asks {self} for its value, which is known only when the program runs; {remedy}")
+
+    return method
 
 
 class Expr:
@@ -97,41 +123,14 @@ class Expr:
     dtype: str
     _hash: int  # once it was asked for: parts are shared, and each would be hashed again for all that hold it
 
-    def __add__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["add"](self, other)
-
-    def __radd__(self, other: object) -> Expr:
-        return OPERATORS["add"](other, self)
-
-    def __sub__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["sub"](self, other)
-
-    def __rsub__(self, other: object) -> Expr:
-        return OPERATORS["sub"](other, self)
-
-    def __mul__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["mul"](self, other)
-
-    def __rmul__(self, other: object) -> Expr:
-        return OPERATORS["mul"](other, self)
-
-    def __truediv__(self, other: object) -> Expr:
-        return NotImplemented if isinstance(other, Whole) else OPERATORS["div"](self, other)
-
-    def __rtruediv__(self, other: object) -> Expr:
-        return OPERATORS["div"](other, self)
-
-    def __floordiv__(self, other: object) -> Expr:
-        return OPERATORS["floordiv"](self, other)
-
-    def __rfloordiv__(self, other: object) -> Expr:
-        return OPERATORS["floordiv"](other, self)
-
-    def __mod__(self, other: object) -> Expr:
-        return OPERATORS["floormod"](self, other)
-
-    def __rmod__(self, other: object) -> Expr:
-        return OPERATORS["floormod"](other, self)
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("sub"), _reflected("sub")
+    __mul__, __rmul__ = _operator("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _operator("floormod"), _reflected("floormod")
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
+    __and__, __or__ = _operator("and"), _operator("or")
 
     def __neg__(self) -> Expr:
         return OPERATORS["neg"](self)
@@ -140,18 +139,6 @@ class Expr:
         """Converted to another type; to a vector type such as "int32x16", a scalar goes to every lane."""
         return OPERATORS["cast"](dtype, self)
 
-    def __lt__(self, other: object) -> Expr:
-        return OPERATORS["lt"](self, other)
-
-    def __le__(self, other: object) -> Expr:
-        return OPERATORS["le"](self, other)
-
-    def __gt__(self, other: object) -> Expr:
-        return OPERATORS["gt"](self, other)
-
-    def __ge__(self, other: object) -> Expr:
-        return OPERATORS["ge"](self, other)
-
     def __eq__(self, other: object) -> Any:
         return OPERATORS["eq"](self, other)
 
@@ -159,14 +146,8 @@ class Expr:
         return OPERATORS["ne"](self, other)
 
     def equal(self, other: object) -> Expr:
-        """The condition `self == other`, as TVM's users write it; it has no truth value."""
+        """Return the condition `self == other`, as TVM's users write it; it has no truth value."""
         return OPERATORS["equal"](self, other)
-
-    def __and__(self, other: object) -> Expr:
-        return OPERATORS["and"](self, other)
-
-    def __or__(self, other: object) -> Expr:
-        return OPERATORS["or"](self, other)
 
     def __invert__(self) -> Expr:
         return OPERATORS["not"](self)
@@ -212,31 +193,23 @@ class Expr:
 
         return show(self)
 
-
-def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
-    def method(self: Expr, *_: object) -> NoReturn:
-        raise UnknownValue(f"{asking} asks {self} for its value, which is known only when the program runs; {remedy}")
-
-    return method
-
-
-# Type checkers don't see these methods: they refuse such calls by themselves.
-for _name, _asking, _remedy in [
-    ("float", "float(x) or a function of Python's math", "use te.exp, te.log and the like, or te.cast('float32', x)"),
-    ("int", "int(x)", "use te.cast('int32', x)"),
-    ("index", "range(x), or a list's index,", "use te.sum over a te.reduce_axis, or a tensor in place of a list"),
-    ("complex", "complex(x)", "compute the real and the imaginary part apart"),
-    ("abs", "abs(x)", "use te.abs(x)"),
-    ("round", "round(x)", "use te.round(x)"),
-    ("floor", "math.floor(x)", "use te.floor(x)"),
-    ("ceil", "math.ceil(x)", "use te.ceil(x)"),
-    ("trunc", "math.trunc(x)", "use te.trunc(x)"),
-    ("pow", "x ** y", "use te.power(x, y), or x * x"),
-    ("rpow", "x ** y", "use te.power(x, y)"),
-    ("divmod", "divmod(x, y)", "use x // y and x % y"),
-    ("rdivmod", "divmod(x, y)", "use x // y and x % y"),
-]:  # fmt: skip
-    setattr(Expr, f"__{_name}__", _refusal(_asking, _remedy))
+    if not TYPE_CHECKING:  # type checkers refuse such calls by themselves
+        __float__ = _refusal(
+            "float(x) or a function of Python's math", "use te.exp, te.log and the like, or te.cast('float32', x)"
+        )
+        __int__ = _refusal("int(x)", "use te.cast('int32', x)")
+        __index__ = _refusal(
+            "range(x), or a list's index,", "use te.sum over a te.reduce_axis, or a tensor in place of a list"
+        )
+        __complex__ = _refusal("complex(x)", "compute the real and the imaginary part apart")
+        __abs__ = _refusal("abs(x)", "use te.abs(x)")
+        __round__ = _refusal("round(x)", "use te.round(x)")
+        __floor__ = _refusal("math.floor(x)", "use te.floor(x)")
+        __ceil__ = _refusal("math.ceil(x)", "use te.ceil(x)")
+        __trunc__ = _refusal("math.trunc(x)", "use te.trunc(x)")
+        __pow__ = _refusal("x ** y", "use te.power(x, y), or x * x")
+        __rpow__ = _refusal("x ** y", "use te.power(x, y)")
+        __divmod__ = __rdivmod__ = _refusal("divmod(x, y)", "use x // y and x % y")
 
 
 class Const(Expr):
@@ -255,7 +228,7 @@ class Const(Expr):
         return hash(("nan" if type(value) is float and value != value else value, self.dtype))
 
     def __index__(self) -> int:
-        """The value of an integer literal, for Python's own uses of it: the factor of a split, `range(...)`."""
+        """Return the value of an integer literal, for Python's own uses of it: the factor of a split, `range(...)`."""
         if isinstance(self.value, float | bool):
             raise TypeError(f"{self} is not an integer")
         return self.value
@@ -279,7 +252,7 @@ class Var(Expr):
     __hash__ = object.__hash__
 
     def copy(self) -> Self:
-        """A new variable of the same name."""
+        """Return a new variable of the same name."""
         return type(self)(self.name, self.dtype)
 
 
@@ -395,7 +368,7 @@ class Load(Expr):
         self.dtype = buffer.dtype
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
-        """The same kind of access to another place."""
+        """Return the same kind of access to another place."""
         return Load(buffer, indices)
 
     @property

@@ -30,14 +30,10 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _bits(x: Any) -> Any:
-    """The bits of each integer, of the highest value first, along a new last dimension."""
+    """Return the bits of each integer, of the highest value first, along a new last dimension."""
     whole = np.asarray(x)
     big_endian = whole.astype(whole.dtype.newbyteorder(">")).reshape(*whole.shape, 1)
     return np.unpackbits(big_endian.view(np.uint8), axis=-1)
-
-
-def _popcount(x: Any) -> Any:
-    return _bits(x).sum(axis=-1, dtype=np.asarray(x).dtype)
 
 
 def _clz(x: Any) -> Any:
@@ -48,6 +44,6 @@ def _clz(x: Any) -> Any:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, known) for name, known in NUMPY.items()},
     "rsqrt": lambda x: 1.0 / np.sqrt(x), "sigmoid": _sigmoid, "erf": _erf, "exp10": lambda x: np.power(10.0, x),
-    "popcount": _popcount, "clz": _clz,
+    "popcount": lambda x: _bits(x).sum(axis=-1, dtype=np.asarray(x).dtype), "clz": _clz,
 }  # fmt: skip
 """The intrinsics; of floats as exact as the type of the operands allows."""

@@ -22,7 +22,7 @@ _NOT = 3
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """The name, numbered if it is taken: `k`, `k_1`, `k_2`."""
+    """Return the name, numbered if it is taken: `k`, `k_1`, `k_2`."""
     unused, count = name, 0
     while unused in taken:
         count += 1
@@ -31,7 +31,7 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string as Python code: in double quotes, as people write it, where that needs no escapes."""
+    """Write a string as Python code, in double quotes where that needs no escapes."""
     plain = text.isprintable() and '"' not in text and "\\" not in text
     return f'"{text}"' if plain else repr(text)
 
@@ -42,14 +42,14 @@ def _literal(expr: Const) -> str:
 
 @dataclass(frozen=True)
 class Style:
-    """How a text spells what is not an operator; by default as plain text for people.
+    """The spelling of the parts of a text that are not operators; by default plain text for people.
 
     Attributes:
         end: the upper end of a slice, of the lowest index and the number of elements.
         prefix: before the name of every function.
         words: the functions that are not called as the operations are.
         cast: the function of a dtype and a value; without one, the dtype is the function.
-        call: the function that calls by name what is neither arithmetic nor machine code; without one, the name is.
+        call: the function that calls other functions than arithmetic and machine code by name; else their names.
         stride: of a buffer and a dimension.
         no_index: between the brackets of a buffer without dimensions.
     """
@@ -75,7 +75,7 @@ Pair: TypeAlias = Binary | Compare | Logic | Select
 
 
 class Printer:
-    """Expressions in a style, with the names that `name` gives."""
+    """A printer of expressions in a style, with the names that `name` gives."""
 
     __slots__ = ("name", "style")
 
@@ -84,7 +84,7 @@ class Printer:
         self.name = name
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
-        """The text of an expression; `outer` is how tightly what stands around it binds."""
+        """Print an expression; `outer` is the binding strength of the operator around it."""
         match expr:
             case Const():
                 return self.style.literal(expr)
@@ -105,11 +105,11 @@ class Printer:
                 return self._call(expr)
 
     def operand(self, _of: Pair, part: Expr, outer: int = 0) -> str:
-        """The text of a part of an expression."""
+        """Print a part of an expression."""
         return self.expr(part, outer)
 
     def index(self, expr: Expr) -> str:
-        """The text of an index of a buffer."""
+        """Print an index of a buffer."""
         return self.expr(expr)
 
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
@@ -146,7 +146,7 @@ class Printer:
                 return object.__repr__(expr) if not hasattr(expr, "show") else str(expr.show())
 
     def _caller(self, name: str) -> str:
-        """The function that takes dtype and name of what it calls, if there is one."""
+        """Return the function that takes dtype and name of what it calls, if there is one."""
         if name.startswith(EXTERN):
             return "call_extern"
         if name.startswith("llvm."):

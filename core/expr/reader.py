@@ -1,4 +1,4 @@
-"""Reader of Python arithmetic and conditions; the caller says what names mean and what is allowed."""
+"""Reader of Python arithmetic and conditions; subclasses give names their meaning and allow operations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Reader(ABC):
         return build.index(node.value) if type(node.value) is int else self.refuse(node)
 
     def checked(self, node: ast.AST, value: Any) -> Any:
-        """The value as an operand."""
+        """Return the value as an operand."""
         return value
 
     def guarded(self, node: ast.AST, action: Callable[..., Any], *args: Any) -> Any:
@@ -62,7 +62,7 @@ class Reader(ABC):
         return action(*args)
 
     def other(self, node: ast.expr) -> Any:
-        """The value of syntax that is neither arithmetic nor a condition."""
+        """Return the value of syntax that is neither arithmetic nor a condition."""
         self.refuse(node)
 
     def value(self, node: ast.expr) -> Any:

@@ -13,7 +13,7 @@ from pegbox.expr.visit import rewrite
 
 
 def simplify(expr: Expr, ranges: Ranges) -> Expr:
-    """An expression of the same value for every assignment within `ranges` (variables without a range: any value).
+    """Simplify an expression for values of its variables within `ranges` (variables without a range: any value).
 
     int64 arithmetic ends in canonical linear form, which is right also where it wraps around. What does not commute
     with wrapping is done only where the ranges prove that nothing wraps: `//` and `%` by constants vanish, minima,
@@ -25,7 +25,8 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
             case Const():
                 return e
             case Var():
-                return _linear(e, ranges).to_expr() if e.dtype == INDEX else e
+                fixed = ranges.get(e) if e.dtype == INDEX else None
+                return build.index(fixed[0]) if fixed is not None and fixed[0] == fixed[1] else e
             case Binary() if e.dtype == INDEX:
                 return _linear(e, ranges).to_expr()
             case Compare():
@@ -39,7 +40,7 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
-    """The linear form of the simplified expression; a sum that is known to wrap around is a single term."""
+    """Return the linear form of the simplified expression; a sum that is known to wrap around is a single term."""
     form = _linear(expr, ranges)
     between = linear_bounds(form, ranges)
     return form if between is None or fits(form, ranges) else Linear({form.to_expr(): 1}, 0)
@@ -74,13 +75,9 @@ def _digit(term: Expr, ranges: Ranges) -> tuple[Linear, int] | None:
     match term:
         case Binary("floormod", a, Const() as b):
             return linear(a), b.whole
-        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if _divides(c, b):
-            return _divide("floordiv", linear(a), c, ranges), b.whole // c.whole
+        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if c.whole > 0:
+            return None if b.whole % c.whole else (_divide("floordiv", linear(a), c, ranges), b.whole // c.whole)
     return None
-
-
-def _divides(divisor: Const, number: Const) -> bool:
-    return divisor.whole > 0 and number.whole % divisor.whole == 0
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:
@@ -93,9 +90,12 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> 
             return scale * between[0]
         add_term(terms, expr, scale)
         return 0
-    if isinstance(expr, Binary) and expr.op in ("add", "sub"):
-        rest = _collect(expr.a, scale, terms, ranges)
-        return rest + _collect(expr.b, scale if expr.op == "add" else -scale, terms, ranges)
+    if isinstance(expr, Binary):
+        if expr.op in ("add", "sub"):
+            rest = _collect(expr.a, scale, terms, ranges)
+            return rest + _collect(expr.b, scale if expr.op == "add" else -scale, terms, ranges)
+        if expr.op == "mul" and isinstance(expr.b, Const) and isinstance(expr.a, Var):
+            return _collect(expr.a, scale * expr.b.whole, terms, ranges)
     form = _simplified(expr, ranges)
     for term, coefficient in form.terms.items():
         add_term(terms, term, scale * coefficient)
@@ -103,7 +103,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> 
 
 
 def _simplified(expr: Expr, ranges: Ranges) -> Linear:
-    """The linear form of what is neither a variable nor a sum."""
+    """Return the linear form of an expression that is neither a variable nor a sum."""
     match expr:
         case Binary("mul", a, b):
             la, lb = _linear(a, ranges), _linear(b, ranges)

@@ -15,7 +15,7 @@ Found = Mapping[Var, Expr]
 
 
 def unify(patterns: Sequence[Expr], exprs: Sequence[Expr], values: Found, free: Set[Var]) -> Iterator[Found]:
-    """Every way to choose the `free` variables such that each pattern becomes its expression.
+    """Yield every choice of the `free` variables that makes each pattern equal to its expression.
 
     Args:
         values: variables of the patterns that stand for given expressions.

@@ -9,12 +9,20 @@ from pegbox.expr import build
 from pegbox.expr.low_level import Broadcast, Reinterpret, Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
-Targets: TypeAlias = Mapping[Buffer, tuple[Buffer, tuple[Expr, ...]]]
-"""What to use in place of a buffer: another one, and the indices in front of those of an access."""
+Box: TypeAlias = tuple[tuple[Expr, int], ...]
+"""The lowest index and the number of elements along each dimension."""
+
+Targets: TypeAlias = Mapping[Buffer, tuple[Buffer, Callable[[Box], Box]]]
+"""The buffers to use in place of others, and the place there of a box of the old one."""
+
+
+def in_front(*indices: Expr) -> Callable[[Box], Box]:
+    """Put indices in front of those of a box."""
+    return lambda box: (*((index, 1) for index in indices), *box)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct operands of a node."""
+    """Return the direct operands of a node."""
     kind = type(expr)
     # Most nodes are one of these, of which nothing but the class needs to be asked.
     if kind is Var or kind is Const:
@@ -43,7 +51,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The node itself and everything below, parents first."""
+    """Yield the node itself and everything below, parents first."""
     stack = [expr]
     while stack:
         node = stack.pop()
@@ -53,7 +61,14 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def free_vars(expr: Expr) -> set[Var]:
-    return {node for node in walk(expr) if isinstance(node, Var)}
+    found, stack = set[Var](), [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Var):
+            found.add(node)
+        else:
+            stack.extend(children(node))
+    return found
 
 
 def loads(expr: Expr) -> Iterator[Load]:
@@ -68,11 +83,8 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
     replaced = leaf(expr)
     if replaced is not None:
         return replaced
-    kind = type(expr)
-    if kind is Var or kind is Const:  # most nodes are
-        return expr
     match expr:
-        case Const() | Var():
+        case Var() | Const():
             return expr
         case Binary(op, a, b):
             na, nb = rewrite(a, leaf), rewrite(b, leaf)
@@ -127,20 +139,15 @@ def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
     return rewrite(expr, lambda e: mapping.get(e) if isinstance(e, Var) else None)
 
 
-def replace_buffers(expr: Expr, mapping: Mapping[Buffer, Buffer]) -> Expr:
-    """Read from other buffers at the same indices."""
-    return redirect_loads(expr, {old: (new, ()) for old, new in mapping.items()})
-
-
 def redirect_loads(expr: Expr, targets: Targets) -> Expr:
     """Read from other buffers."""
 
     def leaf(e: Expr) -> Expr | None:
         if not isinstance(e, Load | Stride) or e.buffer not in targets:
             return None
-        buffer, front = targets[e.buffer]
+        buffer, place = targets[e.buffer]
         if isinstance(e, Stride):
-            return Stride(buffer, e.dim + len(front))
-        return e.at(buffer, (*front, *(rewrite(i, leaf) for i in e.indices)))
+            return Stride(buffer, e.dim + len(buffer.shape) - len(e.buffer.shape))
+        return e.at(buffer, tuple([lo for lo, _ in place(tuple([(rewrite(i, leaf), 1) for i in e.indices]))]))
 
     return rewrite(expr, leaf)

@@ -45,7 +45,7 @@ def _dimension_loops(realize: BlockRealize, roll: Roll, kept: Kept, loops: Seque
     """The loops inside the carrying one that run through the dimension, with the stride of each."""
     block = realize.block
     region = next(write for write in block.writes if write.buffer is roll.buffer)
-    values = dict(zip((it.var for it in block.iters), realize.values, strict=True))
+    values = realize.bindings
     terms = linear(substitute(region.box[kept.dim][0], values)).terms
     inner = loops[loops.index(kept.loop) + 1 :]
     return {loop: terms[loop.var] for loop in inner if loop.var in terms}

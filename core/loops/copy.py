@@ -11,7 +11,7 @@ from pegbox.loops.visit import map_children, replace_buffer, substitute_vars, wa
 
 
 def fresh_copy(stmt: Stmt, rename: Callable[[str], str]) -> Stmt:
-    """The same statements with fresh loops, block variables and allocations; `rename` gives blocks their names.
+    """Copy the statements with fresh loops, block variables and allocations; `rename` gives blocks their names.
 
     Buffers that are allocated elsewhere stay.
     """

@@ -1,14 +1,16 @@
-"""C code that programs call: source text or a library, kept in the attributes of a function."""
+"""Foreign code that programs call: C as source text or a library, kept in attributes of a function, and Python."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from pegbox.checks import check_list, check_path
+from pegbox.checks import check_callable, check_list, check_path
 from pegbox.errors import ArgumentError
+from pegbox.expr.low_level import Address, call_extern
+from pegbox.expr.nodes import Call
 from pegbox.loops.nodes import Function
 from pegbox.shown import value_text
 
@@ -18,7 +20,7 @@ IMPORT_LIBRARY = "import_library"
 
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """C text, or C++ text whose functions are `extern "C"`; compiled with the system's compiler when it is needed."""
+    """A C text, or a C++ text with `extern "C"` functions; the system's compiler compiles it when it is needed."""
 
     text: str
 
@@ -34,7 +36,7 @@ ForeignCode: TypeAlias = CSource | CLibrary
 
 
 def c_source(text: str) -> CSource:
-    """C text with the functions that `call_extern` calls.
+    """Return a C text with the functions that `call_extern` calls.
 
     Raises:
         ArgumentError: it is not text.
@@ -45,7 +47,7 @@ def c_source(text: str) -> CSource:
 
 
 def c_library(path: str | os.PathLike[str]) -> CLibrary:
-    """A shared library with the functions that `call_extern` calls.
+    """Return a shared library with the functions that `call_extern` calls.
 
     Raises:
         ArgumentError: there is no such file.
@@ -57,7 +59,7 @@ def c_library(path: str | os.PathLike[str]) -> CLibrary:
 
 
 def code_of(func: Function) -> tuple[ForeignCode, ...]:
-    """The C code that a function calls."""
+    """Return the C code that a function calls."""
     sources: Iterable[str] = func.attrs.get(IMPORT_C, ())
     libraries: Iterable[str] = func.attrs.get(IMPORT_LIBRARY, ())
     return (*map(CSource, sources), *map(CLibrary, libraries))
@@ -76,7 +78,7 @@ def foreign_code(code: ForeignCode | Iterable[ForeignCode]) -> tuple[ForeignCode
 
 
 def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
-    """The function with more C code; what it has already is not added again."""
+    """Return the function with more C code; what it has already is not added again."""
     wanted = dict.fromkeys((*code_of(func), *foreign_code(code)))
     attrs = {k: v for k, v in func.attrs.items() if k not in (IMPORT_C, IMPORT_LIBRARY)}
     if sources := tuple(c.text for c in wanted if isinstance(c, CSource)):
@@ -84,3 +86,35 @@ def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
     if libraries := tuple(c.path for c in wanted if isinstance(c, CLibrary)):
         attrs[IMPORT_LIBRARY] = libraries
     return func if attrs == func.attrs else replace(func, attrs=attrs)
+
+
+PREFIX = "pegbox_python_"
+"""The beginning of the names that Python functions have as C functions."""
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """A Python function of an array for each operand, of its (shape, dtype); it writes those that it changes."""
+
+    function: Callable[..., Any]
+    operands: tuple[tuple[tuple[int, ...], str], ...]
+
+
+_functions: dict[str, PythonFunction] = {}
+
+
+def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Call:
+    """Make a call of a Python function on the arrays of pointers. It works in this process alone.
+
+    Raises:
+        ArgumentError: it is no function.
+    """
+    check_callable("call_python: function", function, "a function of arrays")
+    symbol = f"{PREFIX}{len(_functions)}"
+    _functions[symbol] = PythonFunction(function, tuple((at.extents, at.buffer.dtype) for at in operands))
+    return call_extern("int32", symbol, *operands)
+
+
+def python_function(symbol: str) -> PythonFunction | None:
+    """Return the function that was given a name in this process."""
+    return _functions.get(symbol)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pegbox.checks import check_list, check_text
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
-from pegbox.compute.reducer import Reduce
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
@@ -19,37 +18,25 @@ from pegbox.expr.visit import substitute
 from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.region import reads_and_writes, whole
 from pegbox.loops.foreign import with_code
-from pegbox.loops.nodes import (
-    Block,
-    BlockIter,
-    BlockRealize,
-    For,
-    Function,
-    If,
-    IterKind,
-    Region,
-    Stmt,
-    Store,
-    seq,
-)
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.reductions.combiner import reducer_notes, store_all
 
 
 def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Function:
-    """The unscheduled program that computes every non-placeholder of `args` from the placeholders.
+    """Return the unscheduled program that computes every non-placeholder of `args` from the placeholders.
 
     Args:
         args: the function's parameters in call order; inputs and outputs.
 
     Raises:
         LoweringError: an input that the computation needs is missing from `args`, nothing is computed, or a tensor
-            stands there twice.
+            occurs there twice.
     """
     wanted = "the function's tensors in call order, such as [A, B, C]"
     check_text("name", name, error=LoweringError)
     args = check_list(f"{name}: args", args, wanted, error=LoweringError, of=Tensor)
     if len({id(t) for t in args}) != len(args):
-        raise LoweringError(f"{name}: a tensor stands twice among the arguments {[t.name for t in args]}")
+        raise LoweringError(f"{name}: a tensor occurs twice among the arguments {[t.name for t in args]}")
     outputs = [t for t in args if isinstance(t.op, ComputeOp)]
     if not outputs:
         raise LoweringError(f"{name}: nothing to compute, all of {[t.name for t in args]} are placeholders")
@@ -72,10 +59,10 @@ def function_from_ops(
     *,
     place_cells: bool = False,
 ) -> Function:
-    """The unscheduled program that runs `ops` in the given order; blocks are named by `block_names`.
+    """Return the unscheduled program that runs `ops` in the given order; blocks are named by `block_names`.
 
     Args:
-        place_cells: put the cells of scans inside of the loops over the rows. Without it, each operation has a nest of
+        place_cells: put the cells of scans inside the loops over the rows. Without it, each operation has a nest of
             its own, and the program is right only after the cells have been moved there.
 
     Raises:
@@ -91,7 +78,7 @@ def function_from_ops(
 
 
 def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
-    """A block name for each operation: its own name, numbered where several share it."""
+    """Return a block name for each operation: its own name, numbered where several share it."""
     names: dict[ComputeOp, str] = {}
     taken: set[str] = set()
     for op in ops:
@@ -112,7 +99,7 @@ def _nest(op: ComputeOp, names: Mapping[ComputeOp, str], place_cells: bool) -> S
 
 
 def _loops(op: ComputeOp, name: str, loops: Mapping[IterVar, Var], axes: Sequence[IterVar]) -> Stmt:
-    """Loops over some axes around the block of an operation, which stands in loops over the others."""
+    """Put loops over some axes around the block of an operation; loops over the others are around these."""
     body: Stmt = BlockRealize(tuple(loops[iv] for iv in op.loop_axes), block_of(op, name), TRUE)
     for iv in reversed(axes):
         body = For(loops[iv], iv.extent, body)
@@ -120,7 +107,7 @@ def _loops(op: ComputeOp, name: str, loops: Mapping[IterVar, Var], axes: Sequenc
 
 
 def block_of(op: ComputeOp, name: str) -> Block:
-    """The block that computes one point of the operation; of a statement, all of them."""
+    """Return the block that computes one point of the operation; of a statement, all of them."""
     if isinstance(op, ExternOp):
         reads, writes = (tuple(whole(t.buffer) for t in tensors) for tensors in (op.inputs, op.outputs))
         return Block(name, (), reads, writes, op.statement)
@@ -155,7 +142,9 @@ def block_of(op: ComputeOp, name: str) -> Block:
         reads, writes = reads_and_writes(body)
         return Block(name, iters, reads, writes, body)
     sources = tuple(substitute(s, values) for s in reduce.sources)
-    update = _update(op, reduce, sources, point)
+    buffers = [t.buffer for t in op.outputs]
+    combined = reduce.reducer.combine(tuple(Load(b, point) for b in buffers), sources)
+    update = store_all(buffers, [point] * len(buffers), combined)
     condition = substitute(reduce.condition, values)
     if not (isinstance(condition, Const) and condition.value):
         update = If(condition, update)
@@ -163,16 +152,5 @@ def block_of(op: ComputeOp, name: str) -> Block:
     init = seq(*(Store(t.buffer, point, e) for t, e in zip(op.outputs, identity, strict=True)))
     reads, writes = reads_and_writes(update)
     notes = reducer_notes(reduce.reducer, tuple(s.dtype for s in sources))
-    return Block(name, iters, reads, _outputs_only(op, writes), update, init, notes)
-
-
-def _update(op: ComputeOp, reduce: Reduce, sources: tuple[Expr, ...], point: tuple[Expr, ...]) -> Stmt:
-    """Combine the accumulated values with the new ones."""
-    buffers = [t.buffer for t in op.outputs]
-    combined = reduce.reducer.combine(tuple(Load(b, point) for b in buffers), sources)
-    return store_all(buffers, [point] * len(buffers), combined)
-
-
-def _outputs_only(op: ComputeOp, writes: tuple[Region, ...]) -> tuple[Region, ...]:
-    own = {t.buffer for t in op.outputs}
-    return tuple(region for region in writes if region.buffer in own)
+    writes = tuple(region for region in writes if region.buffer in buffers)
+    return Block(name, iters, reads, writes, update, init, notes)

@@ -1,8 +1,8 @@
 """Loop kinds: how the iterations of a loop run, and which memory they use together.
 
 A loop that is bound to a thread axis is of the kind of that axis. A program with such loops may be read loop by loop,
-as if all were serial: each thread then does for itself whatever stands below it. That reading always gives the right
-values, and is what all checks and the interpreters go by. What threads do beyond it is in `pegbox.loops.threads`.
+as if all were serial: each thread then does for itself all that is below it. That reading always gives the right
+values; all checks and the interpreters go by it. `pegbox.loops.threads` knows what threads do beyond it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class ForKind(str, Enum):
     Attributes:
         in_order: the iterations run one after the other.
         is_concurrent: threads of a CPU or a GPU share the iterations.
-        is_thread: the loop is bound to a thread axis.
-        is_block: it is bound to blocks of threads.
-        in_block: it is bound to the threads of a block, or to virtual ones.
+        is_bound: the loop is bound to a thread axis.
+        waits: it is bound to the threads of a block, which wait for each other, or to virtual ones.
+        word: the name of the kind in scripts.
     """
 
     SERIAL = "serial"
@@ -37,33 +37,35 @@ class ForKind(str, Enum):
     VIRTUAL_Z = "vthread.z"
 
     def __init__(self, axis: str) -> None:
-        self.is_block = axis.startswith("block")
-        self.in_block = axis.startswith(("thread", "vthread"))
-        self.is_thread = self.is_block or self.in_block
-        self.is_concurrent = self.is_thread or axis == "parallel"
+        self.waits = axis.startswith(("thread", "vthread"))
+        self.is_bound = self.waits or axis.startswith("block")
+        self.is_concurrent = self.is_bound or axis == "parallel"
         self.in_order = axis in ("serial", "unrolled")
+        self.word = "thread_binding" if self.is_bound else "unroll" if axis == "unrolled" else axis
 
     def __str__(self) -> str:
-        return "thread" if self.is_thread else self.value
+        return "thread" if self.is_bound else self.value
 
     @property
     def in_words(self) -> str:
-        """The kind as a message says it: "serial", "vectorized", "bound to threadIdx.x"."""
-        return f"bound to {self.value}" if self.is_thread else self.value
+        """The kind in messages: "serial", "vectorized", "bound to threadIdx.x"."""
+        return f"bound to {self.value}" if self.is_bound else self.value
 
     def shares(self, scope: str) -> bool:
         """Do the iterations of a thread loop see one buffer of that scope together?
 
         All threads share "global" memory, those of a block "shared" memory, those along threadIdx.x "warp" memory;
-        "local" memory belongs to one thread. What is computed below the loop into such a buffer is for all of its
-        iterations.
+        "local" memory belongs to one thread. A block below the loop computes such a buffer for all iterations.
         """
-        if not self.is_thread or scope == "local":
+        if not self.is_bound or scope == "local":
             return False
         if scope == "warp":
             return self is ForKind.THREAD_X
-        return is_global(scope) or self.in_block
+        return is_global(scope) or self.waits
 
+
+AXES = tuple(kind.value for kind in ForKind if kind.is_bound)
+"""The thread axes."""
 
 THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
 VIRTUAL = (ForKind.VIRTUAL, ForKind.VIRTUAL_X, ForKind.VIRTUAL_Y, ForKind.VIRTUAL_Z)

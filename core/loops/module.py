@@ -36,11 +36,11 @@ class IRModule:
 
     @classmethod
     def from_expr(cls, func: Function) -> IRModule:
-        """A module of a single function, which keeps its name."""
+        """Return a module of a single function, which keeps its name."""
         return cls(func)
 
     def __getitem__(self, name: str) -> Function:
-        """The function of that name; the only one there is answers to "main" too, as in TVM.
+        """Return the function of that name; a single function is also called "main", as in TVM.
 
         Raises:
             LoweringError: there is none.
@@ -48,7 +48,7 @@ class IRModule:
         return self.functions[self.name_of(name)]
 
     def name_of(self, name: str) -> str:
-        """The name under which a function is in the module.
+        """Return the name under which a function is in the module.
 
         Raises:
             LoweringError: there is none.
@@ -67,16 +67,16 @@ class IRModule:
         return len(self.functions)
 
     def with_function(self, func: Function) -> IRModule:
-        """The module with the function of that name exchanged or added."""
+        """Return the module with the function of that name exchanged or added."""
         check_instance("with_function", func, Function, "what pegbox.lower gives", error=LoweringError)
         return IRModule({**self.functions, func.name: func})
 
     def functions_items(self) -> list[tuple[str, Function]]:
-        """Names and functions."""
+        """List names and functions."""
         return list(self.functions.items())
 
     def script(self) -> str:
-        """The module as Python text that reads back to an equal one: see `pegbox.loops.script`."""
+        """Return the module as Python text that reads back to an equal one: see `pegbox.loops.script`."""
         from pegbox.loops.script.printer import script_of_module  # only those who print need it
 
         return script_of_module(self)
@@ -101,7 +101,7 @@ class IRModule:
         return f"IRModule({', '.join(self.functions)})"
 
     def __eq__(self, other: object) -> bool:
-        """The same functions, whatever their variables are called: see `pegbox.loops.equal`."""
+        """Compare functions up to the names of variables: see `pegbox.loops.equal`."""
         return self.functions == other.functions if isinstance(other, IRModule) else NotImplemented
 
     def __hash__(self) -> int:

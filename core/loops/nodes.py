@@ -12,13 +12,13 @@ The whole grammar:
                | Alloc(buffer, body)                   the buffer lives while the body runs
     Block    ::= name, iters: BlockIter*, reads: Region*, writes: Region*, init: Stmt?, body: Stmt
 
-A block is the unit that schedules move. Its body speaks only of its own iteration variables; a BlockRealize binds
-each of them to an expression of the loops around it and says, with a predicate, which iterations are real (splits
-that do not divide make some that are not). A reduction block has an `init`, run where all its reduce variables
-are at the start of their domains. The idea is TensorIR's (Feng et al., ASPLOS 2023).
+A block is the unit that schedules move. Its body uses only its own iteration variables; a BlockRealize binds each of
+them to an expression of the loops around it, and its predicate selects the real iterations (splits that do not divide
+make some that are not). A reduction block has an `init`, run where all its reduce variables are at the start of their
+domains. The idea is TensorIR's (Feng et al., ASPLOS 2023).
 
 Scheduled programs have blocks; lowered programs (the code generator's input) have none: there `values` are
-substituted, predicates have become If, and every buffer that is not a parameter stands in an Alloc.
+substituted, predicates have become If, and every buffer that is not a parameter has an Alloc.
 
 All nodes are immutable; a change rebuilds the path from the root and shares the rest. Loops are identified by
 their `var` (each For has its own), blocks by their name (unique in a function).
@@ -42,7 +42,7 @@ Annotation: TypeAlias = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stmt:
-    """Base of all statements. Identity counts: functions are compared by structure."""
+    """A base of all statements. They are compared by identity; `Function`s are compared by structure."""
 
     def __str__(self) -> str:
         from pegbox.loops.printer import show_stmt  # the printer imports this module
@@ -101,7 +101,7 @@ class Store(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluate(Stmt):
-    """A call whose effect counts: of a C function, an LLVM intrinsic, a prefetch. `Address`es say what it touches."""
+    """A call whose effect counts: of a C function, an LLVM intrinsic, a prefetch. `Address`es name what it touches."""
 
     expr: Expr
 
@@ -172,6 +172,11 @@ class BlockRealize(Stmt):
     block: Block
     predicate: Expr = TRUE
 
+    @property
+    def bindings(self) -> dict[Var, Expr]:
+        """The values of the block's variables."""
+        return {it.var: value for it, value in zip(self.block.iters, self.values, strict=True)}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
@@ -198,7 +203,7 @@ class Function:
         return allocations(self)
 
     def loops(self, name: str, *, init: bool = False) -> list[tuple[str, int, str]]:
-        """The loops around the statement of a stage or block, outermost first: (name, extent, kind).
+        """Return the loops around the statement of a stage or block, outermost first: (name, extent, kind).
 
         Loops of one iteration are not there once a program is lowered; where lowering has cut it into a main part and
         tails, they are those of the main part. Of a reduction, the update counts.
@@ -217,17 +222,17 @@ class Function:
         return replace(self, body=body)
 
     def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> Function:
-        """The function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
+        """Return the function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
         named = name if isinstance(name, Mapping) else {check_text("with_attr: name", name, error=LoweringError): value}
         attrs = {**self.attrs, **named}
         return replace(self, name=str(attrs.get("global_symbol", self.name)), attrs=attrs)
 
     def without_attr(self, name: str) -> Function:
-        """The function without an attribute; its name stays."""
+        """Return the function without an attribute; its name stays."""
         return replace(self, attrs={key: value for key, value in self.attrs.items() if key != name})
 
     def script(self) -> str:
-        """The function as Python text that reads back to an equal one: see `pegbox.loops.script`."""
+        """Return the function as Python text that reads back to an equal one: see `pegbox.loops.script`."""
         from pegbox.loops.script.printer import script_of_function  # it imports this module
 
         return script_of_function(self)
@@ -237,7 +242,7 @@ class Function:
         print(self.script(), end="")
 
     def __eq__(self, other: object) -> bool:
-        """The same program, whatever its loop variables are called: see `pegbox.loops.equal`."""
+        """Compare programs up to the names of variables: see `pegbox.loops.equal`."""
         from pegbox.loops.equal import structural_equal  # it imports this module
 
         return structural_equal(self, other) if isinstance(other, Function) else NotImplemented
@@ -246,13 +251,13 @@ class Function:
         return hash((self.name, tuple((b.name, b.shape, b.dtype) for b in self.params), len(self.allocs)))
 
     def __str__(self) -> str:
-        from pegbox.loops.printer import show_function  # the printer imports this module
+        from pegbox.loops.printer import show_function  # it imports this module
 
         return show_function(self)
 
 
 def seq(*stmts: Stmt) -> Stmt:
-    """Statements in order, flattened; a single one stays itself."""
+    """Put statements in order, flattened; a single one stays itself."""
     flat: list[Stmt] = []
     for stmt in stmts:
         flat.extend(stmt.stmts if isinstance(stmt, Seq) else (stmt,))

@@ -32,16 +32,16 @@ def indented(lines: Iterable[str]) -> list[str]:
 
 
 class StatementPrinter(ABC):
-    """One walk over statements, with expressions in a style; what a text writes in its own way is a method."""
+    """A walk over statements, with expressions in a style; the parts that texts write differently are methods."""
 
-    nothing: ClassVar[tuple[str, ...]] = ()  # what stands for no statement
+    nothing: ClassVar[tuple[str, ...]] = ()  # the text of no statement
 
     def __init__(self, style: Style, name: Callable[[Var | Buffer], str]) -> None:
         self._text = Printer(style, name)
         self.expr = self._text.expr
 
     def stmt(self, stmt: Stmt, *, last: bool = True) -> list[str]:
-        """Lines of one statement; `last`: nothing follows it in its suite."""
+        """Print the lines of one statement; `last`: nothing follows it in its suite."""
         match stmt:
             case For():
                 return self.loop(stmt)
@@ -63,7 +63,7 @@ class StatementPrinter(ABC):
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
 
     def suite(self, stmt: Stmt) -> list[str]:
-        """The statement below a heading, indented."""
+        """Print the statement below a heading, indented."""
         return indented(self.stmt(stmt))
 
     def regions(self, regions: Iterable[Region]) -> str:
@@ -77,19 +77,19 @@ class StatementPrinter(ABC):
 
     @abstractmethod
     def loop(self, stmt: For) -> list[str]:
-        """A loop with its body."""
+        """Print a loop with its body."""
 
     @abstractmethod
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """A buffer and the statements that it lives for."""
+        """Print a buffer and the statements that it lives for."""
 
     @abstractmethod
     def realize(self, stmt: BlockRealize) -> list[str]:
-        """A block with its body."""
+        """Print a block with its body."""
 
 
 def show_function(func: Function) -> str:
-    """The whole function, one statement a line."""
+    """Print the whole function, one statement a line."""
     printer = PlainPrinter()
     params = ", ".join(f"{printer.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
     lines = [*map(printer.allocation, func.allocs), *printer.stmt(func.body)]
@@ -102,7 +102,7 @@ def show_stmt(stmt: Stmt) -> str:
 
 def show_kind(loop: For) -> str:
     """Write the text before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
-    axis = f"({loop.kind.value})" if loop.kind.is_thread else ""
+    axis = f"({loop.kind.value})" if loop.kind.is_bound else ""
     return "" if loop.kind is ForKind.SERIAL else f"{loop.kind}{axis} "
 
 
@@ -122,7 +122,7 @@ class PlainPrinter(StatementPrinter):
         return self.names[var]
 
     def enter(self, buffer: Buffer) -> str:
-        """A buffer comes into scope."""
+        """Bring a buffer into scope."""
         self.names[buffer] = unused_name(buffer.name, self.buffers)
         self.buffers.append(self.names[buffer])
         return self.names[buffer]

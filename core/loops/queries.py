@@ -7,28 +7,21 @@ from collections.abc import Sequence
 from pegbox.checks import check_flag, check_text
 from pegbox.errors import LoweringError
 from pegbox.expr.printer import unused_name
-from pegbox.loops.access.region import read, written
+from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
-from pegbox.loops.visit import paths, realizes, walk
+from pegbox.loops.visit import paths, walk
 
 Loop = tuple[str, int, str]
 
 
 def allocations(func: Function) -> dict[str, tuple[tuple[int, ...], str, str]]:
-    """The intermediate buffers of a scheduled or lowered program: {name: (shape, dtype, scope)}."""
+    """List the intermediate buffers of a scheduled or lowered program: {name: (shape, dtype, scope)}."""
     found: dict[str, tuple[tuple[int, ...], str, str]] = {}
     for buffer in (*func.allocs, *(s.buffer for s in walk(func.body) if isinstance(s, Alloc))):
         kind = buffer.shape, buffer.dtype, buffer.scope
-        # A tail has allocations of its own; those that are the same are told once.
+        # A tail has allocations of its own; equal ones are listed once.
         found[unused_name(buffer.name, {name for name, other in found.items() if other != kind})] = kind
     return found
-
-
-def origins_of(func: Function) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each block of a scheduled program, with the names of the buffers that it writes."""
-    return tuple(
-        (r.block.name, tuple(dict.fromkeys(w.buffer.name for w in r.block.writes))) for r in realizes(func.body)
-    )
 
 
 def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]:
@@ -43,12 +36,13 @@ def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]
     if name in blocks:
         return _loops(blocks[name]) if not init else _refuse_init(func, name, "before lowering, its init has no loops")
     buffers = origins.get(name, (name,))
-    stores = [p for p in paths(func.body) if _writes(p[-1], buffers)]
+    plain = (p for p in paths(func.body) if not isinstance(p[-1], BlockRealize))
+    stores = [p for p in plain if any(buffer.name in buffers for buffer in written_below(p[-1]))]
     if not stores:
         raise _unknown(func, name, [*origins, *blocks])
     # Of a reduction, its update counts, unless its init is asked for; a block NAME_init has nothing else.
-    starts = [p for p in stores if not _updates(p[-1])]
-    updates = [p for p in stores if _updates(p[-1])]
+    updates = [p for p in stores if written_below(p[-1]).keys() & read_below(p[-1]).keys()]
+    starts = [p for p in stores if not any(p is update for update in updates)]
     if init and not (starts and updates):
         _refuse_init(func, name, "it is not a reduction")
     own_init = init or (name.endswith("_init") and name in origins)
@@ -67,15 +61,6 @@ def _unknown(func: Function, name: str, names: Sequence[str]) -> LoweringError:
         f"{func.name}: no block or buffer is called {name!r} (a stage that was inlined has no loops of its own); "
         f"there are {there}"
     )
-
-
-def _writes(stmt: Stmt, names: Sequence[str]) -> bool:
-    return not isinstance(stmt, BlockRealize) and any(region.buffer.name in names for region in written(stmt))
-
-
-def _updates(stmt: Stmt) -> bool:
-    own = {region.buffer for region in written(stmt)}
-    return any(region.buffer in own for region in read(stmt))
 
 
 def _loops(path: tuple[Stmt, ...]) -> list[Loop]:

@@ -18,7 +18,7 @@ def verify(func: Function) -> None:
 
     Variables are bound once and used where they are known, buffers are parameters or allocated, blocks have names of
     their own and speak only of their own variables; block variables stay in their domains and indices in their shapes,
-    unless a condition may keep them there; a block touches only what it states.
+    unless a condition may keep them there; a block touches only its stated regions.
 
     Raises:
         LoweringError: the first thing that is wrong.
@@ -27,7 +27,7 @@ def verify(func: Function) -> None:
 
 
 class _Verifier:
-    """`ranges` of the variables that may be used here; `sure`: no condition stands around."""
+    """`ranges` of the variables that may be used here; `sure`: no condition is around."""
 
     def __init__(self, func: Function) -> None:
         self.func = func
@@ -41,7 +41,7 @@ class _Verifier:
         for buffer in (*func.params, *func.allocs):
             self.shape(buffer)
         if len(set(func.params)) != len(func.params):
-            raise self.fault("a buffer stands twice among the parameters")
+            raise self.fault("a buffer occurs twice among the parameters")
         for buffer in func.outputs:
             if buffer not in func.params:
                 raise self.fault(f"the output {buffer.name} is not among the parameters")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from operator import is_
 from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import Targets, free_vars, redirect_loads, substitute
+from pegbox.expr.visit import Targets, free_vars, in_front, redirect_loads, substitute
 from pegbox.loops.nodes import (
     Alloc,
     BlockIter,
     BlockRealize,
     Evaluate,
     For,
-    ForKind,
     If,
     IterKind,
     Region,
@@ -29,7 +31,7 @@ _Node = TypeVar("_Node", bound=Stmt)
 
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The direct sub-statements (a block's init comes before its body)."""
+    """Return the direct sub-statements (a block's init comes before its body)."""
     match stmt:
         case For() | Alloc():
             return (stmt.body,)
@@ -47,7 +49,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The whole expressions that a statement itself evaluates (those of its parts and of blocks' regions apart)."""
+    """List the whole expressions that a statement itself evaluates, without those of its parts and of regions."""
     match stmt:
         case Store(_, indices, value):
             return (*indices, value)
@@ -62,7 +64,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def walk(stmt: Stmt) -> Iterator[Stmt]:
-    """The statement and everything below, parents first, in program order."""
+    """Yield the statement and everything below, parents first, in program order."""
     stack = [stmt]
     while stack:
         node = stack.pop()
@@ -72,70 +74,57 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def loop_ranges(stmt: Stmt) -> dict[Var, Interval]:
-    """The values that the loops below (and the statement itself, if it is one) take."""
+    """Return the values that the loops below (and the statement itself, if it is one) take."""
     return {s.var: (0, s.extent - 1) for s in walk(stmt) if isinstance(s, For)}
 
 
 def iter_ranges(iters: Iterable[BlockIter]) -> dict[Var, Interval]:
-    """The values that block variables take."""
+    """Return the values that block variables take."""
     return {it.var: (0, it.extent - 1) for it in iters}
 
 
 def bound_vars(realize: BlockRealize, kind: IterKind) -> set[Var]:
-    """The variables of loops that a block's iterations of a kind are bound to."""
+    """Return the variables of loops that a block's iterations of a kind are bound to."""
     pairs = zip(realize.block.iters, realize.values, strict=True)
     return {var for it, value in pairs if it.kind is kind for var in free_vars(value)}
 
 
+def only_reduces(var: Var, realize: BlockRealize) -> bool:
+    """Do the iterations of a loop reduce into the same elements of a block?"""
+    return var in bound_vars(realize, IterKind.REDUCE) - bound_vars(realize, IterKind.SPATIAL)
+
+
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
-    """The same statement over changed direct sub-statements (shared when nothing changes)."""
-    match stmt:
-        case For():
-            return stmt.with_body(change(stmt.body))
-        case Alloc(buffer, body):
-            new = change(body)
-            return stmt if new is body else Alloc(buffer, new)
-        case Seq(stmts):
-            changed = tuple(change(s) for s in stmts)
-            return stmt if all(a is b for a, b in zip(changed, stmts, strict=True)) else seq(*changed)
-        case If():
-            new = change(stmt.then)
-            return stmt if new is stmt.then else If(stmt.condition, new, stmt.guard)
-        case Store() | Evaluate():
-            return stmt
-        case BlockRealize(values, block, predicate):
-            body = change(block.body)
-            init = None if block.init is None else change(block.init)
-            if body is block.body and init is block.init:
-                return stmt
-            return BlockRealize(values, replace(block, body=body, init=init), predicate)
-        case _:
-            raise TypeError(f"unknown statement {type(stmt).__name__}")
-
-
-def with_serial(stmt: Stmt, kind: ForKind) -> Stmt:
-    """The statement with serial loops in place of those of a kind."""
-    stmt = map_children(stmt, lambda child: with_serial(child, kind))
-    return replace(stmt, kind=ForKind.SERIAL) if isinstance(stmt, For) and stmt.kind is kind else stmt
+    """Change the direct sub-statements of a statement (shared when nothing changes)."""
+    made = map_present(stmt, change)
+    return stmt if made is None else made
 
 
 def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
-    """The same statement of a lowered program over changed direct sub-statements; None where nothing is left of it."""
+    """Change the direct sub-statements of a statement, of which some may vanish; None where nothing is left of it."""
     match stmt:
-        case For():
+        case Store() | Evaluate():
+            return stmt
+        case For() | Alloc():
             body = change(stmt.body)
-            return None if body is None else stmt.with_body(body)
+            if body is None or body is stmt.body:
+                return None if body is None else stmt
+            return stmt.with_body(body) if isinstance(stmt, For) else Alloc(stmt.buffer, body)
         case Seq(stmts):
-            parts = [new for s in stmts if (new := change(s)) is not None]
+            changed = [change(s) for s in stmts]
+            if all(map(is_, changed, stmts)):
+                return stmt if stmts else None
+            parts = [new for new in changed if new is not None]
             return seq(*parts) if parts else None
         case If(condition, then, guard):
             inner = change(then)
-            return None if inner is None else If(condition, inner, guard)
-        case Alloc(buffer, body):
-            inner = change(body)
-            return None if inner is None else Alloc(buffer, inner)
-        case Store() | Evaluate():
-            return stmt
+            return stmt if inner is then else None if inner is None else If(condition, inner, guard)
+        case BlockRealize(values, block, predicate):
+            init = None if block.init is None else change(block.init)
+            body = change(block.body)
+            if body is block.body and init is block.init:
+                return stmt
+            return None if body is None else BlockRealize(values, replace(block, body=body, init=init), predicate)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 
@@ -176,7 +165,7 @@ def substitute_vars(stmt: Stmt, mapping: Mapping[Var, Expr]) -> Stmt:
 
 def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
     """Read and write other buffers at the same indices (regions and allocations included)."""
-    return redirect(stmt, {old: (new, ()) for old, new in mapping.items()})
+    return redirect(stmt, {old: (new, in_front()) for old, new in mapping.items()})
 
 
 def redirect(stmt: Stmt, targets: Targets) -> Stmt:
@@ -185,15 +174,15 @@ def redirect(stmt: Stmt, targets: Targets) -> Stmt:
     def swap(region: Region) -> Region:
         if region.buffer not in targets:
             return region
-        buffer, front = targets[region.buffer]
-        return Region(buffer, (*((index, 1) for index in front), *region.box))
+        buffer, place = targets[region.buffer]
+        return Region(buffer, place(region.box))
 
     def go(s: Stmt) -> Stmt:
-        inner = map_children(s, go)
+        inner = map_own_exprs(map_children(s, go), lambda e: redirect_loads(e, targets))
         match inner:
             case Store(old, indices, value) if old in targets:
-                buffer, front = targets[old]
-                return Store(buffer, (*front, *indices), value)
+                buffer, place = targets[old]
+                return Store(buffer, tuple([lo for lo, _ in place(tuple([(i, 1) for i in indices]))]), value)
             case BlockRealize(values, block, predicate):
                 reads, writes = tuple(map(swap, block.reads)), tuple(map(swap, block.writes))
                 return BlockRealize(values, replace(block, reads=reads, writes=writes), predicate)
@@ -202,28 +191,28 @@ def redirect(stmt: Stmt, targets: Targets) -> Stmt:
             case _:
                 return inner
 
-    return go(map_exprs(stmt, lambda e: redirect_loads(e, targets)))
+    return go(stmt)
 
 
 def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
-    """Every block below, in program order."""
+    """Yield every block below, in program order."""
     for node in walk(stmt):
         if isinstance(node, BlockRealize):
             yield node
 
 
 def loops_below(stmt: Stmt) -> Iterator[For]:
-    """The loops below (or at) a statement, in program order, without those inside of blocks."""
+    """Yield the loops below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, For))
 
 
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
-    """The blocks below (or at) a statement, in program order, without those inside of blocks."""
+    """Yield the blocks below (or at) a statement, in program order, without those inside blocks."""
     return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))
 
 
 def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
-    """The statement and everything below, parents first, down to the blocks."""
+    """Yield the statement and everything below, parents first, down to the blocks."""
     stack = [stmt]
     while stack:
         node = stack.pop()
@@ -233,7 +222,7 @@ def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
-    """The loops that stand directly inside each other from `stmt` on, outermost first, and what is in the last one."""
+    """List the loops directly inside each other from `stmt` on, outermost first, with the body of the last one."""
     loops: list[For] = []
     while isinstance(stmt, For):
         loops.append(stmt)
@@ -242,7 +231,7 @@ def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
 
 
 def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
-    """The same loops over changed blocks (not those inside of blocks); what does not change is shared."""
+    """Change the blocks below a statement (not those inside blocks); unchanged parts are shared."""
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
@@ -258,7 +247,7 @@ def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
 
 
 def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
-    """The ways down to all stores, calls and blocks, those inside of blocks too; what each leads to comes last."""
+    """Yield the paths down to all stores, calls and blocks, also inside blocks; each ends with its target."""
     here = (*above, stmt)
     if isinstance(stmt, Store | Evaluate | BlockRealize):
         yield here
@@ -267,24 +256,25 @@ def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
-    """The statements from `body` down to `target`, both included."""
+    """Return the statements from `body` down to `target`, both included."""
 
     def find(stmt: Stmt) -> list[Stmt] | None:
         if stmt is target:
             return [stmt]
-        below: tuple[Stmt, ...]
-        match stmt:
-            case Seq(stmts):
-                below = stmts
-            case For() | Alloc():
-                below = (stmt.body,)
-            case If():
-                below = (stmt.then,)
-            case _:
-                below = ()
-        for child in below:
+        for child in () if isinstance(stmt, BlockRealize) else children(stmt):
             if (found := find(child)) is not None:
                 return [stmt, *found]
         return None
 
     return find(body) or []
+
+
+def exchange(path: Sequence[Stmt], new: Stmt) -> Stmt:
+    """Rebuild the first statement of a path down, with a new one in place of the last."""
+
+    def instead(old: Stmt, new: Stmt, child: Stmt) -> Stmt:
+        return new if child is old else child
+
+    for outer, old in reversed(list(pairwise(path))):
+        new = map_children(outer, partial(instead, old, new))
+    return new

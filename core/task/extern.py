@@ -59,7 +59,7 @@ def extern(
     op = extern_op(shape, inputs, fcompute, name, dtype, in_buffers, out_buffers, tag, attrs, code)
     found = race(_alone(op))
     if found is not None:
-        raise ComputeError(f"extern {name!r}: {found.problem}; {found.remedy}")
+        raise ComputeError(f"extern {name!r}: {found.reason}; {found.remedy}")
     op.evaluate = partial(_run_alone, op)
     if reference is not None:
         op.evaluate = check_callable(f"extern {name!r}: reference", reference, "a function of arrays")

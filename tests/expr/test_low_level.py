@@ -21,7 +21,7 @@ from pegbox.expr.low_level import (
     vector_box,
 )
 from pegbox.expr.nodes import Buffer, Load, Var
-from pegbox.expr.visit import free_vars, loads, replace_buffers, substitute
+from pegbox.expr.visit import free_vars, in_front, loads, redirect_loads, substitute
 
 A, B = Buffer("A", (8, 64)), Buffer("B", (8, 64))
 i, j = Var("i"), Var("j")
@@ -45,7 +45,7 @@ def test_they_print_as_what_they_touch() -> None:
 
 def test_they_move_with_their_buffers_and_variables() -> None:
     expr = call_extern("int32", "f", Address(A, (i, j), (1, 4), "w", (64, 1)), Stride(A, 0), VectorLoad(A, (i, j), 4))
-    moved = substitute(replace_buffers(expr, {A: B}), {i: j})
+    moved = substitute(redirect_loads(expr, {A: (B, in_front())}), {i: j})
     assert str(moved) == "call_extern('int32', 'f', address(B[j, j:j + 4], 'w'), stride(B, 0), B[j, j:j + 4])"
     assert free_vars(moved) == {j}
     address = next(load for load in loads(moved) if isinstance(load, Address))

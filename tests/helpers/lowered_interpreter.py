@@ -222,7 +222,7 @@ class _Machine:
             self.ledgers.pop()
 
         match loop.kind:
-            case kind if kind.in_order or kind.is_thread:
+            case kind if kind.in_order or kind.is_bound:
                 return serial
             case ForKind.VECTORIZED:
                 return vectorized

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_told(message: str) -> None:
 
 
 def test_parameters_are_checked() -> None:
-    with pytest.raises(LoweringError, match="a buffer stands twice among the parameters"):
+    with pytest.raises(LoweringError, match="a buffer occurs twice among the parameters"):
         verify(Function("f", (A, A), (A,), Seq(())))
     with pytest.raises(LoweringError, match="the output B is not among the parameters"):
         verify(Function("f", (A,), (B,), Seq(())))

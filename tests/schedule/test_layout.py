@@ -175,7 +175,7 @@ def test_transform_layout_refusals(programs: Any) -> None:
     assert "remedy: cache_read, cache_write or reindex makes a buffer of its own" in message
     assert ">         block E" in message
     refused(sch, "vi|i \\* j is not affine", layout(lambda i, j: i * j))
-    refused(sch, r"is not one to one: \(i\) = \[0\] and \[1\] would stand", layout(lambda i, j: (i // 2, j)))
+    refused(sch, r"is not one to one: \(i\) = \[0\] and \[1\] would share", layout(lambda i, j: (i // 2, j)))
     refused(sch, "gives negative indices", layout(lambda i, j: (i - 1, j)))
     refused(sch, "takes 1 indices, i, where there are 2", layout(lambda i: i))
     refused(sch, "takes 3 indices", layout(tir.IndexMap.from_func(lambda i, j, k: (i, j, k))))

@@ -269,7 +269,7 @@ def in_a_block() -> Schedule:
         (backwards, "B", "nothing that one has made is needed again"),
         (both_ways, "B", "no loop around B and C moves on by less"),
         (in_parallel, "B", r"i_0 is parallel: an iteration needs what the one before it has made[\s\S]*leave i_0"),
-        (on_threads, "B", "bound to threads"),
+        (on_threads, "B", "bound to blockIdx.x"),
         (doubled, "B", "B is a double buffer, of which each half holds other iterations"),
         (stored_in_tiles, "B", "its spatial variables are not the indices at which it writes B"),
         (in_a_block, "B_o", "more than single elements"),
@@ -296,7 +296,7 @@ def test_several_outputs_and_sums_in_parts_are_refused() -> None:
     ("step", "why"),
     [
         (lambda s, x: s.parallel(x), "parallel: an iteration needs"),
-        (lambda s, x: s.bind(x, "threadIdx.x"), "bound to threads"),
+        (lambda s, x: s.bind(x, "threadIdx.x"), "bound to threadIdx.x"),
         (lambda s, _: s.annotate("B", "double_buffer_scope", 0), "double buffer"),
         (lambda s, _: s.blockize(s.get_loops("B")[2]), "more than single elements"),
         (lambda s, _: s.transform_layout("B", "B", lambda i, j: [i // 2, j, i % 2]), "are not the indices"),

@@ -205,9 +205,7 @@ def test_one_axis_stands_twice_on_a_path_only_where_threads_share() -> None:
     sch = elementwise(12)
     i, j = sch.get_loops("B")
     sch.bind(i, "threadIdx.x")
-    says = (
-        "j cannot be bound to threadIdx.x inside of i, which is bound to it too: what B computes there is not the same"
-    )
+    says = "j cannot be bound to threadIdx.x inside i, which is bound to it too: the values of B there are not the same"
     refused(sch, says, lambda: sch.bind(j, "threadIdx.x"), "for i", "for j")
     sch = elementwise(12)
     i, j = sch.get_loops("B")
@@ -238,7 +236,7 @@ def test_what_is_computed_for_one_thread_is_not_shared() -> None:
     sch.bind(j, "threadIdx.y")
     sch.bind(i, "threadIdx.x")
     loop = sch.split(sch.get_loops("B")[2], [None, 8])[1]
-    refused(sch, "what B computes there is not the same for all threads", lambda: sch.bind(loop, "threadIdx.x"),
+    refused(sch, "the values of B there are not the same for all threads", lambda: sch.bind(loop, "threadIdx.x"),
             "for i", "for j_1")  # fmt: skip
 
 

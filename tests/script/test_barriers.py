@@ -266,7 +266,7 @@ def test_a_step_that_all_threads_would_do_again_is_refused() -> None:
 def test_no_barrier_stands_in_a_condition() -> None:
     lines = nest("S[vb, vt] = A[vb, vt]", "B[vb, vt] = S[vb, 31 - vt]").splitlines()
     inside = ["            if tx < 20:", *("    " + line for line in lines[5:])]
-    refused("\n".join([*lines[:5], *inside]), "where no barrier can stand", "outside of conditions")
+    refused("\n".join([*lines[:5], *inside]), "no barrier can be put", "outside conditions")
 
 
 def test_memory_that_is_declared_around_the_threads_is_refused() -> None:
@@ -288,7 +288,7 @@ def f(A: T.Buffer((32,)), B: T.Buffer((32,))):
         S[tx] = A[tx]
         B[tx] = S[31 - tx]
 """
-    refused(source, "the statement S[tx] = A[tx] stands outside of blocks", "put it into a block")
+    refused(source, "the statement S[tx] = A[tx] is outside all blocks", "put it into a block")
 
 
 def test_what_schedules_make_of_threads_that_share_work_is_right_loop_by_loop() -> None:

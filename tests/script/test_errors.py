@@ -68,11 +68,11 @@ CASES = {
         of_body("for i in range(8):\n    x = i + 1\n    with T.block('X'):\n        B[¦x] = 1"),
         "uses x, made of the loop variable i",
     ),
-    "axis outside of a block": (of_body("v = ¦T.axis.spatial(8, 0)"), "T.axis.spatial stands outside of a block"),
-    "where outside of a block": (of_body("¦T.where(True)"), "T.where stands outside of a block"),
+    "axis outside of a block": (of_body("v = ¦T.axis.spatial(8, 0)"), "T.axis.spatial is outside a block"),
+    "where outside of a block": (of_body("¦T.where(True)"), "T.where is outside a block"),
     "axis below a loop": (
         of_body("with T.block('X'):\n    for i in range(8):\n        v = ¦T.axis.spatial(8, i)"),
-        "stands inside of another statement",
+        "is inside another statement",
     ),
     "dynamic shape": ("@T.prim_func\ndef f(A: T.Buffer((¦n, 8))): pass", "unknown name 'n'"),
     "dynamic extent": (
@@ -109,7 +109,7 @@ CASES = {
     ),
     "statement between": ("¦print(1)", "between functions"),
     "nothing": ("¦", "the text holds no program"),
-    "no python": (of_body("for i in range(8)¦\n    pass"), "no Python: expected ':'"),
+    "no python": (of_body("for i in range(8)¦\n    pass"), "not Python: expected ':'"),
     "beyond the domain": (
         of_body("for i in range(9):\n    with T.block('X'):\n        v = T.axis.spatial(8, ¦i)\n        B[v] = 1"),
         "v goes from 0 to 8, beyond its domain from 0 to 7",
@@ -166,12 +166,12 @@ CASES = {
     "condition of a number": (in_block("if ¦vi:\n    A[vi, vj] = 1"), "is int64 where a condition is needed"),
     "condition that changes": (
         in_block("if ¦B[vi] > 0:\n    B[vi] = 0\nelse:\n    B[vi] = 1"),
-        "the condition reads what the first branch writes",
+        "the condition reads elements that the first branch writes",
     ),
     "arithmetic of truth": (in_block("A[vi, vj] = ¦(vi < 1) + (vj < 1)"), "arithmetic on bool"),
     "division of integers": (in_block("A[vi, vj] = ¦vi / 2"), "division of int64 is ambiguous"),
     "buffer as a value": (in_block("A[vi, vj] = ¦A + 1"), "the buffer A is not a value"),
-    "name for memory": (of_body("x = ¦A[0, 0]\nA[0, 1] = x"), "x would stand for what memory holds now"),
+    "name for memory": (of_body("x = ¦A[0, 0]\nA[0, 1] = x"), "x would mean a present value of memory"),
     "name twice": (in_block("x = 1\n¦x = 2"), "x is bound already"),
     "second name of a buffer": (of_body("C = ¦A"), "a second name for the buffer A"),
     "buffer twice": (of_body("C = T.alloc_buffer((8,))\n¦C = T.alloc_buffer((8,))"), "C is bound already"),

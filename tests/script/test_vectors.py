@@ -113,7 +113,7 @@ def test_neighbours_that_are_added_stay_vectors() -> None:
         ("C[i] = A[T.Ramp(i, 1, 8)]", "a vector is stored in one element"),
         ("C[T.Ramp(i * 8, 1, 8)] = T.Cast('float32x4', A[T.Ramp(i * 8, 1, 8)])", "4 lanes meet 8"),
         ("C[T.Ramp(i * 8, 1, 8)] = T.vectorlow('float32', A[T.Ramp(i * 8, 1, 8)])", "float32 is not a vector type"),
-        ("if T.Ramp(i, 1, 4) < 3:\n    C[i] = A[i]", "a vector stands where a number is needed"),
+        ("if T.Ramp(i, 1, 4) < 3:\n    C[i] = A[i]", "a vector is used where a number is needed"),
         ("C[T.Ramp(i * 8 + 1, 1, 8)] = A[T.Ramp(i * 8, 1, 8)]", "index 0 of C"),
         ("C[T.Ramp(i, 0, 8)] = A[T.Ramp(i * 8, 1, 8)]", "several of its iterations may write the same elements of C"),
     ],

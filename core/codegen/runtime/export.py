@@ -21,8 +21,7 @@ from pegbox.codegen.runtime.signature import with_signature
 from pegbox.codegen.targets.compiler import c_compiler
 from pegbox.codegen.targets.compiler import linker as find_linker
 from pegbox.errors import CompileError
-from pegbox.loops.foreign import CSource
-from pegbox.loops.python_function import PREFIX
+from pegbox.loops.foreign import PREFIX, CSource
 from pegbox.output import MAKE_ROOM, Content, check_output, write_file, written_beside
 
 MACHINE_CODE = Content(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
-from pegbox.loops.python_function import PREFIX, PythonFunction, python_function
+from pegbox.loops.foreign import PREFIX, PythonFunction, python_function
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
-from pegbox.loops.access.region import own_regions
+from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Region, Stmt, Store
 from pegbox.loops.visit import children
 
@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 
 def accesses(stmt: Stmt) -> list[Access]:
-    """Every access below, in the order of the program, apart from those to buffers that are allocated there.
+    """List every access below, in the order of the program, apart from those to buffers that are allocated there.
 
     A statement reads before it writes. Variables of blocks below are replaced by what they are bound to.
     """
@@ -47,12 +47,10 @@ def accesses(stmt: Stmt) -> list[Access]:
 def _collect(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr], found: list[Access]) -> None:
     path, first = (*above, stmt), len(found)
     if isinstance(stmt, BlockRealize):
-        bound = zip(stmt.block.iters, stmt.values, strict=True)
-        values = {**values, **{it.var: substitute(value, values) for it, value in bound}}
+        values = {**values, **{var: substitute(value, values) for var, value in stmt.bindings.items()}}
     elif isinstance(stmt, Store | Evaluate | If):
-        reads, writes = own_regions(stmt)
-        found += [Access(_substituted(region, values), False, path) for region in reads]
-        found += [Access(_substituted(region, values), True, path) for region in writes]
+        found += [Access(_substituted(region, values), False, path) for region in read(stmt)]
+        found += [Access(_substituted(region, values), True, path) for region in written(stmt)]
     for child in children(stmt):
         _collect(child, path, values, found)
     if isinstance(stmt, Alloc):

@@ -37,14 +37,14 @@ def derived_regions(
 
 
 def _inside(iters: Sequence[BlockIter], body: Stmt, init: Stmt | None) -> tuple[list[Access], Relaxation]:
-    """The accesses of a block, and the loops that run inside of it."""
+    """Return the accesses of a block, and the loops that run inside it."""
     parts = [part for part in (init, body) if part is not None]
     loops = {var: between for part in parts for var, between in loop_ranges(part).items()}
     return [a for part in parts for a in accesses(part)], Relaxation(set(loops), {**iter_ranges(iters), **loops})
 
 
 def _boxes(regions: Sequence[Region], relax: Relaxation) -> tuple[Region, ...]:
-    """One box a buffer, around all places."""
+    """Make one box for each buffer, around all places."""
     boxes: dict[Buffer, list[list[SymbolicInterval | None]]] = {}
     for region in regions:
         boxes.setdefault(region.buffer, []).append([interval(lo, relax, count) for lo, count in region.box])
@@ -63,7 +63,7 @@ def _extent(found: SymbolicInterval | None, extent: int) -> tuple[Expr, int]:
 def uncovered(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None, reads: Sequence[Region], writes: Sequence[Region]
 ) -> Access | None:
-    """An access of a block that the stated regions cannot be shown to contain, if there is one."""
+    """Find an access of a block that the stated regions cannot be shown to contain."""
     found, relax = _inside(iters, body, init)
     for access in found:
         stated = writes if access.stores else (*reads, *writes)
@@ -76,10 +76,10 @@ def contained(region: Region, stated: Iterable[Region], ranges: Ranges, running:
     """Does one of the stated regions contain this one?"""
     candidates = [r for r in stated if r.buffer is region.buffer]
     # Most accesses are stated as they are: nothing has to be simplified to find those among the others.
-    return any(_repeats(r, region) for r in candidates) or any(contains(r, region, ranges, running) for r in candidates)
+    return any(repeats(r, region) for r in candidates) or any(contains(r, region, ranges, running) for r in candidates)
 
 
-def _repeats(outer: Region, inner: Region) -> bool:
+def repeats(outer: Region, inner: Region) -> bool:
     """Are these the same indices, of a box as large?"""
     return all(width <= count and same(lo, at) for (lo, count), (at, width) in zip(outer.box, inner.box, strict=True))
 

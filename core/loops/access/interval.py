@@ -1,6 +1,6 @@
 """Intervals of an index while some loops run and the others stand still.
 
-The answer is an interval: a lowest value in terms of the loops that stand still, and a constant number of values.
+An interval has a lowest value in terms of the loops that stand still, and a constant number of values.
 """
 
 from __future__ import annotations
@@ -43,19 +43,15 @@ class SymbolicInterval:
         )
 
     def of(self, lo: Linear, width: int, *, exact: bool = False) -> SymbolicInterval:
-        """Other values that depend on the same loops and caps."""
+        """Make an interval of other values that depend on the same loops and caps."""
         return SymbolicInterval(lo, width, exact, self.moved_by, self.capped)
-
-    def widened(self, by: int) -> SymbolicInterval:
-        """Add that many values behind the last one."""
-        return self.of(self.lo, self.width + by)
 
     def covers(self, extent: int) -> bool:
         """Does it hold all of `range(extent)`, wherever the loops that stand still are?"""
         return self.lo.is_const and self.lo.const <= 0 and self.lo.const + self.width >= extent - 1
 
     def hull(self, other: SymbolicInterval) -> SymbolicInterval | None:
-        """The smallest interval around both, None when their distance is not constant."""
+        """Find the smallest interval around both; None if their distance is not constant."""
         gap = other.lo.minus(self.lo)
         if not gap.is_const:
             return None
@@ -75,7 +71,7 @@ class Relaxation:
 
 
 def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Mapping[Expr, int], int]]:
-    """`sum of running loops < n` among the predicate's parts, as (coefficients, n - 1); of equal sums the least n."""
+    """Find `sum of running loops < n` among the predicate's parts, as (coefficients, n - 1) with the least n."""
     found: dict[frozenset[tuple[Expr, int]], tuple[Mapping[Expr, int], int]] = {}
     for part in conjuncts(predicate):
         if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
@@ -89,27 +85,26 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
 
 
 def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
-    """The loops that run where the tests hold."""
+    """Make the relaxation by loops that run where the tests hold."""
     return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
 
 
 def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
-    """The values of an index over a block's variables, as the block is bound; see `interval`."""
-    values = {it.var: value for it, value in zip(realize.block.iters, realize.values, strict=True)}
-    return interval(substitute(expr, values), relax, count)
+    """Find the values of an index over a block's variables, as the block is bound; see `interval`."""
+    return interval(substitute(expr, realize.bindings), relax, count)
 
 
 def interval(expr: Expr, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
-    """The values of an expression over loops, each with the `count - 1` behind it.
+    """Find the values of an expression over loops, each with the `count - 1` behind it.
 
     None if unknown (gathers, products of loops ...).
     """
     found = _relax(simplified_linear(expr, relax.ranges), relax)
-    return found if found is None or count == 1 else found.widened(count - 1)
+    return found if found is None or count == 1 else found.of(found.lo, found.width + count - 1)
 
 
 def hull(intervals: Iterable[SymbolicInterval | None]) -> SymbolicInterval | None:
-    """The smallest interval around all; None where one is not known, or where there are none."""
+    """Find the smallest interval around all; None if one is not known, or there are none."""
     found: SymbolicInterval | None = None
     for number, each in enumerate(intervals):
         if each is None:
@@ -138,16 +133,17 @@ def _relax(form: Linear, relax: Relaxation) -> SymbolicInterval | None:
 
 
 def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> SymbolicInterval:
-    """Coefficient × running loop, summed; groups that a predicate caps count as one digit of fewer values."""
+    """Sum coefficient × running loop; a group that a predicate caps counts as one digit of fewer values."""
     moved = frozenset(t for t in digits if isinstance(t, Var))
     rest = dict(digits)
     spans: list[tuple[int, int]] = []  # (coefficient, last value) of each digit
     contiguous = True
     capped = set()
     for number, (terms, last) in enumerate(relax.caps):
-        factor = _multiple(terms, rest)
+        ratios = {divmod(rest.get(t, 0), c) for t, c in terms.items()}
+        factor, remainder = ratios.pop()
         natural = [(abs(c), relax.ranges[t][1]) for t, c in terms.items() if isinstance(t, Var)]
-        if factor and last < sum(c * hi for c, hi in natural):
+        if factor and not remainder and not ratios and last < sum(c * hi for c, hi in natural):
             contiguous = contiguous and _contiguous(natural)
             spans.append((factor, last))
             capped.add(number)
@@ -157,15 +153,6 @@ def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> SymbolicInterval:
     width = sum(abs(c) * last for c, last in spans)
     exact = contiguous and _contiguous([(abs(c), last) for c, last in spans])
     return SymbolicInterval(constant(lo), width, exact, moved, frozenset(capped))
-
-
-def _multiple(terms: Mapping[Expr, int], of: Mapping[Expr, int]) -> int:
-    """The factor f with `of[t] == f * terms[t]` for all terms, or 0."""
-    factors = {divmod(of.get(t, 0), c) for t, c in terms.items()}
-    if len(factors) != 1:
-        return 0
-    factor, remainder = factors.pop()
-    return factor if remainder == 0 else 0
 
 
 def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
@@ -197,33 +184,22 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
         if inner is not None and term.op in ("floordiv", "floormod"):
             return _divided(term.op, inner, term.b.whole, relax)
         if inner is not None and term.op in ("min", "max"):
-            return _clamped(term.op, inner, term.a, term.b.whole, relax)
-    return _by_ranges(term, nodes, relax)
-
-
-def _by_ranges(term: Expr, nodes: Sequence[Expr], relax: Relaxation) -> SymbolicInterval | None:
-    """All that the ranges of the loops allow, for a term that knows running loops only."""
-    if not all(n in relax.running for n in nodes if isinstance(n, Var)):
-        return None
-    between = bounds(term, relax.ranges)
-    if between is None:
-        return None
+            # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
+            between = bounds(term.a, relax.ranges)
+            if between is None:
+                return None
+            limit = term.b.whole
+            reach = max(0, limit - between[0] if term.op == "max" else between[1] - limit)
+            lo = inner.lo if term.op == "max" else inner.lo.add(constant(-reach))
+            return inner.of(lo, inner.width + reach)
     moved = frozenset(n for n in nodes if isinstance(n, Var))
-    return SymbolicInterval(constant(between[0]), between[1] - between[0], False, moved)
-
-
-def _clamped(op: str, inner: SymbolicInterval, expr: Expr, limit: int, relax: Relaxation) -> SymbolicInterval | None:
-    """`max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`."""
-    between = bounds(expr, relax.ranges)
-    if between is None:
-        return None
-    reach = max(0, limit - between[0] if op == "max" else between[1] - limit)
-    lo = inner.lo if op == "max" else inner.lo.add(constant(-reach))
-    return inner.of(lo, inner.width + reach)
+    between = bounds(term, relax.ranges) if moved <= relax.running else None
+    # Of a term of running loops alone, all values that their ranges allow are known.
+    return None if between is None else SymbolicInterval(constant(between[0]), between[1] - between[0], False, moved)
 
 
 def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
-    """`lo .. lo + width` divided by a constant: lo is a multiple of `step`, plus `phase`."""
+    """Divide `lo .. lo + width` by a constant: lo is a multiple of `step`, plus `phase`."""
     if divisor <= 0:
         return None
     anything = inner.of(constant(0), divisor - 1)
@@ -250,7 +226,7 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
 def digits_interval(
     digits: Sequence[tuple[int, Digit]], needed: Mapping[int, SymbolicInterval | None]
 ) -> SymbolicInterval | None:
-    """The values of a variable while each digit (by position) takes the values that are needed.
+    """Find the values of a variable while each digit (by position) takes the values that are needed.
 
     Below a digit that takes several values, all lower ones count as needed: a variable's values are one interval.
     """

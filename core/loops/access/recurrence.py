@@ -5,8 +5,8 @@
             S[t, i] = S[t - 1, i] + X[t, i]
 
 The rows of S follow each other in one dimension. A row is read after it was made as long as the loops that count the
-rows run in order, which is all that this module looks at: the other loops may have any place and order that gives each
-reader what it needs of the other dimensions.
+rows run in order, and this module checks nothing else: the other loops may have any place and order that gives each
+reader its elements of the other dimensions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CarriedRead:
     """A read of a buffer before, or in, the block that writes it.
 
     Attributes:
-        shared: the loops that both blocks stand in.
+        shared: the loops around both blocks.
         single: the variables of loops around one of them that run once.
     """
 
@@ -48,9 +48,14 @@ class CarriedRead:
 
 
 def carried_reads(func: Function) -> list[CarriedRead]:
-    """The reads of buffers by blocks that run no later than a block that writes them, in program order."""
-    if not _reads_early(func.body):
-        return []
+    """Find the reads of buffers by blocks that run no later than a block that writes them, in program order."""
+    read_before: set[Buffer] = set()
+    for realize in blocks_below(func.body):
+        read_before.update([region.buffer for region in realize.block.reads])
+        if any(region.buffer in read_before for region in realize.block.writes):
+            break
+    else:
+        return []  # most programs have none, and each step of a schedule asks
     found: list[CarriedRead] = []
     seen: dict[Buffer, list[tuple[BlockRealize, tuple[For, ...]]]] = {}
     for realize, around in _blocks(func.body, ()):
@@ -64,18 +69,8 @@ def carried_reads(func: Function) -> list[CarriedRead]:
     return found
 
 
-def _reads_early(body: Stmt) -> bool:
-    """Is there such a read? Most programs have none, and each step of a schedule asks."""
-    seen: set[Buffer] = set()
-    for realize in blocks_below(body):
-        seen.update([region.buffer for region in realize.block.reads])
-        if any(region.buffer in seen for region in realize.block.writes):
-            return True
-    return False
-
-
 def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
-    """The outer blocks in program order, and the loops around each."""
+    """Yield the outer blocks in program order, and the loops around each."""
     if isinstance(stmt, BlockRealize):
         yield stmt, around
         return
@@ -86,9 +81,9 @@ def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize,
 
 
 def rows_of(carried: CarriedRead) -> Rows | None:
-    """The rows that make a read right: all that it reads was written in earlier iterations of the loops that count.
+    """Find the rows that make a read right: earlier iterations of the loops that count have written all that it reads.
 
-    None where that cannot be shown of the dimension of the rows. Of the other dimensions nothing is said.
+    None if that cannot be shown for the dimension of the rows. The other dimensions are not checked.
     """
     writes = [w for w in carried.writer.block.writes if w.buffer is carried.buffer]
     reads = list(_reads(carried))
@@ -114,17 +109,15 @@ def _reads(carried: CarriedRead) -> Iterator[Region]:
         return
     for stmt in walk(carried.reader.block.body):
         if isinstance(stmt, For | BlockRealize):
-            yield from (
-                r for r in carried.reader.block.writes if r.buffer is carried.buffer
-            )  # where it reads is not known
+            # Its indices are not known here: any element that the block writes may be read.
+            yield from (r for r in carried.reader.block.writes if r.buffer is carried.buffer)
         else:
             yield from (r for r in read(stmt) if r.buffer is carried.buffer)
 
 
 def _bound(index: Expr, realize: BlockRealize, single: Set[Var]) -> Linear:
-    """An index over a block's variables as a sum of loops that run more than once."""
-    values = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
-    form = linear(substitute(index, values))
+    """Write an index over a block's variables as a sum of loops that run more than once."""
+    form = linear(substitute(index, realize.bindings))
     return Linear({term: c for term, c in form.terms.items() if term not in single}, form.const)
 
 
@@ -148,7 +141,7 @@ def is_update(carried: CarriedRead) -> bool:
 
 
 def carrying_loops(func: Function) -> dict[Buffer, Var]:
-    """The intermediates that are read in later iterations, and the outermost loop that may carry them there."""
+    """Find the intermediates that are read in later iterations, and the outermost loop that may carry them there."""
     found: dict[Buffer, Var] = {}
     for carried in carried_reads(func):
         if carried.buffer in func.allocs and carried.shared and not is_update(carried):

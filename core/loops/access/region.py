@@ -12,63 +12,47 @@ from pegbox.loops.visit import expressions, walk
 
 
 def point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
-    """The region of one element."""
+    """Make the region of one element."""
     return Region(buffer, tuple((index, 1) for index in indices))
 
 
 def box(buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...]) -> Region:
-    """The region of some elements from `indices` on."""
+    """Return the region of some elements from `indices` on."""
     return Region(buffer, tuple(zip(indices, extents, strict=True)))
 
 
 def whole(buffer: Buffer) -> Region:
-    """The region of all elements."""
+    """Return the region of all elements."""
     return Region(buffer, tuple((ZERO, extent) for extent in buffer.shape))
 
 
 def written(stmt: Stmt) -> list[Region]:
     """List the regions that a statement itself writes, through calls too."""
-    return _written(stmt, _loads(stmt))
+    found = [box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value))] if isinstance(stmt, Store) else []
+    return found + [box(x.buffer, x.indices, x.box) for x in _loads(stmt) if isinstance(x, Address) and "w" in x.access]
 
 
 def read(stmt: Stmt) -> list[Region]:
     """List the regions that a statement itself reads."""
-    return _read(_loads(stmt))
-
-
-def own_regions(stmt: Stmt) -> tuple[list[Region], list[Region]]:
-    """List the regions that a statement itself reads, and those that it writes."""
-    found = _loads(stmt)
-    return _read(found), _written(stmt, found)
+    return [box(x.buffer, x.indices, x.box) for x in _loads(stmt) if not isinstance(x, Address) or "r" in x.access]
 
 
 def _loads(stmt: Stmt) -> list[Load]:
     return [load for expr in expressions(stmt) for load in loads(expr)]
 
 
-def _read(found: list[Load]) -> list[Region]:
-    return [box(x.buffer, x.indices, x.box) for x in found if not isinstance(x, Address) or "r" in x.access]
-
-
-def _written(stmt: Stmt, found: list[Load]) -> list[Region]:
-    through_calls = [box(x.buffer, x.indices, x.box) for x in found if isinstance(x, Address) and "w" in x.access]
-    if isinstance(stmt, Store):
-        return [box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value)), *through_calls]
-    return through_calls
-
-
 def written_below(*stmts: Stmt) -> dict[Buffer, None]:
-    """The buffers that statements and what is below them write, in order."""
+    """Return the buffers that statements and those below them write, in order."""
     return {region.buffer: None for stmt in stmts for s in walk(stmt) for region in written(s)}
 
 
 def read_below(*stmts: Stmt) -> dict[Buffer, None]:
-    """The buffers that statements and what is below them read, in order."""
+    """Return the buffers that statements and those below them read, in order."""
     return {region.buffer: None for stmt in stmts for s in walk(stmt) for region in read(s)}
 
 
 def reads_and_writes(body: Stmt, init: Stmt | None = None) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """Regions of a block without loops inside; what it reads of the very places that it writes is left out."""
+    """List the regions of a block without loops inside, without reads of the very places that it writes."""
     writes: list[Region] = []
     for stmt in walk(body):
         for region in written(stmt):

@@ -19,9 +19,9 @@ from pegbox.loops.nodes import BlockRealize, Region
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Per dimension the indices that are written, each of them, as far as they lie in the buffer.
+    """The indices that are written along each dimension, as far as they lie in the buffer.
 
-    `conditions` speak of the standing loops only: where one fails nothing is written at all.
+    `conditions` are about the standing loops only: where one fails nothing is written at all.
     """
 
     intervals: Sequence[SymbolicInterval]
@@ -31,11 +31,15 @@ class Box:
 def box_of(producer: BlockRealize, region: Region, running: Set[Var], ranges: Ranges) -> Box | None:
     """Compute the box of single elements that a block writes while loops are `running`; None where it is not a box."""
     relax = relaxation(running, ranges, producer.predicate)
-    intervals = _apart(producer, region, relax) or _filled(producer, region, relax)
+    intervals = _intervals(producer, region, relax)
+    moved = [var for i in intervals or () for var in i.moved_by]
+    # Intervals make a box if each running loop moves one of them, which then takes each of its values.
+    if not intervals or not all(i.exact for i in intervals) or len(set(moved)) < len(moved):
+        intervals = _filled(producer, region, relax)
     if intervals is None:
         return None
     moved = [var for i in intervals for var in i.moved_by]
-    values = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
+    values = producer.bindings
     whole = [
         (simplified_linear(values[lo], ranges), extent)
         for (lo, _), extent in zip(region.box, region.buffer.shape, strict=True)
@@ -59,17 +63,10 @@ def _intervals(producer: BlockRealize, region: Region, relax: Relaxation) -> lis
     return known if len(known) == len(found) else None
 
 
-def _apart(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    """Intervals that make a box because each running loop moves one of them, which then takes each of its values."""
-    found = _intervals(producer, region, relax)
-    moved = [var for i in found or () for var in i.moved_by]
-    return found if found and all(i.exact for i in found) and len(set(moved)) == len(moved) else None
-
-
 def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    """Intervals that make a box because the running loops write as many different elements as it has.
+    """Find intervals that make a box because the running loops write as many different elements as it has.
 
-    So do the digits of a fused loop. What a predicate cuts off does not count: the caller asks whether that matters.
+    So do the digits of a fused loop. Elements that a predicate cuts off count as written: the caller checks borders.
     """
     found = _intervals(producer, region, Relaxation(relax.running, relax.ranges))
     if found is None:
@@ -77,14 +74,12 @@ def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[S
     moved = frozenset[Var]().union(*(i.moved_by for i in found))
     if prod(relax.ranges[v][1] + 1 for v in moved) != prod(i.width + 1 for i in found):
         return None
-    bound = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
-    indices = [substitute(lo, bound) for lo, _ in region.box]
-    standing = set(relax.ranges) - relax.running
-    return found if moved <= determined(indices, standing, relax.ranges) else None
+    indices = [substitute(lo, producer.bindings) for lo, _ in region.box]
+    return found if moved <= determined(indices, set(relax.ranges) - relax.running, relax.ranges) else None
 
 
 def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
-    """Does a part of a predicate only say that a written index (`whole`, with extents) lies inside the buffer?"""
+    """Does a part of a predicate only keep a written index (`whole`, with extents) inside the buffer?"""
     if not (isinstance(part, Compare) and isinstance(part.b, Const)):
         return False
     gap = linear(part.a).add(constant(part.b.whole), -1)

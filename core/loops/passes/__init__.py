@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pegbox.expr.nodes import Buffer
+from pegbox.expr.printer import unused_name
 from pegbox.loops.access.recurrence import carrying_loops
-from pegbox.loops.nodes import Function
+from pegbox.loops.nodes import Alloc, Function
 from pegbox.loops.passes.compact import compact_buffers
 from pegbox.loops.passes.double_buffer import double_buffers
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.guards import drop_guards
 from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.init import lower_inits
-from pegbox.loops.passes.names import name_apart
 from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
 from pegbox.loops.passes.rolling_buffer import roll_buffers
 from pegbox.loops.passes.storage_align import align_storage
-from pegbox.loops.queries import origins_of
 from pegbox.loops.threads.cooperation import lower_threads
+from pegbox.loops.visit import realizes, replace_buffer, walk
 
 
 def lower_function(func: Function, *, simple: bool = False) -> Function:
-    """All passes in order; the result has no blocks, and every buffer that is no parameter stands in an Alloc.
+    """Run all passes in order; the result has no blocks, and every buffer that is not a parameter has an Alloc.
 
     Args:
-        simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and what
-            the threads of a block do together below the loops of these threads, as a GPU runs it: for people to read.
-            Strides, double and rolling buffers that such a program cannot have are left out.
+        simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and the
+            shared work of threads below their loops, as a GPU runs it: for people to read. Strides, double and rolling
+            buffers that such a program cannot have are left out.
 
     Raises:
         LoweringError: the program is malformed.
     """
-    func = name_apart(func)
-    func = replace(func, origins=origins_of(func))
+    func = _name_apart(func)
+    written = ((r.block.name, [w.buffer.name for w in r.block.writes]) for r in realizes(func.body))
+    func = replace(func, origins=tuple((name, tuple(dict.fromkeys(buffers))) for name, buffers in written))
     notes = collect_notes(func)
     func, carried = roll_buffers(func, strict=not simple)
     if not simple:
@@ -45,3 +47,19 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)
     func = hoist_tests(func)
     return func if simple else partition_loops(func)
+
+
+def _name_apart(func: Function) -> Function:
+    """Number the intermediate buffers that are called as another one, as the printer does: `T`, `T_1`."""
+    # An allocation inside keeps its name, and no other buffer gets it.
+    taken = {b.name for b in func.params} | {s.buffer.name for s in walk(func.body) if isinstance(s, Alloc)}
+    renamed: dict[Buffer, Buffer] = {}
+    for buffer in func.allocs:
+        name = unused_name(buffer.name, taken)
+        taken.add(name)
+        if name != buffer.name:
+            renamed[buffer] = Buffer(name, buffer.shape, buffer.dtype, buffer.scope)
+    if not renamed:
+        return func
+    allocs = tuple(renamed.get(b, b) for b in func.allocs)
+    return replace(func, body=replace_buffer(func.body, renamed), allocs=allocs)

@@ -1,19 +1,23 @@
-"""Analysis of conditions: where an iteration lands in the domain of the computation if the condition fails."""
+"""Analysis of conditions: the elements beyond the domain of a computation, which an iteration reaches if they fail."""
 
 from __future__ import annotations
 
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, fits, linear_bounds
 from pegbox.expr.digits import digits_of
-from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
-from pegbox.loops.nodes import Block, BlockIter, Region
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Var
+from pegbox.expr.visit import substitute
+from pegbox.loops.access.region import written
+from pegbox.loops.nodes import Block, BlockIter, Function, Region
+from pegbox.loops.visit import realizes, walk_nest
 
 
 def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> bool:
-    """Is `value` outside [0, extent) wherever `condition` fails? False also when that cannot be shown.
+    """Is `value` outside [0, extent) wherever `condition` fails? False also if that cannot be shown.
 
-    `i_0 * 4 + i_1 < 10` keeps `i_0 * 4 + i_1` inside 10: beyond it lie elements that nobody asked for. But under a
-    second split, `i_1_0 * 2 + i_1_1 < 3` keeps an iteration from doing again what the next `i_0` does.
+    `i_0 * 4 + i_1 < 10` keeps `i_0 * 4 + i_1` inside 10: the elements beyond it are not needed. But under a second
+    split, `i_1_0 * 2 + i_1_1 < 3` keeps an iteration from repeating the work of the next `i_0`.
     """
     if isinstance(value, Binary) and value.op == "floordiv" and isinstance(value.b, Const) and int(value.b.value) > 0:
         return leaves_domain(condition, value.a, extent * int(value.b.value), ranges)
@@ -39,14 +43,54 @@ def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> 
 
 def overrun_is_disjoint(block: Block, it: BlockIter) -> bool:
     """Does the block write elsewhere than for all values of the variable's domain, when the variable leaves that?"""
-    return all(_apart(region, it.var) for region in block.writes)
+
+    def apart(region: Region) -> bool:
+        forms = [(linear(lo), count) for lo, count in region.box]
+        if any(set(f.terms) == {it.var} and abs(f.coefficient(it.var)) >= count for f, count in forms):
+            return True
+        return it.var in digits_of([lo for lo, _ in region.box]) and all(count == 1 for _, count in region.box)
+
+    return all(map(apart, block.writes))
 
 
-def _apart(region: Region, var: Var) -> bool:
-    for lo, count in region.box:
-        if lo is var and count == 1:
-            return True
-        form = linear(lo)
-        if set(form.terms) == {var} and abs(form.coefficient(var)) >= count:
-            return True
-    return var in digits_of([lo for lo, _ in region.box]) and all(count == 1 for _, count in region.box)
+_Form = tuple[tuple[int, ...], tuple[Expr, ...]]
+
+
+def written_in_parts(func: Function) -> set[Buffer]:
+    """Find the intermediates that are written in more than one way.
+
+    A test that keeps a block inside its domain may go where the elements beyond are not read: with one way of writing a
+    buffer, they never are. Where blocks write parts of one buffer (the halves of a concatenation), beyond the part of
+    one lies that of another.
+    """
+    intermediates, forms, found = set(func.allocs), dict[Buffer, _Form](), set[Buffer]()
+    whole: set[Buffer] = set()
+    places: list[Var] = []
+    for realize in realizes(func.body):
+        for region in (region for s in walk_nest(realize.block.body) for region in written(s)):
+            buffer = region.buffer
+            if buffer not in intermediates:
+                continue
+            if _is_whole(realize.block, region):
+                whole.add(buffer)
+                continue
+            form = _form(realize.block, region, places)
+            first = forms.setdefault(buffer, form)
+            if first[0] != form[0] or not all(map(same, first[1], form[1])):
+                found.add(buffer)
+    # Whole buffers and parts of them do not go together either.
+    return found | (whole & forms.keys())
+
+
+def _is_whole(block: Block, region: Region) -> bool:
+    """Does each spatial variable run over a whole dimension? Beyond its domain is then beyond the buffer."""
+    places = {lo: extent for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True) if count == 1}
+    return all(it.is_reduce or places.get(it.var) == it.extent for it in block.iters)
+
+
+def _form(block: Block, region: Region, places: list[Var]) -> _Form:
+    """Describe a write: the extents of the spatial variables, and the place in terms of these by number."""
+    spatial = [it for it in block.iters if not it.is_reduce]
+    places.extend(Var(f"v{n}") for n in range(len(places), len(spatial)))
+    names: dict[Var, Expr] = {it.var: place for it, place in zip(spatial, places, strict=False)}
+    return tuple(it.extent for it in spatial), tuple(substitute(lo, names) for lo, _ in region.box)

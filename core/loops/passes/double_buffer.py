@@ -7,8 +7,8 @@
                                                    B[(k + 1) % 2, ...] = of iteration k + 1
                                                ... B[k % 2, ...]
 
-What fetches then runs beside what computes. It may run an iteration early only if what it reads does not change in the
-loop; everything else is an error.
+The fetch then runs along with the computation. It may run an iteration early only if its inputs do not change in the
+loop; all else is an error.
 """
 
 from __future__ import annotations
@@ -19,20 +19,28 @@ from dataclasses import dataclass
 from pegbox.errors import LoweringError
 from pegbox.expr.build import ONE, add, compare, floormod, index
 from pegbox.expr.nodes import Buffer, Expr
+from pegbox.expr.visit import in_front
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.copy import fresh_copy
 from pegbox.loops.nodes import Alloc, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.passes.flatten import Simplifier
 from pegbox.loops.passes.notes import Notes
-from pegbox.loops.visit import loop_ranges, map_children, path_to, redirect, substitute_vars, walk
+from pegbox.loops.visit import exchange, loop_ranges, path_to, redirect, substitute_vars, walk
 
 
 @dataclass(frozen=True)
 class _FillSite:
-    """A buffer that is allocated inside of a loop, the statements that fill it there, and those that do not."""
+    """A buffer that is allocated inside a loop, the statements that fill it there, and those that do not.
+
+    Attributes:
+        path: the way from the root to the allocation.
+        nested: the buffers that are allocated directly inside the allocation.
+    """
 
     buffer: Buffer
     loop: For
+    path: Sequence[Stmt]
+    nested: Sequence[Buffer]
     makers: Sequence[Stmt]
     others: Sequence[Stmt]
 
@@ -41,8 +49,8 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
     """Give each buffer with a note a second half.
 
     Args:
-        strict: refuse what cannot have one. False leaves it single, for programs in which buffers stand elsewhere than
-            in the one that is built.
+        strict: refuse buffers that cannot have one. False leaves them single, for programs in which buffers are
+            elsewhere than in the one that is built.
 
     Raises:
         LoweringError: a buffer is not made anew in each iteration of a serial loop, apart from what uses it and from
@@ -54,7 +62,7 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
             alloc = next((s for s in walk(func.body) if isinstance(s, Alloc) and s.buffer is buffers.get(name)), None)
             if alloc is None:
                 raise _refused(name, "it is never used", "take the note off")
-            func = func.with_body(_doubled(func.body, _site(path_to(func.body, alloc), alloc)))
+            func = func.with_body(_doubled(_site(path_to(func.body, alloc), alloc)))
         except LoweringError:
             if strict:
                 raise
@@ -70,12 +78,14 @@ def _site(path: Sequence[Stmt], alloc: Alloc) -> _FillSite:
     loop = path[place - 1] if place > 0 else None
     if not isinstance(loop, For) or not loop.kind.in_order:
         what = "no loop" if loop is None else "a test" if not isinstance(loop, For) else f"a {loop.kind} loop"
-        raise _refused(buffer.name, f"it is allocated directly inside of {what}", "compute_at a serial loop")
+        raise _refused(buffer.name, f"it is allocated directly inside {what}", "compute_at a serial loop")
+    nested = []
     while isinstance(inner, Alloc):
+        nested.append(inner.buffer)
         inner = inner.body
     stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
     makers = [s for s in stmts if buffer in written_below(s)]
-    site = _FillSite(buffer, loop, makers, [s for s in stmts if buffer not in written_below(s)])
+    site = _FillSite(buffer, loop, path, nested, makers, [s for s in stmts if buffer not in written_below(s)])
     _check(site, stmts)
     return site
 
@@ -86,10 +96,10 @@ def _check(site: _FillSite, stmts: Sequence[Stmt]) -> None:
     using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in read_below(s)]
     if not using:
         raise _refused(
-            buffer.name, f"it is made and used by the same statement inside of {name}", "compute_at another loop"
+            buffer.name, f"it is made and used by the same statement inside {name}", "compute_at another loop"
         )
     if min(using) < last:
-        raise _refused(buffer.name, f"it is used inside of {name} before all of it is made", "compute_at another loop")
+        raise _refused(buffer.name, f"it is used inside {name} before all of it is made", "compute_at another loop")
     own = {s.buffer for m in site.makers for s in walk(m) if isinstance(s, Alloc)} | {buffer}
     more = [b.name for b in written_below(*site.makers) if b not in own]
     if more:
@@ -99,8 +109,8 @@ def _check(site: _FillSite, stmts: Sequence[Stmt]) -> None:
     if inputs:
         raise _refused(
             buffer.name,
-            f"it is made from {inputs[0]}, which changes inside of {name}: it cannot be made an iteration early",
-            f"double_buffer {inputs[0]} instead, or compute {inputs[0]} outside of {name}",
+            f"it is made from {inputs[0]}, which changes inside {name}: it cannot be made an iteration early",
+            f"double_buffer {inputs[0]} instead, or compute {inputs[0]} outside {name}",
         )
 
 
@@ -108,7 +118,7 @@ def _refused(name: str, why: str, remedy: str) -> LoweringError:
     return LoweringError(f"double_buffer of {name}: {why}; {remedy}")
 
 
-def _doubled(body: Stmt, site: _FillSite) -> Stmt:
+def _doubled(site: _FillSite) -> Stmt:
     old, loop = site.buffer, site.loop
     new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
     following = add(loop.var, ONE)
@@ -116,21 +126,11 @@ def _doubled(body: Stmt, site: _FillSite) -> Stmt:
     start = () if first is None else (first,)
     makers = () if ahead is None else (If(compare("lt", following, index(loop.extent)), ahead),)
     half = floormod(loop.var, index(2))
-    others = tuple(redirect(s, {old: (new, (half,))}) for s in site.others)
-
-    def go(stmt: Stmt) -> Stmt:
-        if stmt is loop:
-            return Alloc(new, seq(*start, map_children(stmt, go)))
-        if isinstance(stmt, Alloc) and stmt.buffer is old:
-            return _inside(stmt.body, seq(*makers, *others))
-        return map_children(stmt, go)
-
-    return go(body)
-
-
-def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
-    """The allocations at the top of a statement, around another one."""
-    return Alloc(stmt.buffer, _inside(stmt.body, inner)) if isinstance(stmt, Alloc) else inner
+    inner = seq(*makers, *(redirect(s, {old: (new, in_front(half))}) for s in site.others))
+    for buffer in reversed(site.nested):
+        inner = Alloc(buffer, inner)
+    place = next(n for n, s in enumerate(site.path) if s is loop)
+    return exchange(site.path[: place + 1], Alloc(new, seq(*start, exchange(site.path[place:], inner))))
 
 
 def _moved(site: _FillSite, new: Buffer, iteration: Expr) -> Stmt | None:
@@ -138,4 +138,4 @@ def _moved(site: _FillSite, new: Buffer, iteration: Expr) -> Stmt | None:
     var = site.loop.var
     copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
     half = floormod(iteration, index(2))
-    return Simplifier(loop_ranges(site.loop)).stmt(redirect(copy, {site.buffer: (new, (half,))}))
+    return Simplifier(loop_ranges(site.loop)).stmt(redirect(copy, {site.buffer: (new, in_front(half))}))

@@ -10,20 +10,19 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
-from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint
-from pegbox.loops.passes.writers import written_in_parts
+from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint, written_in_parts
 from pegbox.loops.visit import map_children, map_present, walk
 
-_OF_ONE_LOOP = "prefetch"  # an annotation that says nothing of the loops inside
+_OF_ONE_LOOP = "prefetch"  # an annotation that does not hold for the loops inside
 
 
 def flatten_blocks(func: Function) -> Function:
-    """Plain loops of the same meaning; loops of one iteration vanish."""
+    """Make plain loops of the same meaning; loops of one iteration vanish."""
     return func.with_body(_Flatten(func).stmt(func.body) or Seq(()))
 
 
 class Simplifier:
-    """Plain loops whose expressions are simplified with the ranges of the loops around; what never runs vanishes."""
+    """A simplifier of plain loops with the ranges of the loops around; statements that never run vanish."""
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges = dict(ranges)
@@ -32,7 +31,7 @@ class Simplifier:
         return simplify(expr, self.ranges)
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        """The simplified statement, or None if it never runs."""
+        """Return the simplified statement, or None if it never runs."""
         match stmt:
             case For():
                 return self.loop(stmt)
@@ -48,7 +47,7 @@ class Simplifier:
     def loop(self, loop: For) -> Stmt | None:
         self.ranges[loop.var] = (0, loop.extent - 1)
         body = self.stmt(loop.body)
-        if body is None or loop.extent > 1 or loop.kind.is_thread:
+        if body is None or loop.extent > 1 or loop.kind.is_bound:
             return None if body is None else loop.with_body(body)
         return _inherited(body, loop.annotations) if loop.annotations else body
 
@@ -60,7 +59,7 @@ class Simplifier:
 
 
 class _Flatten(Simplifier):
-    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+    """A walk with the `ranges` of the loops around, `binding` of the block variables in scope."""
 
     def __init__(self, func: Function) -> None:
         super().__init__({})
@@ -74,7 +73,7 @@ class _Flatten(Simplifier):
         return self.realize(stmt) if isinstance(stmt, BlockRealize) else super().stmt(stmt)
 
     def is_private(self, stmt: Stmt) -> bool:
-        """Does a statement itself touch nothing that is seen outside of the program? Of C functions nobody knows."""
+        """Does a statement itself touch intermediates alone? A C function may touch anything."""
         if isinstance(stmt, Evaluate) and not (isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH):
             return False
         return all(region.buffer in self.intermediates for region in written(stmt))
@@ -96,7 +95,7 @@ class _Flatten(Simplifier):
         def only_guards(condition: Expr) -> bool:
             if not private or free_vars(condition) & reducing:
                 return False
-            # Beyond the domain may be written what nobody reads, but not what is read.
+            # Beyond the domain, elements may be written that are not read, but no others.
             return any(
                 leaves_domain(condition, value, it.extent, self.ranges) and overrun_is_disjoint(block, it)
                 for value, it in spatial
@@ -117,7 +116,7 @@ class _Flatten(Simplifier):
 
 
 def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
-    """A pragma on a loop that vanishes holds for the loops that were directly inside it."""
+    """Give the annotations of a loop that vanishes to the loops that were directly inside it."""
     if isinstance(stmt, For):
         return For(stmt.var, stmt.extent, stmt.body, stmt.kind, _merge(annotations, stmt.annotations))
     return map_children(stmt, lambda child: _inherited(child, annotations))

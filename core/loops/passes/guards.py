@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.low_level import stored_box
-from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select, Var
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select
 from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
 from pegbox.expr.visit import walk as walk_expr
@@ -25,7 +25,7 @@ def drop_guards(func: Function) -> Function:
             return inner
         escaping = list(_escaping(inner.then, ranges))
         if any(True for e in escaping for _ in loads(e)):
-            # What it depends on is data: every condition may be what keeps it sane.
+            # It depends on data: every condition may keep it sane.
             return inner
         needed = set().union(*map(free_vars, escaping))
         test = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
@@ -35,7 +35,7 @@ def drop_guards(func: Function) -> Function:
 
 
 def _escaping(stmt: Stmt, ranges: Ranges) -> Iterator[Expr]:
-    """Expressions that the loops' ranges alone do not keep harmless: indices outside their buffer, divisors of zero."""
+    """Yield expressions that may do harm within the loops' ranges: indices outside their buffer, divisors of zero."""
     for node in walk(stmt):
         if isinstance(node, Store):
             yield from _outside(node.buffer, node.indices, stored_box(node.indices, node.value), ranges)
@@ -50,13 +50,16 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
         case Load(buffer, indices):
             yield from _outside(buffer, indices, expr.box, ranges)
         case Select():
-            # Its own condition protects the loads, however they look; keep to what is simple here. From what stands in
-            # memory it protects nothing.
-            yield from (v for v in free_vars(expr) if not _is_free(v, ranges))
+            # Its own condition protects the loads, however they look: all variables but fixed ones may matter. It
+            # does not protect from values in memory.
+            for var in free_vars(expr):
+                between = ranges.get(var)
+                if between is None or between[0] != between[1]:
+                    yield var
             yield from _from_memory(expr, ranges)
             return
         case Binary("floordiv" | "floormod", _, divisor) if _may_be_zero(divisor, ranges):
-            # Outside of the domain it may be anything, and the machine traps.
+            # Outside the domain it may be anything, and the machine traps.
             yield divisor
         case _:
             pass
@@ -65,7 +68,7 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
 
 
 def _from_memory(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
-    """Indices and divisors in an expression that are data."""
+    """Yield indices and divisors in an expression that are data."""
     for part in walk_expr(expr):
         match part:
             case Load(_, indices):
@@ -78,11 +81,6 @@ def _from_memory(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
 def _may_be_zero(divisor: Expr, ranges: Ranges) -> bool:
     between = bounds(divisor, ranges)
     return between is None or between[0] <= 0 <= between[1]
-
-
-def _is_free(var: Var, ranges: Ranges) -> bool:
-    between = ranges.get(var)
-    return between is not None and between[0] == between[1]
 
 
 def _outside(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], ranges: Ranges) -> Iterator[Expr]:

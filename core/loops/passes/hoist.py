@@ -38,9 +38,10 @@ def _float(stmt: Stmt) -> _Floating:
             inner = _float(stmt.then)
             fixed, moving = _split(conjuncts(stmt.condition), lambda c: any(isinstance(e, Load) for e in walk_expr(c)))
             if fixed:
-                # What is read may be written in between: such a test stays where it is.
+                # An element that is read may be written in between: such a test stays where it is.
                 return _Floating(If(all_of(fixed), inner.settled()), moving)
-            return _Floating(inner.stmt, _union(moving, inner.conditions))
+            more = (c for c in inner.conditions if not any(same(c, d) for d in moving))
+            return _Floating(inner.stmt, (*moving, *more))
         case For():
             inner = _float(stmt.body)
             fixed, moving = _split(inner.conditions, lambda c: stmt.var in free_vars(c))
@@ -57,7 +58,7 @@ def _float(stmt: Stmt) -> _Floating:
 
 
 def _sequence(parts: list[_Floating]) -> _Floating:
-    """Neighbours under the same conditions go under one test; what all share floats on."""
+    """Put neighbours under the same conditions under one test; conditions that all share float on."""
     groups: list[_Floating] = []
     for part in parts:
         if groups and _equal(groups[-1].conditions, part.conditions):
@@ -73,10 +74,6 @@ def _split(conditions: tuple[Expr, ...], stays: Callable[[Expr], bool]) -> tuple
     """(those that stay, those that move on)."""
     fixed = tuple(c for c in conditions if stays(c))
     return fixed, tuple(c for c in conditions if not any(c is f for f in fixed))
-
-
-def _union(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return (*a, *(c for c in b if not any(same(c, d) for d in a)))
 
 
 def _equal(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

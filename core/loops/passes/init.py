@@ -9,8 +9,8 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
-from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.visit import blocks_below, bound_vars, map_blocks, map_children, path_to, realizes, substitute_vars
+from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, seq
+from pegbox.loops.visit import blocks_below, bound_vars, exchange, map_blocks, path_to, realizes, substitute_vars
 
 
 def lower_inits(func: Function) -> Function:
@@ -21,7 +21,7 @@ def lower_inits(func: Function) -> Function:
 
 
 def _lower(body: Stmt) -> Stmt:
-    """The same for the body of a function or of a block, and for the blocks inside of blocks."""
+    """Split inits off in the body of a function or of a block, and in the blocks inside blocks."""
     for realize in list(blocks_below(body)):
         if realize.block.init is not None:
             body = _split(body, realize)
@@ -40,17 +40,18 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     loops = [node for node in path if isinstance(node, For)]
     reducing = bound_vars(realize, IterKind.REDUCE)
     mixed = reducing & bound_vars(realize, IterKind.SPATIAL) or reducing - {loop.var for loop in loops}
+    block = realize.block
+    assert block.init is not None
     if mixed or not _starts_first(realize, loops, reducing):
         # One loop runs over both, or a block around decides together with the loops whether this is the first visit; or
-        # the first visit is not where the reduction starts.
-        plain = BlockRealize(realize.values, _started_inside(realize.block), realize.predicate)
-        return _replace(body, path, realize, realize, plain, Seq(()))
-    first = next((i for i, loop in enumerate(loops) if loop.var in reducing), None)
-    anchor: Stmt = realize if first is None else loops[first]
-    inner = [] if first is None else loops[first:]
-    nest = init_nest(realize, [loop for loop in inner if loop.var not in reducing])
-    plain = BlockRealize(realize.values, replace(realize.block, init=None), realize.predicate)
-    return _replace(body, path, anchor, realize, plain, nest)
+        # the first visit is not where the reduction starts. Then no loop is left for an init: a test starts it.
+        start = all_of([compare("eq", it.var, ZERO) for it in block.iters if it.is_reduce])
+        plain = replace(block, init=None, body=seq(If(start, block.init), block.body))
+        return exchange(path, BlockRealize(realize.values, plain, realize.predicate))
+    first = next((n for n, node in enumerate(path) if isinstance(node, For) and node.var in reducing), len(path) - 1)
+    nest = init_nest(realize, [x for x in path[first:] if isinstance(x, For) and x.var not in reducing])
+    update = exchange(path[first:], BlockRealize(realize.values, replace(block, init=None), realize.predicate))
+    return exchange(path[: first + 1], seq(nest, update))
 
 
 def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -> bool:
@@ -64,15 +65,8 @@ def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -
     return all(loop.var in used or loop.extent == 1 for loop in loops[first:])
 
 
-def _started_inside(block: Block) -> Block:
-    """Start the reduction inside its block: a loop over spatial and reduce iterations leaves none for an init."""
-    assert block.init is not None
-    first = all_of([compare("eq", it.var, ZERO) for it in block.iters if it.is_reduce])
-    return replace(block, init=None, body=seq(If(first, block.init), block.body))
-
-
 def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
-    """The init block under fresh copies of `loops`, once for each element."""
+    """Return the init block under fresh copies of `loops`, once for each element."""
     block = realize.block
     assert block.init is not None
     reducing = bound_vars(realize, IterKind.REDUCE)
@@ -100,15 +94,3 @@ def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
         kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
         nest = For(fresh[loop.var], loop.extent, nest, kind, loop.annotations)
     return nest
-
-
-def _replace(body: Stmt, path: list[Stmt], anchor: Stmt, old: Stmt, new: Stmt, nest: Stmt) -> Stmt:
-    on_path = {id(node) for node in path}
-
-    def go(stmt: Stmt) -> Stmt:
-        if id(stmt) not in on_path:
-            return stmt
-        changed = new if stmt is old else map_children(stmt, go)
-        return seq(nest, changed) if stmt is anchor else changed
-
-    return go(body)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region
 from pegbox.loops.visit import common_path, paths, realizes
 
 ALIGN = "buffer_dim_align"
@@ -24,7 +24,7 @@ ROLLING = "rolling_buffer"
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Buffers by name: what is asked of the strides of some, as (dimension, factor, offset); those to be doubled."""
+    """The notes on buffers, by name: strides, as (dimension, factor, offset), and the buffers to be doubled."""
 
     alignments: Mapping[str, Sequence[tuple[int, int, int]]]
     doubles: Sequence[str]
@@ -34,7 +34,7 @@ def collect_notes(func: Function) -> Notes:
     """Collect the notes of a function's blocks about buffers, which have names of their own.
 
     Raises:
-        LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside of loops.
+        LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside loops.
     """
     alignments: dict[Buffer, dict[tuple[int, int, int], None]] = {}
     doubles: dict[Buffer, None] = {}
@@ -45,7 +45,14 @@ def collect_notes(func: Function) -> Notes:
                     alignments.setdefault(buffer, {})[asked] = None
             elif key == DOUBLE:
                 buffer = noted_buffer(realize.block, key, value)
-                if _meets(func.body, buffer):
+                users = [p for p in paths(func.body) if isinstance(p[-1], BlockRealize) and _uses(p[-1].block, buffer)]
+                common = common_path([[s for s in path if isinstance(s, For)] for path in users])
+                if not common:
+                    raise LoweringError(
+                        f"{DOUBLE} of {buffer.name}: no loop makes it again and again; compute_at a loop of its "
+                        "consumer first"
+                    )
+                if any(x.extent > 1 for x in common):
                     doubles[buffer] = None
     for key, buffer in (*((ALIGN, b) for b in alignments), *((DOUBLE, b) for b in doubles)):
         if buffer in func.params:
@@ -57,7 +64,7 @@ def collect_notes(func: Function) -> Notes:
 
 
 def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:
-    """Does a note of the block, or of one inside of it, speak of the strides of a buffer that it writes?"""
+    """Does a note of the block, or of one inside it, speak of the strides of a buffer that it writes?"""
     return any(
         any(key == ALIGN for key, _ in inner.block.annotations) and any(w.buffer is buffer for w in inner.block.writes)
         for inner in realizes(realize)
@@ -65,7 +72,7 @@ def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:
 
 
 def alignment(value: Any) -> tuple[tuple[int, int, int, int], ...] | None:
-    """The value of a `buffer_dim_align` note; None if it is malformed."""
+    """Return the value of a `buffer_dim_align` note; None if it is malformed."""
     items = value if isinstance(value, tuple) else None
     if items is None or not all(isinstance(i, tuple) and len(i) == 4 and all(type(n) is int for n in i) for i in items):
         return None
@@ -73,7 +80,7 @@ def alignment(value: Any) -> tuple[tuple[int, int, int, int], ...] | None:
 
 
 def with_writes(block: Block, writes: Sequence[Region]) -> tuple[tuple[str, Any], ...]:
-    """The annotations of a block that is going to write these regions: a note goes with its buffer.
+    """Return the annotations of a block that is going to write these regions: a note goes with its buffer.
 
     Where buffers took the places of others, as many as there were, notes stay as they are.
     """
@@ -87,7 +94,7 @@ def with_writes(block: Block, writes: Sequence[Region]) -> tuple[tuple[str, Any]
 
 
 def _renumbered(key: str, value: Any, numbers: Mapping[int, int]) -> Any:
-    """The value of an annotation with its buffers renumbered; None where they are gone."""
+    """Return the value of an annotation with its buffers renumbered; None where they are gone."""
     items = alignment(value) if key == ALIGN else None
     if items is not None:
         return tuple((numbers[which], *rest) for which, *rest in items if which in numbers) or None
@@ -113,7 +120,7 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
 
 
 def noted_buffer(block: Block, key: str, which: Any) -> Buffer:
-    """The buffer that a note gives by its number among those that the block writes.
+    """Return the buffer that a note gives by its number among those that the block writes.
 
     Raises:
         LoweringError: there is none of that number.
@@ -124,22 +131,6 @@ def noted_buffer(block: Block, key: str, which: Any) -> Buffer:
             f"block {block.name}: {key} speaks of buffer {which!r}; it writes {len(written)}, from 0 on"
         )
     return written[which]
-
-
-def _meets(body: Stmt, buffer: Buffer) -> bool:
-    """Does a loop with more than one iteration stand around all blocks that use the buffer?
-
-    Raises:
-        LoweringError: no loop at all does.
-    """
-    users = [p for p in paths(body) if isinstance(p[-1], BlockRealize) and _uses(p[-1].block, buffer)]
-    common = common_path([[s for s in path if isinstance(s, For)] for path in users])
-    if not common:
-        raise LoweringError(
-            f"{DOUBLE} of {buffer.name}: there is no loop in which it is made again and again; compute_at a loop of "
-            "its consumer first"
-        )
-    return any(x.extent > 1 for x in common)
 
 
 def _uses(block: Block, buffer: Buffer) -> bool:

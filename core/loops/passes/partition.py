@@ -7,7 +7,8 @@ constant, so that the inner loop simply becomes shorter. What concerns lanes of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic,
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, loop_ranges, map_present, walk
+from pegbox.loops.visit import children, expressions, loop_ranges, map_present, walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
@@ -37,48 +38,67 @@ def partition_loops(func: Function) -> Function:
     return func
 
 
-def _count(stmt: Stmt) -> int:
-    return sum(isinstance(node, Store | Evaluate) for node in walk(stmt))
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """The content of a statement.
+
+    Attributes:
+        stores: the number of its stores.
+        work: how many stores it executes, as if every condition held.
+        tests: its tests, each with its If, and how often that runs.
+        is_plain: neither tests nor allocations are in it.
+    """
+
+    stores: int = 1
+    work: int = 1
+    tests: tuple[tuple[Compare | Logic, If, int], ...] = ()
+    is_plain: bool = True
 
 
-def _work(stmt: Stmt, under: Stmt | None = None) -> int:
-    """Stores executed (those below a statement only, if one is given), as if every condition held."""
-    if stmt is under:
-        return _work(stmt)
-    match stmt:
-        case For():
-            return stmt.extent * _work(stmt.body, under)
-        case Seq(stmts):
-            return sum([_work(s, under) for s in stmts])
-        case If():
-            return _work(stmt.then, under)
-        case Alloc():
-            return _work(stmt.body, under)
-        case Store() | Evaluate():
-            return int(under is None)
-        case _:
-            raise TypeError(f"unknown statement {type(stmt).__name__}")
+_STORE = _Summary()
+
+
+def _summarize(stmt: Stmt, found: dict[int, _Summary]) -> _Summary:
+    """Summarize a statement and all below it, by their ids."""
+    below = [_summarize(each, found) for each in children(stmt)]
+    if not below and not isinstance(stmt, Seq):
+        made = _STORE
+    else:
+        times = stmt.extent if isinstance(stmt, For) else 1
+        parts = conjuncts(stmt.condition) if isinstance(stmt, If) else ()
+        own = [(part, stmt, 1) for part in parts if isinstance(part, Compare | Logic) and isinstance(stmt, If)]
+        made = _Summary(
+            sum([each.stores for each in below]),
+            sum([each.work for each in below]) * times,
+            (*own, *((test, guarded, runs * times) for each in below for test, guarded, runs in each.tests)),
+            not isinstance(stmt, If | Alloc) and all(each.is_plain for each in below),
+        )
+    found[id(stmt)] = made
+    return made
 
 
 class _Partition:
     """Walks from the outside in and writes each part out.
 
-    Questions are asked in the variables of the program as it was: `ranges` says which values they take in the part
-    being written (one, for a peeled iteration). `mapping` and `buffers` give what stands for them in the result.
+    Questions are about the variables of the program as it was: `ranges` has their values in the part being written
+    (one, for a peeled iteration). `mapping` and `buffers` give their values and substitutes in the result.
     """
 
     def __init__(self, body: Stmt) -> None:
-        self.stores = _count(body)
+        # By the ids of the statements of the program as it was, which keeps them alive.
+        self.summary: dict[int, _Summary] = {}
+        self.stores = _summarize(body, self.summary).stores
         self.limit = _GROWTH * self.stores
         self.domain = loop_ranges(body)
         self.ranges: dict[Var, Interval] = {}
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.copying = False
-        # By the id of a test; the program as it was keeps them all alive.
-        self.differences: dict[int, Linear | None] = {}
+        self.differences: dict[int, Linear | None] = {}  # by the id of a test
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
+        if self.summary[id(stmt)].is_plain and not (self.copying or self.mapping or self.buffers):
+            return stmt
         match stmt:
             case For():
                 return self.loop(stmt)
@@ -96,7 +116,7 @@ class _Partition:
                 return map_present(stmt, self.stmt)
 
     def expr(self, expr: Expr) -> Expr:
-        """An expression in the result's variables and buffers."""
+        """Write an expression in the result's variables and buffers."""
         if not self.mapping and not self.buffers:
             return expr
 
@@ -141,7 +161,7 @@ class _Partition:
         if cuts is None:
             return self.part(loop, 0, loop.extent)
         parts = list(pairwise(cuts))
-        self.stores += (len(parts) - 1) * _count(loop.body)
+        self.stores += (len(parts) - 1) * self.summary[id(loop)].stores
         if loop.kind is ForKind.PARALLEL:
             return self.branches(loop, parts)
         done = self.each(parts, lambda first, end: self.part(loop, first, end))
@@ -159,7 +179,7 @@ class _Partition:
         return found
 
     def part(self, loop: For, first: int, end: int) -> Stmt | None:
-        """The loop over [first, end)."""
+        """Write the loop over [first, end)."""
         var = loop.var.copy() if self.copying else loop.var
         self.ranges[loop.var] = (first, end - 1)
         if end - first == 1 < loop.extent:
@@ -172,12 +192,12 @@ class _Partition:
             return body
         kind = loop.kind
         if kind is ForKind.UNROLLED and end - first < loop.extent and _only_reduces(loop):
-            # What is left of a reduction runs once a tile; written out it would only cost compile time.
+            # The rest of a reduction runs once a tile; written out it would only cost compile time.
             kind = ForKind.SERIAL
         return For(var, end - first, body, kind, loop.annotations)
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
-        """A parallel loop stays one loop, or its tail would run on one thread; the parts become branches."""
+        """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
         var = loop.var.copy() if self.copying else loop.var
 
         def branch(first: int, end: int) -> Stmt | None:
@@ -196,23 +216,23 @@ class _Partition:
 
     def cuts(self, loop: For) -> list[int] | None:
         """Find where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
-        tests = list(_tests(loop.body))
-        if not tests:
+        body = self.summary[id(loop.body)]
+        if not body.tests:
             return None
         inner = loop_ranges(loop.body)
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
-        total = _work(loop.body)
-        for test, guarded in tests:
-            solved = self.solved(test, loop.var, scope)
-            if solved is None or _work(guarded.then) >= _CHEAP:
+        for test, guarded, runs in body.tests:
+            work = self.summary[id(guarded)].work
+            if work >= _CHEAP or runs * work * _HOT < body.work:
                 continue
-            if _work(loop.body, guarded) * _HOT >= total:
+            solved = self.solved(test, loop.var, scope)
+            if solved is not None:
                 always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
         points = sorted({0, *(min(p, end) for p in (*always, *sometimes)), end})
-        if len(points) == 2 or self.stores + (len(points) - 2) * _count(loop.body) > self.limit:
+        if len(points) == 2 or self.stores + (len(points) - 2) * body.stores > self.limit:
             return None
         return points
 
@@ -227,7 +247,7 @@ class _Partition:
         return next(((found[0], _ANYWHERE) for found in sides if found is not None), None)
 
     def difference(self, test: Compare) -> Linear | None:
-        """Left side minus right side, None where one may wrap around; every loop around a test asks for it."""
+        """Subtract the right side from the left one; None where one may wrap around. Every loop around a test asks."""
         if id(test) not in self.differences:
             a, b = linear(test.a), linear(test.b)
             exact = fits(a, self.domain) and fits(b, self.domain)
@@ -240,14 +260,8 @@ def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
     return lo, max(lo, min(a[1], b[1]))
 
 
-def _tests(stmt: Stmt) -> Iterator[tuple[Compare | Logic, If]]:
-    for node in walk(stmt):
-        if isinstance(node, If):
-            yield from ((c, node) for c in conjuncts(node.condition) if isinstance(c, Compare | Logic))
-
-
 def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
-    """Solve the test `form op 0` for `var`: the range [lo, hi) where it always holds, and the one outside of which it
+    """Solve the test `form op 0` for `var`: the range [lo, hi) where it always holds, and the one outside which it
     never does.
 
     "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.
@@ -268,7 +282,7 @@ def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solu
 
 
 def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
-    """The v >= 0 with `coefficient * v + rest <= 0`, as a range [lo, hi)."""
+    """Return the v >= 0 with `coefficient * v + rest <= 0`, as a range [lo, hi)."""
     if coefficient > 0:
         return 0, max(-rest // coefficient + 1, 0)
     return max(-(-rest // -coefficient), 0), 1 << 62
@@ -284,7 +298,7 @@ def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
     return any(
         load.buffer is buffer
         for node in walk(stmt)
-        # An accumulation reads its own buffer, which nobody else may ever look at.
+        # An accumulation reads its own buffer, which may have no other reader.
         if not (isinstance(node, Store) and node.buffer is buffer)
         for expr in expressions(node)
         # An address counts even if it is only written through: the call needs a place to write to.

@@ -1,14 +1,14 @@
 """Pass: insert the prefetches that annotations ask for.
 
-`sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. What the block's statements read
-of the buffer while the loops inside run is a box in terms of the loop's variable; moved on by `offset` iterations, it
-is asked for line by line. What lies beyond the end is clamped to the last element: a hint must not need a test.
+`sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. The reads of
+the buffer by the block's statements while the loops inside run are a box in terms of the loop's variable; moved on by
+`offset` iterations, it is prefetched line by line. Places beyond the end are clamped to the last element: a hint must
+not need a test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from pegbox.expr.bounds import Interval
@@ -28,16 +28,8 @@ NOTE = "prefetch"
 Box = tuple[SymbolicInterval, ...]
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A load below a loop, and the loops between."""
-
-    load: Load
-    running: frozenset[Var]
-
-
 def place_prefetches(func: Function) -> Function:
-    """Prefetches for the notes on loops. Inside of lanes there are none: each lane would make one of its own."""
+    """Place the prefetches of notes on loops; none inside lanes, since each lane would make one of its own."""
     if not any(isinstance(s, For) and _noted(s) for s in walk(func.body)):
         return func
     ranges = loop_ranges(func.body)
@@ -75,38 +67,35 @@ def _hints(
     own = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
     made = outputs.get(block, (block,))
     boxes: dict[Buffer, list[Box]] = {}
-    for read in _reads(loop.body, made, frozenset()):
-        buffer = read.load.buffer
-        if buffer.name == name and buffer not in own:
-            _note_box(boxes.setdefault(buffer, []), read, ranges)
+    for load, running in _reads(loop.body, made, frozenset()):
+        if load.buffer.name == name and load.buffer not in own:
+            _note_box(boxes.setdefault(load.buffer, []), load, Relaxation(running, ranges))
     ahead: dict[Var, Expr] = {loop.var: add(loop.var, index(offset))}
     for buffer, found in boxes.items():
         for box in found:
             yield _lines(buffer, box, ahead, ranges)
 
 
-def _reads(stmt: Stmt, made: Sequence[str], running: frozenset[Var]) -> Iterator[_Read]:
-    """The loads of the statements that write what the block makes."""
+def _reads(stmt: Stmt, made: Sequence[str], running: frozenset[Var]) -> Iterator[tuple[Load, frozenset[Var]]]:
+    """Yield the loads of the statements that write the block's buffers."""
     if any(region.buffer.name in made for region in written(stmt)):
         for expr in expressions(stmt):
-            yield from (_Read(load, running) for load in loads(expr))
+            yield from ((load, running) for load in loads(expr))
     inside = running | {stmt.var} if isinstance(stmt, For) else running
     for child in children(stmt):
         yield from _reads(child, made, inside)
 
 
-def _note_box(boxes: list[Box], read: _Read, ranges: dict[Var, Interval]) -> None:
+def _note_box(boxes: list[Box], load: Load, relax: Relaxation) -> None:
     """Add what a load touches to the first box with which it makes one, or as a box of its own."""
-    relax = Relaxation(read.running, ranges)
     box: list[SymbolicInterval] = []
-    for place, count in zip(read.load.indices, read.load.box, strict=True):
+    for place, count in zip(load.indices, load.box, strict=True):
         found = interval(place, relax, count)
         if found is None:
-            return  # gathered: nobody knows where
+            return  # gathered: the places are not known
         box.append(found)
     for n, other in enumerate(boxes):
-        hulls = [a.hull(b) for a, b in zip(other, box, strict=True)]
-        joined = tuple(h for h in hulls if h is not None)
+        joined = tuple(h for a, b in zip(other, box, strict=True) if (h := a.hull(b)) is not None)
         if len(joined) == len(box):
             boxes[n] = joined
             return
@@ -114,7 +103,7 @@ def _note_box(boxes: list[Box], read: _Read, ranges: dict[Var, Interval]) -> Non
 
 
 def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, Interval]) -> Stmt:
-    """Loops over a box, with one prefetch for each cache line along the last dimension."""
+    """Make loops over a box, with one prefetch for each cache line along the last dimension."""
     indices: list[Expr] = []
     loops: list[tuple[Var, int]] = []
     inside = dict(ranges)

@@ -1,4 +1,4 @@
-"""Whether a buffer can roll: which part of what an iteration needs the iteration before has made already.
+"""Rolls of buffers: the elements that an iteration needs and that the iteration before has made already.
 
     for i_0 in range(2):                     for i_0 in range(2):
         for i in range(6):                       for i in range(6):
@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pegbox.expr.affine import Linear, linear
+from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.bounds import Ranges
-from pegbox.expr.equal import same
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.low_level import Address
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars, loads
+from pegbox.loops.access.block_region import repeats
 from pegbox.loops.access.written_box import Box, box_of
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, Function, If, Region, Stmt
 from pegbox.loops.obstacle import Obstacle
@@ -96,18 +96,12 @@ def roll_of(func: Function, buffer: Buffer) -> Roll | Obstacle:
 
 
 def _site(func: Function, buffer: Buffer) -> _Site:
-    users = [p for p in paths(func.body) if _is_user(p, buffer)]
+    outer = [p for p in paths(func.body) if [isinstance(s, BlockRealize) for s in p] == [False] * (len(p) - 1) + [True]]
+    users = [p for p in outer if any(r.buffer is buffer for r in (*_block(p).reads, *_block(p).writes))]
     writers = [p for p in users if any(w.buffer is buffer for w in _block(p).writes)]
     readers = [p for p in users if not any(p is w for w in writers)]
     around = [s for s in common_path(users) if isinstance(s, For)]
     return _Site(buffer, users, writers, readers, around, loop_ranges(func.body))
-
-
-def _is_user(path: tuple[Stmt, ...], buffer: Buffer) -> bool:
-    """Does the way lead to a block that uses the buffer, and not into one?"""
-    if not isinstance(path[-1], BlockRealize) or any(isinstance(s, BlockRealize) for s in path[:-1]):
-        return False
-    return any(r.buffer is buffer for r in (*path[-1].block.reads, *path[-1].block.writes))
 
 
 def _block(path: tuple[Stmt, ...]) -> Block:
@@ -156,12 +150,12 @@ def _placed(func: Function, site: _Site) -> Obstacle | None:
         )
     if any(isinstance(s, If) for path in users for s in path):
         return Obstacle(f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users))
-    threads = [x for x in site.around if x.kind.is_thread]
-    if threads:
+    bound = next((x for x in site.around if x.kind.is_bound), None)
+    if bound is not None:
         return Obstacle(
-            f"{threads[0].var.name} around it is bound to threads, which share memory or have their own",
-            "roll in programs without threads",
-            (threads[0].var, *_blocks(site.writers)),
+            f"{bound.var.name} around it is {bound.kind.in_words}, whose iterations share memory or have their own",
+            "roll in programs without bound loops",
+            (bound.var, *_blocks(site.writers)),
         )
     return next((w for path in users if (w := _by_elements(site.buffer, path))), None)
 
@@ -193,7 +187,7 @@ def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> Obstacle | None:
     wrong = ""
     if len({w.buffer for w in block.writes}) > 1:
         wrong = "it writes several buffers at once"
-    elif any(r.buffer is site.buffer and not _is_same(r, region) for r in block.reads):
+    elif any(r.buffer is site.buffer and not repeats(r, region) for r in block.reads):
         wrong = f"it reads other elements of {site.buffer.name}"
     elif len(indices) + sum(isinstance(lo, Const) for lo, _ in region.box) < len(region.box) or any(
         it.var in spatial - indices and it.extent > 1 for it in block.iters
@@ -212,10 +206,6 @@ def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> Obstacle | None:
     )
 
 
-def _is_same(a: Region, b: Region) -> bool:
-    return all(same(x, y) and n == m for (x, n), (y, m) in zip(a.box, b.box, strict=True))
-
-
 def _region(path: tuple[Stmt, ...], buffer: Buffer) -> Region:
     return next(w for w in _block(path).writes if w.buffer is buffer)
 
@@ -229,10 +219,8 @@ def _box(site: _Site, path: tuple[Stmt, ...]) -> Box | None:
 
 
 def _equal(a: Box, b: Box) -> bool:
-    gaps = [x.lo.minus(y.lo) for x, y in zip(a.intervals, b.intervals, strict=True)]
-    return all(gap.is_const and gap.const == 0 for gap in gaps) and all(
-        x.width == y.width for x, y in zip(a.intervals, b.intervals, strict=True)
-    )
+    pairs = zip(a.intervals, b.intervals, strict=True)
+    return all(x.width == y.width and x.lo.minus(y.lo) == constant(0) for x, y in pairs)
 
 
 def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
@@ -245,13 +233,13 @@ def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
             _blocks(site.in_order),
         )
     depth = next(n for n, x in enumerate(site.around) if x is kept[0].loop)
-    beside = next((x for x in site.around[depth:] if not x.kind.in_order), None)
-    if beside is not None:
+    unordered = next((x for x in site.around[depth:] if not x.kind.in_order), None)
+    if unordered is not None:
         return Obstacle(
-            f"{beside.var.name} is {beside.kind}: an iteration needs what the one before it has made",
+            f"{unordered.var.name} is {unordered.kind}: an iteration needs what the one before it has made",
             f"leave {kept[0].loop.var.name} and the loops between it and the uses of {site.buffer.name} serial, or "
             "unroll them",
-            (beside.var, *_blocks(site.writers)),
+            (unordered.var, *_blocks(site.writers)),
         )
     return Roll(site.buffer, box.intervals[kept[0].dim].width + 1, kept)
 
@@ -274,7 +262,7 @@ def _kept(loop: For, inside: Sequence[For], box: Box) -> Kept | None:
 
 
 def _steps(low: Linear, loop: For) -> tuple[int, int] | None:
-    """The least and the most by which an index grows from one iteration to the next; None if that is not known."""
+    """Find the least and the most growth of an index from one iteration to the next; None if it is not known."""
     moving: dict[Expr, int] = {t: c for t, c in low.terms.items() if loop.var in free_vars(t)}
     if set(moving) == {loop.var}:
         return moving[loop.var], moving[loop.var]

@@ -1,8 +1,8 @@
 """The combiner of a reduction block: recognised from its update, or stored with it for a user's reducer.
 
 A block's update is `out = combine(out, sources)`. Taking a reduction apart (rfactor) needs the three separately. Blocks
-of sum, prod, max and min, and argmax and argmin as TVM's users write them, are recognised as they stand, so that hand-
-written ones are as good as others. For any other reducer the block keeps the combination, as nested tuples, in its
+of sum, prod, max and min, and argmax and argmin as TVM's users write them, are recognised by their form, so that
+hand-written ones are as good as others. For any other reducer the block keeps the combination, as nested tuples, in its
 annotation "reducer" (see `pegbox.loops.reductions.text`), which is printed and read back with it.
 """
 
@@ -11,19 +11,56 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
-from pegbox.compute.reducer import Reducer
-from pegbox.expr.build import TRUE, ZERO
+from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reducer
+from pegbox.expr.build import TRUE, ZERO, compare, logical_and, logical_or, maximum, minimum, select
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.unify import unify
 from pegbox.expr.visit import free_vars, loads, rewrite, substitute
 from pegbox.loops.nodes import Alloc, Annotation, Block, If, Seq, Stmt, Store, seq
-from pegbox.loops.reductions.reducers import IDEMPOTENT, PLAIN, RECOGNIZED
 from pegbox.loops.reductions.text import decode, encode
 
 Values = tuple[Expr, ...]
+
+PLAIN = (SUM, PROD, MAX, MIN)
+_SIGNS: tuple[tuple[str, Literal["gt", "lt"]], ...] = (("argmax", "gt"), ("argmin", "lt"))
+
+
+def _extreme(name: str, better: Literal["gt", "lt"], *, strict: bool, by_index: bool, choose: bool) -> Reducer:
+    """Make argmax or argmin of (index, value) pairs, of which the one with the better value stays.
+
+    Args:
+        better: "gt" or "lt".
+        strict: the old pair stays only where its value is strictly better.
+        by_index: of equal values, that with the smaller index stays.
+        choose: the value is chosen by the same test as the index, instead of by `max` or `min`.
+    """
+
+    def combine(a: Sequence[Expr], b: Sequence[Expr]) -> Values:
+        ahead = compare(better if strict or by_index else "ge" if better == "gt" else "le", a[1], b[1])
+        if by_index:
+            tie = logical_and(compare("eq", a[1], b[1]), compare("lt", a[0], b[0]))
+            ahead = logical_or(ahead, tie)
+        best = maximum(a[1], b[1]) if better == "gt" else minimum(a[1], b[1])
+        return select(ahead, a[0], b[0]), select(ahead, a[1], b[1]) if choose else best
+
+    return Reducer(name, combine, lambda types: ())
+
+
+RECOGNIZED: tuple[tuple[Reducer, int], ...] = (
+    *((reducer, 1) for reducer in PLAIN),
+    *(
+        (_extreme(name, better, strict=strict, by_index=by_index, choose=choose), 2)
+        for name, better in _SIGNS
+        for strict, by_index in ((False, False), (True, False), (True, True))
+        for choose in (False, True)
+    ),
+)
+
+# Taking the start in several times makes no difference to these, so that they may start anywhere.
+IDEMPOTENT = frozenset({"max", "min", "argmax", "argmin"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +81,13 @@ class Combination:
     results: Values
 
     def combine(self, old: Sequence[Expr], new: Sequence[Expr]) -> Values:
-        """The combination of two tuples of values."""
+        """Return the combination of two tuples of values."""
         mapping = dict(zip((*self.old, *self.new), (*old, *new), strict=True))
         return tuple(substitute(result, mapping) for result in self.results)
 
 
 def combiner_of(block: Block) -> str | None:
-    """The name of a reduction's combiner ("sum", "max", "argmax" ...), None if it is not known."""
+    """Return the name of a reduction's combiner ("sum", "max", "argmax" ...), None if it is not known."""
     noted = next((str(value) for key, value in block.annotations if key == "combiner"), None)
     if noted is not None:
         return noted
@@ -59,7 +96,7 @@ def combiner_of(block: Block) -> str | None:
 
 
 def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation, ...]:
-    """The annotations that keep a reducer with its block."""
+    """Return the annotations that keep a reducer with its block."""
     name: Annotation = ("combiner", reducer.name)
     if any(reducer is plain for plain in PLAIN):
         return (name,)
@@ -123,7 +160,7 @@ def _variables(letter: str, dtypes: Sequence[str]) -> tuple[Var, ...]:
 def _candidates(
     block: Block, dtypes: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[Var, ...], tuple[Var, ...], Values]]:
-    """Combinations that the block may be of: the one that it keeps, else those that are known by heart."""
+    """Yield the combinations that the block may have: the one that it keeps, else the built-in ones."""
     old, new = _variables("a", dtypes), _variables("b", dtypes)
     noted = next((value for key, value in block.annotations if key == "reducer"), None)
     if noted is not None:

@@ -22,7 +22,7 @@ _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def encode(values: Sequence[Expr], names: Mapping[Var, str]) -> tuple[Any, ...] | None:
-    """The expressions as tuples; None where they hold something else than arithmetic on these variables."""
+    """Write the expressions as tuples; None if they are not arithmetic on these variables."""
     try:
         return tuple(_encode(value, names) for value in values)
     except LookupError:
@@ -50,7 +50,7 @@ def _encode(expr: Expr, names: Mapping[Var, str]) -> Any:
 
 
 def decode(coded: Any, variables: Mapping[str, Var]) -> tuple[Expr, ...] | None:
-    """The inverse of `encode`; None for what is not a combination of these variables."""
+    """Invert `encode`; None for other values than combinations of these variables."""
     try:
         return tuple(_decode(each, variables) for each in coded)
     except (LookupError, TypeError, ValueError, PegboxError):

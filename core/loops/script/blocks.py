@@ -1,4 +1,4 @@
-"""Reader of blocks in scripts: variables, regions, init, and the inference of what is left out."""
+"""Reader of blocks in scripts: variables, regions, init, and the inference of omitted parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind
 
 @dataclass
 class BlockDraft:
-    """A block while it is read; `nodes` is the syntax of what was said, by word."""
+    """A block while it is read; `nodes` is the syntax of its statements, by word."""
 
     name: str
     node: ast.With
@@ -51,7 +51,7 @@ class Blocks(Expressions):
 
     @abstractmethod
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
-        """The statements of a suite, in the scope that is open."""
+        """Read the statements of a suite, in the scope that is open."""
 
     def block(self, node: ast.With, call: ast.Call) -> Stmt:
         (name_node,) = arguments(self, call, "name", optional=1)
@@ -72,7 +72,7 @@ class Blocks(Expressions):
 
     def draft(self, node: ast.AST, word: str) -> BlockDraft:
         if not self.drafts:
-            self.fail(node, f"T.{word} stands outside of a block", 'put it under `with T.block("name"):`')
+            self.fail(node, f"T.{word} is outside a block", 'put it under `with T.block("name"):`')
         return self.drafts[-1]
 
     def once(self, node: ast.AST, word: str) -> BlockDraft:
@@ -86,7 +86,7 @@ class Blocks(Expressions):
         """`vi = T.axis.spatial(n, i)` and `vi, vj = T.axis.remap("SR", [i, j])`."""
         draft, kind = self.draft(call, word), word.partition(".")[2]
         if self.scope.frames[-1].is_block is False:
-            self.fail(call, f"T.{word} stands inside of another statement", "put it at the start of the block")
+            self.fail(call, f"T.{word} is inside another statement", "put it at the start of the block")
         found = self.remap(call) if kind == "remap" else [self.axis(call, _KINDS[kind])]
         if len(found) != len(targets):
             self.fail(node, f"{len(targets)} name(s) for {len(found)} block variable(s)", "give one name for each")
@@ -110,7 +110,7 @@ class Blocks(Expressions):
         return kind, (first, extent), _shifted(bound, first), value
 
     def outside(self, node: ast.expr, read: Callable[[ast.expr], Expr]) -> Expr:
-        """An expression over the loops around the block."""
+        """Read an expression over the loops around the block."""
         frame = self.scope.frames[-1]
         frame.heading = True
         value = read(node)
@@ -121,7 +121,7 @@ class Blocks(Expressions):
         return value
 
     def domain(self, node: ast.expr) -> tuple[int, int]:
-        """First value and number of values, of `128` or `(0, 128)`."""
+        """Read the first value and the number of values, of `128` or `(0, 128)`."""
         if isinstance(node, ast.Tuple | ast.List):
             if len(node.elts) != 2:
                 self.fail(node, "a domain is a number, or a pair (first, end)")
@@ -148,18 +148,18 @@ class Blocks(Expressions):
                 f"{kinds!r} has {len(kinds)} letter(s) for {len(loops.elts)} loop(s)",
                 "give one letter for each loop",
             )
-        return [self.remapped(_KINDS[kind], loop) for kind, loop in zip(kinds, loops.elts, strict=True)]
-
-    def remapped(self, kind: IterKind, node: ast.expr) -> tuple[IterKind, tuple[int, int], Expr, ast.AST]:
-        value = self.outside(node, self.index)
-        domain = self.scope.domain(node.id) if isinstance(node, ast.Name) else None
-        if domain is None:
-            self.fail(
-                node,
-                f"remap: {ast.unparse(node)} is not a loop",
-                f"write T.axis.{kind}(extent, {ast.unparse(node)}) for it",
-            )
-        return kind, domain, _shifted(value, domain[0]), node
+        found: list[tuple[IterKind, tuple[int, int], Expr, ast.AST]] = []
+        for kind, node in zip(map(_KINDS.__getitem__, kinds), loops.elts, strict=True):
+            value = self.outside(node, self.index)
+            domain = self.scope.domain(node.id) if isinstance(node, ast.Name) else None
+            if domain is None:
+                self.fail(
+                    node,
+                    f"remap: {ast.unparse(node)} is not a loop",
+                    f"write T.axis.{kind}(extent, {ast.unparse(node)}) for it",
+                )
+            found.append((kind, domain, _shifted(value, domain[0]), node))
+        return found
 
     def where(self, call: ast.Call) -> None:
         draft = self.draft(call, "where")
@@ -200,27 +200,32 @@ class Blocks(Expressions):
         self.inits[draft.name] = call
         with self.scope.frame():
             draft.init = seq(*self.suite(node.body))
-        self.check_init(draft, draft.init, call)
-
-    def check_init(self, draft: BlockDraft, init: Stmt, call: ast.Call) -> None:
-        """An init is done once, where the reduction starts: it has no other elements."""
         reducing = {it.var for it in draft.iters if it.is_reduce}
-        for region in (region for stmt in walk(init) for region in written(stmt)):
+        for region in (region for stmt in walk(draft.init) for region in written(stmt)):
             for var in (v for lo, _ in region.box for v in free_vars(lo) if v in reducing):
                 self.fail(
                     call,
                     f"the init of block {draft.name!r} writes {region.buffer.name} at the reduce variable {var.name}: "
                     "it is done once, where the reduction starts, so that the other elements would have no start",
-                    f"make {var.name} spatial, T.axis.spatial, or leave it out of what is written",
+                    f"make {var.name} spatial, T.axis.spatial, or leave it out of the indices",
                 )
 
     def finished(self, draft: BlockDraft, body: Stmt, call: ast.Call) -> Block:
         derived = derived_regions(draft.iters, body, draft.init)
         reads = derived[0] if draft.reads is None else draft.reads
         writes = derived[1] if draft.writes is None else draft.writes
-        self.check_regions(draft, body, reads, writes, call)
+        missed = uncovered(draft.iters, body, draft.init, reads, writes)
+        if missed is not None:
+            word = "writes" if missed.stores else "reads"
+            place = ", ".join(str(lo) if n == 1 else f"{lo}:{lo + n}" for lo, n in missed.region.box)
+            self.fail(
+                draft.nodes.get(word, call),
+                f"block {draft.name!r} {word} {missed.buffer.name}[{place}], which T.{word} does not show to be "
+                "covered",
+                f"name all that it {word}, or leave T.{word} out: it is then worked out from the body",
+            )
         ranges = iter_ranges(draft.iters)
-        # What a block reads of its own results is part of what it writes.
+        # Reads of the block's own results are part of its writes.
         reads = tuple(region for region in reads if not contained(region, writes, ranges))
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())
         block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
@@ -229,23 +234,8 @@ class Blocks(Expressions):
             return block
         return replace(block, annotations=(("combiner", combination.name), *notes))
 
-    def check_regions(
-        self, draft: BlockDraft, body: Stmt, reads: Sequence[Region], writes: Sequence[Region], call: ast.Call
-    ) -> None:
-        missed = uncovered(draft.iters, body, draft.init, reads, writes)
-        if missed is None:
-            return
-        word = "writes" if missed.stores else "reads"
-        place = ", ".join(str(lo) if n == 1 else f"{lo}:{lo + n}" for lo, n in missed.region.box)
-        buffer = missed.region.buffer.name
-        self.fail(
-            draft.nodes.get(word, call),
-            f"block {draft.name!r} {word} {buffer}[{place}], which T.{word} does not show to be covered",
-            f"name all that it {word}, or leave T.{word} out: it is then worked out from the body",
-        )
-
     def check_values(self, draft: BlockDraft, frame: SuiteNames) -> None:
-        """Block variables stay in their domains; where there is a predicate, it is up to that."""
+        """Check that block variables stay in their domains, unless a predicate decides that."""
         if not (isinstance(draft.predicate, Const) and draft.predicate.value):
             return
         ranges = self.scope.ranges()
@@ -263,5 +253,5 @@ class Blocks(Expressions):
 
 
 def _shifted(value: Expr, first: int) -> Expr:
-    """The value counted from the first one of its domain."""
+    """Count the value from the first one of its domain."""
     return linear(value).add(constant(-first)).to_expr() if first else value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer
@@ -54,8 +53,9 @@ class Buffers(Expressions):
         name = self.fresh_name(target)
         parts = {key: value for key, value in self.parts(call.args, call).items() if key != "data"}
         for key, plain in (("strides", ()), ("elem_offset", 0), ("axis_separators", ())):
-            if key in parts:
-                self.of_whole_memory(key, parts.pop(key), plain)
+            node = parts.pop(key, None)
+            if node is not None and self.literal(node) not in (plain, (1,)):
+                self.fail(node, f"{key}={ast.unparse(node)}: views begin where the memory does, and are dense")
         parts.setdefault("dtype", ast.copy_location(ast.Constant(below.dtype), call))
         shown = self.described(call, parts, name)
         self.check_same_memory(call, shown, below)
@@ -63,11 +63,6 @@ class Buffers(Expressions):
         if shown in self.vectors:
             self.vectors[view] = self.vectors[shown]
         self.scope.bind(name, below if shown.shape == below.shape and shown not in self.vectors else view)
-
-    def of_whole_memory(self, key: str, node: ast.expr, plain: Any) -> None:
-        value = self.literal(node)
-        if value != plain and value != (1,):
-            self.fail(node, f"{key}={ast.unparse(node)}: views begin where the memory does, and are dense")
 
     def check_same_memory(self, call: ast.Call, view: Buffer, below: Buffer) -> None:
         if view.dtype != below.dtype:
@@ -80,7 +75,7 @@ class Buffers(Expressions):
             )
 
     def fresh_name(self, target: ast.expr) -> str:
-        """The name that a buffer is bound to."""
+        """Return the name that a buffer is bound to."""
         if not isinstance(target, ast.Name):
             self.fail(target, "a buffer is bound to a plain name")
         if target.id in self.scope.frames[-1].names:

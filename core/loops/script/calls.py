@@ -11,7 +11,7 @@ from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.low_level import ACCESS, Address, Broadcast, Reinterpret, call_extern, call_llvm
 from pegbox.expr.nodes import Call, Expr
 from pegbox.expr.operators import COMPARE
-from pegbox.loops.script.lanes import check_count, combined, half, ramp
+from pegbox.loops.script.lanes import Lane, check_count, reading
 
 if TYPE_CHECKING:
     from pegbox.loops.script.expressions import Expressions
@@ -24,7 +24,7 @@ def arguments(e: Expressions, node: ast.Call, *names: str) -> list[ast.expr]: ..
 @overload
 def arguments(e: Expressions, node: ast.Call, *names: str, optional: int) -> list[ast.expr | None]: ...
 def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) -> Any:
-    """The syntax of a call's arguments by name; the last `optional` ones may be missing."""
+    """List the syntax of a call's arguments by name; the last `optional` ones may be missing."""
     found: dict[str, ast.expr | None] = dict(zip(names, node.args, strict=False))
     word = ast.unparse(node.func)
     for keyword in node.keywords:
@@ -37,12 +37,8 @@ def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) ->
     return [found.get(name) for name in names]
 
 
-def _scalars(e: Expressions, node: ast.Call, *names: str) -> list[Any]:
-    return [e.scalar(a) for a in arguments(e, node, *names)]
-
-
 def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
-    """The name of a type, as text or as `T.float32`."""
+    """Read the name of a type, as text or as `T.float32`."""
     value = e.value(node)
     name = getattr(value, "name", value) if not isinstance(value, str) else value
     if not isinstance(name, str):
@@ -55,7 +51,7 @@ def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
 
 
 def _convert(name: str) -> Handler:
-    """`T.float32(0)`: a constant of that type, or a conversion to it."""
+    """Read `T.float32(0)`: a constant of that type, or a conversion to it."""
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
         (a,) = arguments(e, node, "value")
@@ -73,7 +69,7 @@ def _convert(name: str) -> Handler:
 
 
 def _cast(first: str, second: str) -> Handler:
-    """TVM has both orders: `T.Cast(dtype, value)` and `T.cast(value, dtype)`."""
+    """Read both orders of TVM: `T.Cast(dtype, value)` and `T.cast(value, dtype)`."""
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
         found = dict(zip((first, second), arguments(e, node, first, second), strict=True))
@@ -86,13 +82,13 @@ def _cast(first: str, second: str) -> Handler:
 
 def _plain(function: Callable[..., Any], *names: str) -> Handler:
     def handler(e: Expressions, node: ast.Call) -> Any:
-        return e.guarded(node, function, *_scalars(e, node, *names))
+        return e.guarded(node, function, *map(e.scalar, arguments(e, node, *names)))
 
     return handler
 
 
 def _typed(plain: Handler) -> Handler:
-    """TVM's calls may say the type of their value too, `T.sqrt(x, dtype="float32")`, which has to be that."""
+    """Check the type of a value that TVM's calls may give too: `T.sqrt(x, dtype="float32")`."""
 
     def handler(e: Expressions, node: ast.Call) -> Any:
         said = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
@@ -155,26 +151,43 @@ def _broadcast(e: Expressions, node: ast.Call) -> Expr:
 
 
 def _ramp(e: Expressions, node: ast.Call) -> Expr:
-    base, stride, lanes = arguments(e, node, "base", "stride", "lanes")
-    result: Expr = e.guarded(node, ramp, e, e.scalar(base), e.scalar(stride), e.whole(lanes, "number of lanes"), node)
+    base_node, stride_node, lanes = arguments(e, node, "base", "stride", "lanes")
+    base, stride = e.scalar(base_node), e.scalar(stride_node)
+    number = check_count(e, node, e.whole(lanes, "number of lanes")).number
+
+    def place() -> Expr:
+        return build.add(base, build.mul(build.cast(build.as_expr(base).dtype, number), stride))
+
+    result: Expr = e.guarded(node, place)
     return result
 
 
 def _half(high: bool) -> Handler:
+    """`T.vectorlow(dtype, vector)`, `T.vectorhigh(dtype, vector)`: the first or the last half of the lanes."""
+
     def handler(e: Expressions, node: ast.Call) -> Any:
         dtype, vector = arguments(e, node, "dtype", "vector")
-        return half(e, _vector(e, dtype), lambda: e.scalar(vector), node, high=high)
+        lane = check_count(e, node, dtypes.lanes(_vector(e, dtype)))
+        with reading(e, Lane(lane.at(build.index(lane.count)) if high else lane.number, 2 * lane.count)):
+            return e.scalar(vector)
 
     return handler
 
 
 def _combined(e: Expressions, node: ast.Call) -> Expr:
+    """`T.vectorcombine(dtype, low, high)`: the lanes of one vector, then those of another."""
     dtype, low, high = arguments(e, node, "dtype", "low", "high")
-    return combined(e, _vector(e, dtype), lambda: e.scalar(low), lambda: e.scalar(high), node)
+    lane = check_count(e, node, dtypes.lanes(_vector(e, dtype)))
+    count = lane.count // 2
+    with reading(e, Lane(lane.number, count)):
+        first = e.scalar(low)
+    with reading(e, Lane(build.sub(lane.number, count), count)):
+        second = e.scalar(high)
+    return build.select(build.compare("lt", lane.number, count), first, second)
 
 
 def _vector(e: Expressions, node: ast.expr) -> str:
-    """The name of a vector type."""
+    """Return the name of a vector type."""
     name = str(e.value(node))
     if not dtypes.lanes(e.guarded(node, dtypes.check_value, name)):
         e.fail(node, f"{name} is not a vector type", 'write its lanes, such as "float32x4"')
@@ -207,14 +220,6 @@ def _machine(make: Callable[..., Expr]) -> Handler:
     return handler
 
 
-def _intrin(dtype: str, name: str, *args: Expr) -> Call:
-    return Call(name, args, dtype)
-
-
-def _likely(e: Expressions, node: ast.Call) -> Any:
-    return _scalars(e, node, "condition")[0]
-
-
 def _intrinsic(name: str) -> Handler:
     names = ("x", "y")[: intrinsics.ARITY[name]]
     return _typed(_plain(lambda *args: intrinsics.call(name, *args), *names))
@@ -240,7 +245,7 @@ CALLS: dict[str, Handler] = {
     **dict.fromkeys(("And", "all"), _many(build.logical_and)),
     **dict.fromkeys(("Or", "any"), _many(build.logical_or)),
     "Not": _plain(build.logical_not, "a"),
-    "likely": _typed(_likely),
+    "likely": _typed(_plain(lambda condition: condition, "condition")),
     "min_value": _limit(0),
     "max_value": _limit(1),
     "infinity": _infinity,
@@ -254,5 +259,5 @@ CALLS: dict[str, Handler] = {
     "reinterpret": _reinterpret,
     "call_extern": _machine(call_extern),
     "call_llvm_intrin": _machine(call_llvm),
-    "call_intrin": _machine(_intrin),
+    "call_intrin": _machine(lambda dtype, name, *args: Call(name, args, dtype)),
 }

@@ -1,31 +1,76 @@
-"""Loop-carried values: whether a buffer carries values from one iteration of a loop to the next.
+"""Loop-carried values: does a buffer carry values from one iteration of a loop to the next?
 
-An intermediate has its memory in the innermost loop around all of its uses, so each iteration must write what it reads
-there. Programs that come from computations do. In one that somebody wrote by hand a buffer may hold what the iteration
-before has left.
+An intermediate has its memory in the innermost loop around all of its uses, so each iteration must write the elements
+that it reads. Programs made from computations do. A program written by hand may keep values from the iteration before,
+or from other threads, which wait for each other then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from pegbox.errors import LoweringError
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Buffer, Compare, Const, Var
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
 from pegbox.loops.access.region import read_below, written_below
+from pegbox.loops.kind import is_global
 from pegbox.loops.nodes import For, Function, Seq, Stmt
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.threads.barrier import cut_at_barriers
+from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 
-def loop_carried_dependence(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
-    """An intermediate of which an iteration reads what it cannot be shown to have written, and the loop.
+def is_fresh(func: Function) -> bool:
+    """Can each iteration be shown to write what it reads in intermediates?"""
+    return _carried(func) is None and not thread_conflicts(func)
+
+
+def fresh(func: Function) -> Function | Obstacle:
+    """Give threads a loop for each step between two barriers; an obstacle is about the buffer that it names."""
+    together = thread_conflicts(func)
+    carried = _carried(func, but=together)
+    if carried is None and together:
+        try:
+            func = cut_at_barriers(func)
+        except LoweringError as error:
+            reason, remedy = str(error).rsplit("; ", 1)
+            return Obstacle(reason, remedy, (next(iter(together)).name,))
+        carried = _carried(func)
+    return func if carried is None else _stale(*carried)
+
+
+def _stale(buffer: Buffer, loop: For) -> Obstacle:
+    """Describe a buffer with old values for the iterations of a loop."""
+    second = "let a second loop over the blocks read what others have written"
+    why = "the memory of T.alloc_buffer is made anew where its uses are"
+    if not loop.kind.is_bound:
+        remedy = f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
+    elif not loop.kind.waits:
+        why, remedy = "blocks of threads do not wait for each other", second
+    elif loop.kind.shares(buffer.scope) and not is_global(buffer.scope):
+        remedy = f"read what threads of the same block have written; blocks do not wait for each other: {second}"
+    else:
+        remedy = (
+            f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {second}'
+        )
+    return Obstacle(
+        f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and {why}",
+        remedy,
+        (buffer.name,),
+    )
+
+
+def _carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
+    """Find an intermediate of which an iteration may read elements that it has not written, and the loop.
 
     Args:
-        but: intermediates that are not asked for.
+        but: intermediates that do not count.
     """
     if not func.allocs:
         return None
@@ -46,10 +91,14 @@ def loop_carried_dependence(func: Function, *, but: Container[Buffer] = ()) -> t
 def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bool:
     """Is each element that is read written in the same iteration, before or in a loop that both are in?"""
     still = {s.var for s in common if isinstance(s, For)}
+
+    def together(a: Access, b: Access) -> bool:
+        return any(isinstance(s, For) for s in common_path([a.path, b.path])[len(common) :])
+
     for number, access in enumerate(uses):
         if access.stores:
             continue
-        stores = [a for n, a in enumerate(uses) if a.stores and (n < number or _loops_together(a, access, common))]
+        stores = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
         if not stores:
             return False
         tested = tested_ranges(access, ranges)
@@ -60,13 +109,8 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
     return True
 
 
-def _loops_together(a: Access, b: Access, common: Sequence[Stmt]) -> bool:
-    shared = common_path([a.path, b.path])
-    return any(isinstance(s, For) for s in shared[len(common) :])
-
-
 def tested_ranges(access: Access, ranges: Ranges) -> Ranges:
-    """The ranges of the loops where the tests around an access hold: `i < 5`, `i >= 5` and `i == 5`."""
+    """Narrow the ranges of loops by the tests around an access: `i < 5`, `i >= 5` and `i == 5`."""
     found = dict(ranges)
     for part in (p for s in access.tests for p in conjuncts(s.condition)):
         if isinstance(part, Compare) and isinstance(part.a, Var) and isinstance(part.b, Const) and part.a in found:
@@ -92,29 +136,27 @@ def _holds(
 ) -> bool:
     """Do the stored elements, taken together, reach from the first to the last of the wanted ones?"""
     spans = [s for s in stores if s is not None]
-    if any(_is_whole(s, extent) for s in spans):
+    if any(s.covers(extent) for s in spans):
         return True
     around = hull(spans)
     if around is None or wanted is None:
-        return around is not None and _is_whole(around, extent)
+        return around is not None and around.covers(extent)
     between = linear_bounds(wanted.lo.minus(around.lo), ranges)
     return between is not None and between[0] >= 0 and between[1] + wanted.width <= around.width
 
 
-def _is_whole(found: SymbolicInterval, extent: int) -> bool:
-    return found.lo.is_const and found.lo.const <= 0 and found.lo.const + found.width >= extent - 1
-
-
-def early_init(func: Function) -> tuple[str, Buffer] | None:
-    """A block, and a buffer that its init reads and that is written in the loops around.
-
-    Inits are done before the outermost reduce loop, so that they may not wait for what is computed in it.
-    """
+def early_init(func: Function) -> Obstacle | None:
+    """Find a block whose init, which is done before all reduce loops, reads a buffer that is written in them."""
     tops = func.body.stmts if isinstance(func.body, Seq) else (func.body,)
     for top in tops:
         changed = written_below(top)
         for block in (realize.block for realize in realizes(top)):
             for buffer in () if block.init is None else read_below(block.init):
                 if buffer in changed:
-                    return block.name, buffer
+                    return Obstacle(
+                        f"the init of block {block.name!r} reads {buffer.name}, which is written in the loops around "
+                        "it, and inits are done before all reduce loops",
+                        "write the start as a block of its own, where its values are ready",
+                        (block.name,),
+                    )
     return None

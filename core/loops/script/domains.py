@@ -7,22 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.expr import dtypes
+from pegbox.loops.kind import AXES
 from pegbox.loops.nodes import ForKind
 from pegbox.loops.script.blocks import Blocks
 from pegbox.loops.script.words import Word
-from pegbox.loops.threads.axis import TAGS
 
-_KINDS = {
-    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED,
-    "unroll": ForKind.UNROLLED,
-}  # fmt: skip
+_KINDS = {kind.word: kind for kind in ForKind if not kind.is_bound}
 
 
 class Domains(Blocks):
-    """Reads what stands behind `in` of a loop."""
+    """A reader of the part behind `in` of a loop."""
 
     def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
-        """(first value, number of values) of each loop, and how they run."""
+        """Read (first value, number of values) of each loop, their kind and their annotations."""
         remedy = "loops run over range(n), T.grid(...), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding"
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
@@ -33,12 +30,12 @@ class Domains(Blocks):
             return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
         if function.name == "grid":
             return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
-        if function.name not in (*_KINDS, "thread_binding"):
+        if not any(function.name == kind.word for kind in ForKind):
             self.fail(node, f"{function} is not a domain of a loop", remedy)
         return self.of_kind(node, function.name)
 
     def of_grid(self, node: ast.expr) -> list[tuple[int, int]]:
-        """One extent, or those of a starred shape."""
+        """Read one extent, or those of a starred shape."""
         if not isinstance(node, ast.Starred):
             return [self.interval(node, [node])]
         shape = self.value(node.value)
@@ -54,19 +51,17 @@ class Domains(Blocks):
         if kind is None:
             tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
-            if name not in TAGS:
+            if name not in AXES:
                 why = "T.thread_binding needs a thread axis" if tag is None else f"{name!r} is not a thread axis"
-                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(TAGS)}')
+                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(AXES)}')
             kind = ForKind(name)
         for bound in ("start", "stop"):
             if bound in options:
                 args.append(options.pop(bound))
-        given = options.pop("annotations", None)
-        if given is not None:
-            annotations = self.literal(given)
-            if not isinstance(annotations, dict | None):
+        if (given := options.pop("annotations", None)) is not None:
+            notes = self.literal(given) or {}
+            if not isinstance(notes, dict):
                 self.fail(given, "annotations are a dictionary")
-            notes |= annotations or {}
         if options:
             self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
         return [self.interval(node, args)], kind, tuple(notes.items())

@@ -75,7 +75,7 @@ class Expressions(Reader):
             raise self.source.fault(node, f"{type(error).__name__}: {error}") from error
 
     def other(self, node: ast.expr) -> Any:
-        """The value of what is neither arithmetic nor a condition: `Expr`, `Buffer`, or a Python object."""
+        """Read syntax that is neither arithmetic nor a condition: an `Expr`, a `Buffer`, or a Python object."""
         match node:
             case ast.Tuple(elts):
                 return tuple(map(self.value, elts))
@@ -109,7 +109,7 @@ class Expressions(Reader):
         return node.value
 
     def text(self, node: ast.expr) -> str:
-        """A part of an f-string."""
+        """Read a part of an f-string."""
         value = self.value(node.value if isinstance(node, ast.FormattedValue) else node)
         if isinstance(value, Expr):
             self.fail(node, f"{value} is known only when the program runs, and cannot be part of a text")
@@ -174,21 +174,18 @@ class Expressions(Reader):
         return attributes[name]
 
     def checked(self, node: ast.AST, value: Any) -> Any:
-        """A value that may stand in arithmetic: a number or an expression."""
-        self.no_buffer(node, value)
-        if isinstance(value, Word | Words):
-            self.fail(node, f"{value} is a name of the script, not a value", f"call it: {value}(...)")
-        return value
-
-    def no_buffer(self, node: ast.AST, value: Any) -> None:
+        """Check that a value may be used in arithmetic: a number or an expression."""
         if isinstance(value, Buffer | View):
             self.fail(node, f"the buffer {value.name} is not a value", f"take an element: {value.name}[...]")
         if isinstance(value, Data):
             what = f"the memory of {value.buffer.name} is not a value"
             self.fail(node, what, f"declare a buffer on it: T.Buffer(shape, data={value.buffer.name}.data)")
+        if isinstance(value, Word | Words):
+            self.fail(node, f"{value} is a name of the script, not a value", f"call it: {value}(...)")
+        return value
 
     def scalar(self, node: ast.expr) -> Any:
-        """A number or an expression."""
+        """Read a number or an expression."""
         value = self.checked(node, self.value(node))
         if not isinstance(value, Expr | bool | int | float):
             value = self.guarded(node, build.as_expr, value)
@@ -218,7 +215,7 @@ class Expressions(Reader):
         return VectorLoad(buffer, indices, math.prod(extents), extents)
 
     def box(self, node: ast.Subscript, base: Buffer | View) -> tuple[Buffer, tuple[tuple[Expr, int], ...]]:
-        """The buffer that is meant; its indices: lowest index and number of elements along each dimension."""
+        """Read a buffer, and the lowest index and number of elements along each dimension."""
         parts = parts_of(node)
         if len(parts) != len(base.shape):
             self.fail(
@@ -232,7 +229,7 @@ class Expressions(Reader):
             # Its last index counts vectors.
             box = (*box[:-1], (build.mul(box[-1][0], self.vectors[base]), self.vectors[base]))
         if self.lane is not None:
-            box = tuple((self.lane_at(node, lo, count), 1) for lo, count in box)
+            box = tuple((lo if count == 1 else check_count(self, node, count).at(lo), 1) for lo, count in box)
         if isinstance(base, Buffer):
             return base, box
         below = base.below(box, self.scope.ranges())
@@ -243,10 +240,6 @@ class Expressions(Reader):
                 f"use {base.buffer.name}{list(base.buffer.shape)} itself",
             )
         return base.buffer, below
-
-    def lane_at(self, node: ast.AST, lo: Expr, count: int) -> Expr:
-        """The place in a run of places that the lane has which is read."""
-        return lo if count == 1 else check_count(self, node, count).at(lo)
 
     def span(self, node: ast.expr, extent: int) -> tuple[Expr, int]:
         if not isinstance(node, ast.Slice):
@@ -275,7 +268,7 @@ class Expressions(Reader):
         return check_count(self, node, -(-length.const // step)).at(lo, step)
 
     def index(self, node: ast.expr) -> Expr:
-        """An expression of index type."""
+        """Read an expression of index type."""
         value = self.scalar(node)
         if isinstance(value, bool) or not (
             isinstance(value, int) or (isinstance(value, Expr) and dtypes.is_int(value.dtype))
@@ -299,7 +292,7 @@ class Expressions(Reader):
         self.fail(node, f"{ast.unparse(node)} is not a part of a buffer", "name elements: A[vi, 0:16]")
 
     def whole(self, node: ast.expr, what: str) -> int:
-        """A Python number that is known now, such as an extent."""
+        """Read a Python number that is known now, such as an extent."""
         value = self.value(node)
         if isinstance(value, Const):
             value = value.value
@@ -313,7 +306,7 @@ class Expressions(Reader):
         return number
 
     def literal(self, node: ast.expr) -> Any:
-        """A value for annotations and attributes: lists become tuples, so that it can be compared and kept."""
+        """Read a value of annotations and attributes: lists become tuples, so that it can be compared and kept."""
         return self.guarded(node, _plain, self.value(node))
 
     def call(self, node: ast.Call) -> Any:
@@ -324,13 +317,11 @@ class Expressions(Reader):
                 check_count(self, node, dtypes.lanes(function.name))
                 return self.guarded(node, build.cast, dtypes.element(function.name), self.scalar(value))
             if function.name not in CALLS:
-                self.fail(
-                    node, f"{function} is not an expression", "it stands as a statement, or as the domain of a loop"
-                )
+                self.fail(node, f"{function} is not an expression", "use it as a statement, or as the domain of a loop")
             return CALLS[function.name](self, node)
         args = [self.value(a) for a in node.args]
         options = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}
-        if any(isinstance(a, Expr) for a in args) and self._is_builtin(function):
+        if any(isinstance(a, Expr) for a in args) and getattr(function, "__module__", None) == "builtins":
             if function not in _ON_EXPRESSIONS:
                 name = getattr(function, "__name__", str(function))
                 self.fail(
@@ -341,13 +332,9 @@ class Expressions(Reader):
             self.fail(node, f"{ast.unparse(node.func)} cannot be called")
         return self.guarded(node, function, *args, **options)
 
-    @staticmethod
-    def _is_builtin(function: Any) -> bool:
-        return getattr(function, "__module__", None) == "builtins"
-
 
 def parts_of(node: ast.Subscript) -> list[ast.expr]:
-    """The indices of a subscript; `A[()]` has none."""
+    """Return the indices of a subscript; `A[()]` has none."""
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 

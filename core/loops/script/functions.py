@@ -7,26 +7,24 @@ import builtins
 from collections.abc import Mapping
 from typing import Any
 
-from pegbox.errors import LoweringError
+from pegbox.checks import check_text
+from pegbox.errors import LoweringError, ScriptError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.kind import is_global
 from pegbox.loops.module import IRModule
-from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
+from pegbox.loops.nodes import Function, Seq, Stmt, seq
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.script.calls import arguments
-from pegbox.loops.script.dependence import early_init, loop_carried_dependence
+from pegbox.loops.script.dependence import early_init, fresh
 from pegbox.loops.script.printer import APART, FRESH, written_params
 from pegbox.loops.script.race import race
-from pegbox.loops.script.source import ScriptSource, source_of, source_of_text
+from pegbox.loops.script.source import ScriptSource, source_of
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
-from pegbox.loops.threads.barrier import cut_at_barriers
-from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.verify import verify
 
-_SECOND = "let a second loop over the blocks read what others have written"
-_MADE_ANEW = "the memory of T.alloc_buffer is made anew where its uses are"
+_OF_BLOCKS = ("reads", "writes", "block_attr")
 
-# What text may call without having it from anywhere.
+# The functions that text may call without importing them.
 _BUILTINS = {
     name: getattr(builtins, name)
     for name in ("range", "min", "max", "abs", "len", "int", "float", "bool", "str", "tuple", "list", "sum", "round")
@@ -34,7 +32,7 @@ _BUILTINS = {
 
 
 def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = None, private: bool = False) -> Function:
-    """The program that a Python function's text says.
+    """Read the program that is the text of a Python function.
 
     Args:
         outer: the names around it.
@@ -56,10 +54,15 @@ def read_text(text: str, file: str = "<script>") -> IRModule | Function:
     Raises:
         ScriptError: it is not in the dialect; the error points at line and column of the text.
     """
-    source = source_of_text(text, file)
+    check_text("from_source: text", text, error=ScriptError)
+    lines = tuple(text.splitlines(keepends=True))
+    source = ScriptSource(check_text("from_source: file", file, error=ScriptError), lines)
     reader = _Text(source)
     for node in source.parse().body:
-        reader.top(node)
+        if isinstance(node, ast.ClassDef):
+            reader.class_(node)
+        else:
+            reader.member(node)
     if reader.module is not None:
         return reader.module
     if not reader.functions:
@@ -71,19 +74,13 @@ def read_text(text: str, file: str = "<script>") -> IRModule | Function:
 
 
 class _Text:
-    """The statements of a whole text, outside of functions."""
+    """The statements of a whole text, outside functions."""
 
     def __init__(self, source: ScriptSource) -> None:
         self.source = source
         self.names: dict[str, Any] = {**_BUILTINS, "T": T, "I": I}
         self.functions: dict[str, Function] = {}
         self.module: IRModule | None = None
-
-    def top(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.ClassDef):
-            self.class_(node)
-        else:
-            self.member(node)
 
     def member(self, node: ast.stmt) -> None:
         """Read a member of the text or of a module's class."""
@@ -105,7 +102,7 @@ class _Text:
                 raise self.source.fault(
                     node,
                     f"{type(node).__name__} between functions",
-                    "only imports, constants and functions stand there",
+                    "write only imports, constants and functions there",
                 )
 
     def reader(self) -> Statements:
@@ -155,84 +152,37 @@ def _function(
     attrs = dict(reader.attrs)
     if private:
         attrs["tir.is_private"] = True
-    named, fresh, apart = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False), attrs.pop(APART, False)
+    named, is_fresh, apart = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False), attrs.pop(APART, False)
     outputs = written_params(params, body) if named is None else tuple(reader.labels[label] for label in named)
     func = Function(name or node.name, params, outputs, body, tuple(reader.allocs), attrs)
     try:
         verify(func)
     except LoweringError as error:
         raise source.fault(_head(node), str(error)) from None
-    early = early_init(func)
-    if early is not None:
-        raise source.fault(
-            reader.inits[early[0]],
-            f"the init of block {early[0]!r} reads {early[1].name}, which is written in the loops around it, and inits "
-            "are done before all reduce loops",
-            "write the start as a block of its own, where its values are ready",
-        )
-    func = func if fresh else _with_fresh_buffers(reader, node, func)
-    return func if apart else _without_races(reader, node, func)
 
+    def refuse(found: Obstacle, places: Mapping[str, ast.AST], more: str = "") -> ScriptError:
+        place = next((places[str(name)] for name in found.place if name in places), _head(node))
+        return source.fault(place, found.reason, found.remedy + more)
 
-def _without_races(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
-    """The program, whose loops may run as it says.
-
-    Raises:
-        ScriptError: iterations that run at once may touch the same elements.
-    """
-    found = race(func)
-    if found is None:
-        return func
-    place = reader.loops.get(found.loop.var.name, _head(node))
-    trust = f'where they certainly do not meet, say so: T.func_attr({{"{APART}": True}})'
-    raise reader.source.fault(place, found.problem, f"{found.remedy}; {trust}")
-
-
-def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
-    """The program, where each iteration writes what it reads: threads get a loop for each step between two barriers.
-
-    Raises:
-        ScriptError: it cannot be shown to be so.
-    """
-    together = thread_conflicts(func)
-    carried = loop_carried_dependence(func, but=together)
-    if carried is None and together:
-        try:
-            func = cut_at_barriers(func)
-        except LoweringError as error:
-            place = reader.places.get(next(iter(together)), _head(node))
-            raise reader.source.fault(place, *str(error).rsplit("; ", 1)) from None
-        carried = loop_carried_dependence(func)
-    if carried is not None:
-        buffer, loop = carried
-        place = next((place for other, place in reader.places.items() if other.name == buffer.name), _head(node))
-        raise reader.source.fault(
-            place,
-            f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and "
-            + ("blocks of threads do not wait for each other" if loop.kind.is_block else _MADE_ANEW),
-            _remedy(buffer, loop),
-        )
-    return func
-
-
-def _remedy(buffer: Buffer, loop: For) -> str:
-    if loop.kind.is_block:
-        return _SECOND
-    if not loop.kind.in_block:
-        return f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
-    if loop.kind.shares(buffer.scope) and not is_global(buffer.scope):
-        return f"read what threads of the same block have written; blocks do not wait for each other: {_SECOND}"
-    return f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {_SECOND}'
+    if (early := early_init(func)) is not None:
+        raise refuse(early, reader.inits)
+    made = func if is_fresh else fresh(func)
+    if isinstance(made, Obstacle):
+        raise refuse(made, {buffer.name: place for buffer, place in reader.places.items()})
+    if not apart and (found := race(made)) is not None:
+        trust = f'; where they certainly do not meet, say so: T.func_attr({{"{APART}": True}})'
+        raise refuse(found, reader.loops, trust)
+    return made
 
 
 def _head(node: ast.FunctionDef) -> ast.AST:
-    """The first line of a function, to point at."""
+    """Return the first line of a function, to point at."""
     return ast.Name(node.name, lineno=node.lineno, col_offset=node.col_offset + 4, end_lineno=node.lineno,
                     end_col_offset=node.col_offset + 4 + len(node.name))  # fmt: skip
 
 
 class _Function(Statements):
-    """One function; `order` holds a buffer, or a handle that has none yet, for each parameter."""
+    """A function; `order` holds a buffer, or a handle that has none yet, for each parameter."""
 
     def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
         super().__init__(source, outer)
@@ -257,7 +207,7 @@ class _Function(Statements):
                 self.scope.bind(arg.arg, self.order[arg.arg])
 
     def parameter(self, name: str, node: ast.expr) -> Buffer | None:
-        """The buffer of an annotation; None for a handle."""
+        """Read the buffer of an annotation; None for a handle."""
         head = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else node
         word = self.value(head)
         if not isinstance(word, TypeWord) or (word.name == "Buffer" and head is node):
@@ -292,7 +242,7 @@ class _Function(Statements):
         return tuple(found)
 
     def top(self, stmts: list[ast.stmt]) -> list[Stmt]:
-        """The function's own suite; a block "root" around everything stands for nothing."""
+        """Read the function's own suite; a block "root" around everything means nothing."""
         rest = list(stmts)
         while rest:
             node = rest[0]
@@ -302,7 +252,7 @@ class _Function(Statements):
                 assert isinstance(node, ast.With)
                 self.root = True
                 with self.scope.frame():
-                    inside = self.top([s for s in node.body if not self.is_heading(s)])
+                    inside = self.top([s for s in node.body if self.word_of(s) not in _OF_BLOCKS])
                 return [*inside, *self.suite(rest[1:])]
             elif self.declares(node):
                 rest.pop(0)
@@ -310,18 +260,11 @@ class _Function(Statements):
                 break
         return [s for s in self.suite(rest) if not (isinstance(s, Seq) and not s.stmts)]
 
-    def is_heading(self, node: ast.stmt) -> bool:
-        """Does it say something of a block?"""
-        found = self.word_call(node.value) if isinstance(node, ast.Expr) else None
-        return found is not None and found[0] in ("reads", "writes", "block_attr")
-
     def declares(self, node: ast.stmt) -> bool:
-        """Read what allocates, or is a docstring: a block "root" may still come."""
-        if isinstance(node, ast.Assign):
-            found = self.word_call(node.value)
-            if found is not None and found[0] == "alloc_buffer":
-                self.stmt(node)
-                return True
+        """Read an allocation or a docstring, after which a block "root" may still come."""
+        if isinstance(node, ast.Assign) and self.word_of(node) == "alloc_buffer":
+            self.stmt(node)
+            return True
         return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
     def is_root(self, node: ast.stmt) -> bool:
@@ -330,11 +273,12 @@ class _Function(Statements):
         found = self.word_call(node.items[0].context_expr)
         if found is None or found[0] != "block" or not found[1].args or self.value(found[1].args[0]) != "root":
             return False
-        return not any(self.is_axis(s) for s in node.body)
+        return not any(isinstance(s, ast.Assign) and self.word_of(s).startswith("axis.") for s in node.body)
 
-    def is_axis(self, node: ast.stmt) -> bool:
-        found = self.word_call(node.value) if isinstance(node, ast.Assign) else None
-        return found is not None and found[0].startswith("axis.")
+    def word_of(self, node: ast.stmt) -> str:
+        """Return the name of T that a statement calls, or ""."""
+        found = self.word_call(node.value) if isinstance(node, ast.Expr | ast.Assign) else None
+        return "" if found is None else found[0]
 
     def match(self, node: ast.stmt) -> bool:
         """`A = T.match_buffer(a, (128, 128), "float32")`."""

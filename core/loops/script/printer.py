@@ -8,37 +8,20 @@ from typing import Any
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
 from pegbox.loops.access.region import written_below
 from pegbox.loops.module import IRModule
-from pegbox.loops.nodes import (
-    Alloc,
-    Annotation,
-    Block,
-    BlockIter,
-    BlockRealize,
-    For,
-    ForKind,
-    Function,
-    If,
-    Stmt,
-)
+from pegbox.loops.nodes import Alloc, Annotation, Block, BlockRealize, For, ForKind, Function, If, Stmt
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
-from pegbox.loops.script.dependence import loop_carried_dependence
-from pegbox.loops.script.names import Names, identifier
+from pegbox.loops.script.dependence import is_fresh
 from pegbox.loops.script.race import race
-from pegbox.loops.script.style import SCRIPT, literal
-from pegbox.loops.threads.conflict import thread_conflicts
+from pegbox.loops.script.style import SCRIPT, Names, identifier, literal
 from pegbox.loops.visit import realizes
 
-FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
+FRESH = "tir.buffers_are_fresh"  # every iteration writes the elements of intermediates that it reads
 APART = "tir.iterations_are_apart"  # no two iterations that run at once touch an element that one of them writes
-_WORDS = {
-    ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
-    ForKind.UNROLLED: "unroll",
-}  # fmt: skip
 
 
 def script_of_module(mod: IRModule) -> str:
-    """The module as a class; functions in their order."""
+    """Print the module as a class, functions in their order."""
     lines = ["# from pegbox.tir.script import ir as I, tir as T", "", "@I.ir_module", "class Module:"]
     for number, func in enumerate(mod.functions.values()):
         lines += [""] if number else []
@@ -47,12 +30,12 @@ def script_of_module(mod: IRModule) -> str:
 
 
 def script_of_function(func: Function) -> str:
-    """The function alone."""
+    """Print the function alone."""
     return "\n".join(["# from pegbox.tir.script import tir as T", "", *_function(func)]) + "\n"
 
 
 def written_params(params: Sequence[Buffer], body: Stmt) -> tuple[Buffer, ...]:
-    """The parameters that a program writes: its outputs, unless it says otherwise."""
+    """Return the parameters that a program writes: its outputs, unless it says otherwise."""
     found = written_below(body)
     return tuple(buffer for buffer in params if buffer in found)
 
@@ -65,12 +48,11 @@ def _function(func: Function) -> Iterator[str]:
     notes = [f"name={literal(func.name)}"] if label != func.name else []
     notes += ["private=True"] if private else []
     yield f"@T.prim_func({', '.join(notes)})" if notes else "@T.prim_func"
-    params = ", ".join(_param(buffer, names) for buffer in func.params)
+    params = ", ".join(f"{names.declare(b)}: T.Buffer({_buffer(b, names)})" for b in func.params)
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if loop_carried_dependence(func) is not None or thread_conflicts(func):
-        # It cannot be shown of a program that is right; who reads the text need not try.
+    if not is_fresh(func):  # the program is right nevertheless: readers of the text need not try
         attrs[FRESH] = True
     if race(func) is not None:
         attrs[APART] = True
@@ -84,12 +66,8 @@ def _function(func: Function) -> Iterator[str]:
     yield from indented(lines)
 
 
-def _param(buffer: Buffer, names: Names) -> str:
-    return f"{names.declare(buffer)}: T.Buffer({_buffer(buffer, names)})"
-
-
 def _buffer(buffer: Buffer, names: Names) -> str:
-    """Shape, dtype, and what is not as usual."""
+    """Write shape, dtype, and unusual attributes."""
     parts = [literal(buffer.shape), literal(buffer.dtype)]
     parts += [f"scope={literal(buffer.scope)}"] if buffer.scope != "global" else []
     parts += [f"name={literal(buffer.name)}"] if names[buffer] != buffer.name else []
@@ -121,7 +99,7 @@ class _Script(StatementPrinter):
         return f"T.evaluate({self.expr(expr)})"
 
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """A buffer that lives until the end of its suite, or of a suite of its own."""
+        """Print a buffer that lives until the end of its suite, or of a suite of its own."""
         if last:
             name = self.names.declare(stmt.buffer)
             return [f"{name} = T.decl_buffer({_buffer(stmt.buffer, self.names)})", *self.stmt(stmt.body)]
@@ -130,7 +108,7 @@ class _Script(StatementPrinter):
             return [f"with T.decl_buffer({_buffer(stmt.buffer, self.names)}) as {name}:", *self.suite(stmt.body)]
 
     def loop(self, stmt: For) -> list[str]:
-        """A loop, or several plain ones that stand directly inside of each other."""
+        """Print a loop, or several plain ones directly inside each other."""
         with self.names.scope():
             nest, body = [stmt], stmt.body
             while _is_plain(stmt) and isinstance(body, For) and _is_plain(body):
@@ -161,9 +139,9 @@ class _Script(StatementPrinter):
         return lines + self.stmt(block.body)
 
     def axes(self, stmt: BlockRealize) -> Iterator[str]:
-        """The block's variables; those that are just loops, several in a row, in one line."""
+        """Print the block's variables; several in a row that are just loops share a line."""
         pairs = list(zip(stmt.block.iters, stmt.values, strict=True))
-        # Values speak of what is around the block: they are shown before its own variables come into scope.
+        # Values use names from around the block: they are shown before its own variables come into scope.
         texts = [self.expr(value) for value in stmt.values]
         plain = [isinstance(v, Var) and self.extents.get(v) == it.extent for it, v in pairs]
         start = 0
@@ -178,12 +156,9 @@ class _Script(StatementPrinter):
             else:
                 run = [it for it, _ in pairs[start:end]]
                 variables = ", ".join(self.names.declare(it.var) for it in run)
-                yield f'{variables} = T.axis.remap("{_kinds(run)}", [{", ".join(texts[start:end])}])'
+                kinds = "".join("R" if it.is_reduce else "S" for it in run)
+                yield f'{variables} = T.axis.remap("{kinds}", [{", ".join(texts[start:end])}])'
                 start = end
-
-
-def _kinds(iters: Sequence[BlockIter]) -> str:
-    return "".join("R" if it.is_reduce else "S" for it in iters)
 
 
 def _is_plain(loop: For) -> bool:
@@ -193,15 +168,15 @@ def _is_plain(loop: For) -> bool:
 def _domain(loop: For) -> str:
     parts = [str(loop.extent)]
     notes: dict[str, Any] = dict(loop.annotations)
-    if loop.kind.is_thread:
+    if loop.kind.is_bound:
         parts.append(f"thread={literal(loop.kind.value)}")
     if notes:
         parts.append(f"annotations={literal(notes)}")
-    return f"T.{_WORDS.get(loop.kind, 'thread_binding')}({', '.join(parts)})"
+    return f"T.{loop.kind.word}({', '.join(parts)})"
 
 
 def _block_notes(block: Block) -> dict[str, Any]:
-    """The annotations, but for a combiner that is plain to see."""
+    """Return the annotations, without a combiner that can be recognized."""
     notes: list[Annotation] = list(block.annotations)
     named = dict(notes).get("combiner")
     if named is not None:

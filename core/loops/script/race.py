@@ -1,14 +1,12 @@
 """Races: loops whose iterations run at once, and get in each other's way.
 
-Schedules make a loop parallel, a vector, or bind it to threads only where its iterations have elements of their own. A
-script may say so of any loop. Each loop is asked by the accesses below it, so that programs with and without blocks are
-judged alike.
+Schedules make a loop parallel, a vector, or bind it only where its iterations have elements of their own. A script may
+do so with any loop. Each loop is judged by the accesses below it, in programs with and without blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Ranges
@@ -19,6 +17,7 @@ from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.nodes import For, ForKind, Function, Stmt, Store
+from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.reductions.update import reads, update
@@ -26,18 +25,8 @@ from pegbox.loops.script.dependence import tested_ranges
 from pegbox.loops.visit import children, expressions, loop_ranges, realizes, walk
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Race:
-    """A loop, and a buffer of which two of its iterations may touch one element."""
-
-    loop: For
-    buffer: Buffer
-    problem: str
-    remedy: str
-
-
-def race(func: Function) -> Race | None:
-    """A loop of which it cannot be shown that its iterations may run at once."""
+def race(func: Function) -> Obstacle | None:
+    """Find a loop whose iterations cannot be shown to be able to run at once; the obstacle is about its name."""
     if not any(isinstance(s, For) and not s.kind.in_order and s.extent > 1 for s in walk(func.body)):
         return None
     flat = flatten_blocks(lower_inits(func)) if any(True for _ in realizes(func.body)) else func
@@ -45,7 +34,7 @@ def race(func: Function) -> Race | None:
     users = [(access.buffer, access.loops) for access in accesses(flat.body) if access.buffer in func.allocs]
     for loop, outside in _loops(flat.body, ()):
         if not loop.kind.in_order and loop.extent > 1:
-            # Lowering allocates an intermediate inside of the innermost loop around all of its uses.
+            # Lowering allocates an intermediate inside the innermost loop around all of its uses.
             own = {buffer for buffer in func.allocs if all(loop.var in at for used, at in users if used is buffer)}
             found = _RacingLoop(loop, frozenset(outside), ranges).race(set(func.params), own)
             if found is not None:
@@ -62,35 +51,37 @@ def _loops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Va
 
 
 class _RacingLoop:
-    """One loop; those `outside` of it stand still."""
+    """A loop whose iterations run at once; those `outside` of it stand still."""
 
     def __init__(self, loop: For, outside: Set[Var], ranges: Ranges) -> None:
         self.loop, self.outside, self.ranges = loop, outside, ranges
         self.inside = [s.var for s in walk(loop.body) if isinstance(s, For)]
 
-    def race(self, params: Set[Buffer], own: Set[Buffer]) -> Race | None:
+    def race(self, params: Set[Buffer], own: Set[Buffer]) -> Obstacle | None:
         uses: dict[Buffer, list[Access]] = {}
         for access in accesses(self.loop.body):
             uses.setdefault(access.buffer, []).append(access)
         for buffer, found in uses.items():
-            # The intermediates of the threads of a block are judged where barriers are (`loops/threads`).
-            exempt = buffer in own or (self.loop.kind.in_block and buffer not in params)
-            if not exempt and any(a.stores for a in found) and not self._is_free(buffer, found):
-                return self._described(buffer, found)
+            # Intermediates of iterations that wait for each other are judged where these waits are (`dependence`).
+            exempt = buffer in own or (self.loop.kind.waits and buffer not in params)
+            moves = any(self.loop.var in free_vars(lo) for access in found for lo, _ in access.region.box)
+            if exempt or not any(a.stores for a in found) or self._is_apart(found):
+                continue
+            if moves or not self._may_meet(buffer, found):
+                return self._described(buffer, found, moves)
         return None
 
-    def _is_free(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """Do the iterations have elements of their own, or else may they meet?"""
+    def _is_apart(self, found: Sequence[Access]) -> bool:
+        """Do the iterations have elements of their own, or do tests leave one iteration?"""
         var = self.loop.var
+        alone = {self._single_iteration(access) for access in found}
         return (
-            var in private_loops([a.region for a in found], [var, *self.inside], self.outside, self.ranges)
-            or self._told_by_place(found)
-            or self._done_once(found)
-            or (self.loop.kind is ForKind.VECTORIZED and self._adds_up(found))
-            or (self.loop.kind.is_thread and self._does_the_same(buffer, found))
+            (len(alone) == 1 and None not in alone)
+            or var in private_loops([a.region for a in found], [var, *self.inside], self.outside, self.ranges)
+            or self._has_own_boxes(found)
         )
 
-    def _told_by_place(self, found: Sequence[Access]) -> bool:
+    def _has_own_boxes(self, found: Sequence[Access]) -> bool:
         """Do the boxes that an iteration touches lie apart from those of the others?"""
         ranges = dict(self.ranges)
         places: list[Expr] = []
@@ -103,9 +94,7 @@ class _RacingLoop:
         return self.loop.var in determined(places, self.outside, ranges)
 
     def _spans(self, found: Sequence[Access], dim: int) -> Iterator[SymbolicInterval | None]:
-        """Yield what an iteration touches of a dimension, in the terms of the other iterations where it is a separate
-        one.
-        """
+        """Yield the touched part of a dimension, of a single iteration in the terms of the others."""
         var = self.loop.var
         forms = [linear(access.region.box[dim][0]) for access in found]
         step = next((form.coefficient(var) for form in forms if form.coefficient(var)), 0)
@@ -117,45 +106,33 @@ class _RacingLoop:
             running = access.loops & set(self.inside)
             yield interval(form.to_expr(), relaxation(running, self.ranges, *tests), access.region.box[dim][1])
 
-    def _done_once(self, found: Sequence[Access]) -> bool:
-        """Do tests leave one iteration?"""
-        alone = {self._single_iteration(access) for access in found}
-        return len(alone) == 1 and None not in alone
-
     def _single_iteration(self, access: Access) -> int | None:
         low, high = tested_ranges(access, self.ranges)[self.loop.var]
         return low if low == high else None
 
-    def _adds_up(self, found: Sequence[Access]) -> bool:
-        """Is everything one update of an element that all lanes share?"""
-        stmts = {access.path[-1] for access in found}
-        store = next(iter(stmts))
-        is_update = len(stmts) == 1 and isinstance(store, Store) and update(store) is not None
-        return is_update and not any(self._moves(access) for access in found)
-
-    def _does_the_same(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """Do threads compute the same, or reduce into elements that they share?"""
-        if any(self._moves(access) for access in found):
-            return False
+    def _may_meet(self, buffer: Buffer, found: Sequence[Access]) -> bool:
+        """May all iterations use the same elements, because they update them, or compute the same?"""
         stmts = [a.path[-1] for a in found if a.stores]
+        if self.loop.kind is ForKind.VECTORIZED:
+            return (
+                len({a.path[-1] for a in found}) == 1 and isinstance(stmts[0], Store) and update(stmts[0]) is not None
+            )
+        if not self.loop.kind.is_bound:
+            return False
         changed = any(isinstance(s, Store) and reads(s.value, buffer) for s in stmts)
         alike = not any(self.loop.var in free_vars(e) for s in stmts for e in expressions(s))
-        return alike if not changed else self.loop.kind.in_block or (alike and found[0].stores)
+        return alike if not changed else self.loop.kind.waits or (alike and found[0].stores)
 
-    def _moves(self, access: Access) -> bool:
-        return any(self.loop.var in free_vars(lo) for lo, _ in access.region.box)
-
-    def _described(self, buffer: Buffer, found: Sequence[Access]) -> Race:
+    def _described(self, buffer: Buffer, found: Sequence[Access], moves: bool) -> Obstacle:
         name, loop = buffer.name, self.loop
-        stays = not any(self._moves(access) for access in found)
         if not any(not access.stores for access in found):
             why = f"several of its iterations may write the same elements of {name}"
             remedy = f"use a loop that selects what is written to {name}"
-        elif stays:
+        elif not moves:
             why = f"its iterations add up into the same elements of {name}"
             remedy = f"make a loop {loop.kind.in_words} that selects what is written to {name}"
         else:
             why = f"an iteration may touch elements of {name} that another one writes"
             remedy = "write to another buffer than is read"
-        problem = f"{loop.var.name} cannot be {loop.kind.in_words}: {why}"
-        return Race(loop, buffer, problem, f"{remedy}, or leave the loop serial")
+        reason = f"{loop.var.name} cannot be {loop.kind.in_words}: {why}"
+        return Obstacle(reason, f"{remedy}, or leave the loop serial", (loop.var.name,))

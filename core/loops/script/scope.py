@@ -22,7 +22,7 @@ class SuiteNames:
     domains: dict[str, tuple[int, int]] = field(default_factory=dict)
     variables: dict[Var, int] = field(default_factory=dict)
     is_block: bool = False
-    heading: bool = False  # of a block: what is read now speaks of the loops around
+    heading: bool = False  # of a block: names mean the loops around now
 
 
 class ScriptScope:
@@ -39,7 +39,7 @@ class ScriptScope:
         self.frames.pop()
 
     def find(self, name: str) -> Any:
-        """The innermost meaning of a name, or MISSING."""
+        """Return the innermost meaning of a name, or MISSING."""
         for frame in reversed(self.frames):
             if name in frame.names:
                 return frame.names[name]
@@ -49,7 +49,7 @@ class ScriptScope:
         return any(name in frame.names for frame in self.frames)
 
     def domain(self, name: str) -> tuple[int, int] | None:
-        """First value and number of values of a loop or block variable."""
+        """Return the first value and the number of values of a loop or block variable."""
         for frame in reversed(self.frames):
             if name in frame.names:
                 return frame.domains.get(name)
@@ -59,7 +59,7 @@ class ScriptScope:
         self.frames[-1].names[name] = value
 
     def bind_variable(self, name: str, var: Var, value: Expr, first: int, extent: int) -> None:
-        """A loop or block variable; `value` is what its name stands for, `var` shifted to its first value."""
+        """Bind a loop or block variable; its name means `value`, which is `var` shifted to its first value."""
         frame = self.frames[-1]
         frame.names[name] = value
         frame.domains[name] = (first, extent)
@@ -69,7 +69,7 @@ class ScriptScope:
         return {var: (0, extent - 1) for frame in self.frames for var, extent in frame.variables.items()}
 
     def hidden(self, value: Expr) -> Var | None:
-        """A loop in a value that a block's body cannot speak of: one outside of the outermost block."""
+        """Find a loop in a value that a block's body cannot use: one outside the outermost block."""
         place = next((n for n, frame in enumerate(self.frames) if frame.is_block), None)
         if place is None or self.frames[place].heading:
             return None

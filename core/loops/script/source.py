@@ -7,13 +7,12 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from pegbox.checks import check_text
 from pegbox.errors import ScriptError
 
 
 @dataclass(frozen=True)
 class ScriptSource:
-    """Text whose first line is line `first` of `file`; `shift` lines stand before it in what Python has parsed."""
+    """Text whose first line is line `first` of `file`; Python has parsed it with `shift` more lines before it."""
 
     file: str
     lines: tuple[str, ...]
@@ -21,7 +20,7 @@ class ScriptSource:
     shift: int = 0
 
     def fault(self, node: ast.AST, problem: str, remedy: str = "") -> ScriptError:
-        """The error that a node of the text is the cause of."""
+        """Make the error for a node of the text."""
         row = getattr(node, "lineno", 1 + self.shift)
         start = self._column(row, getattr(node, "col_offset", 0))
         end_row, end = getattr(node, "end_lineno", row), getattr(node, "end_col_offset", None)
@@ -29,7 +28,7 @@ class ScriptSource:
         return self.error(row, start, max(stop - start, 1), problem, remedy)
 
     def error(self, row: int, column: int, width: int, problem: str, remedy: str = "") -> ScriptError:
-        """An error at a place of the parsed text; columns count from zero here, and from one in the message."""
+        """Make an error at a place of the parsed text; columns count from zero here, and from one in the message."""
         line, number = self._line(row).rstrip("\n"), row - self.shift - 1 + self.first
         blank = "".join(c if c == "\t" else " " for c in line[:column])
         shown = [f"{self.file}:{number}:{column + 1}: {problem}", f"    {line}", f"    {blank}{'^' * width}"]
@@ -39,38 +38,33 @@ class ScriptSource:
         )
 
     def parse(self) -> ast.Module:
-        """The text as Python's syntax tree.
+        """Parse the text as Python.
 
         Raises:
-            ScriptError: it is no Python.
+            ScriptError: it is not Python.
         """
         text = "".join(self.lines)
         try:
-            # Indented text stands below an `if`, so that columns stay what they are.
+            # Indented text is put below an `if`, so that columns stay what they are.
             return ast.parse("if True:\n" * self.shift + text, self.file)
         except SyntaxError as error:
             row, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
             width = (error.end_offset or 0) - (error.offset or 0) if error.end_lineno == error.lineno else 1
-            raise self.error(row, column, max(width, 1), f"no Python: {error.msg}") from None
+            raise self.error(row, column, max(width, 1), f"not Python: {error.msg}") from None
         except ValueError as error:
-            raise self.error(1, 0, 1, f"no Python: {error}") from None
+            raise self.error(1, 0, 1, f"not Python: {error}") from None
 
     def _line(self, row: int) -> str:
         at = row - self.shift - 1
         return self.lines[at] if 0 <= at < len(self.lines) else ""
 
     def _column(self, row: int, offset: int) -> int:
-        """Python counts bytes, people count characters."""
+        """Convert Python's column, which counts bytes, to characters."""
         return len(self._line(row).encode()[:offset].decode(errors="ignore"))
 
 
-def source_of_text(text: str, file: str) -> ScriptSource:
-    check_text("from_source: text", text, error=ScriptError)
-    return ScriptSource(check_text("from_source: file", file, error=ScriptError), tuple(text.splitlines(keepends=True)))
-
-
 def source_of(what: Any) -> ScriptSource:
-    """The text of a function that stands in a file.
+    """Find the text of a function in its file.
 
     Raises:
         ScriptError: Python does not find it.

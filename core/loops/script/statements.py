@@ -27,7 +27,7 @@ from pegbox.loops.script.words import Word
 _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
-# Words that stand right of a name, but give no value.
+# Words right of a name that give no value.
 _MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer", "allocate", "Buffer")
 
 
@@ -44,7 +44,7 @@ class Statements(Domains, Buffers):
         self.loops: dict[str, ast.AST] = {}
 
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
-        """The statements in order; a buffer declared among them lives until the end."""
+        """Read the statements in order; a buffer declared among them lives until the end."""
         found: list[Stmt] = []
         for number, node in enumerate(stmts):
             call = self.word_call(node.value) if isinstance(node, ast.Assign) else None
@@ -115,7 +115,7 @@ class Statements(Domains, Buffers):
                 self.fail(node, f"{what}: this Python statement is not part of the script")
 
     def word_call(self, node: ast.expr | None) -> tuple[str, ast.Call] | None:
-        """The word and the call, if the expression calls one of T's names."""
+        """Return the word and the call, if the expression calls one of T's names."""
         if not isinstance(node, ast.Call):
             return None
         function = self.value(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
@@ -163,13 +163,13 @@ class Statements(Domains, Buffers):
         if any(load.buffer in changed for load in loads(condition)):
             self.fail(
                 node.test,
-                "the condition reads what the first branch writes, and is asked again for else",
+                "the condition reads elements that the first branch writes, and is evaluated again for else",
                 "choose the value instead: T.if_then_else(cond, a, b)",
             )
         return [If(condition, then), If(build.logical_not(condition), self.scoped(node.orelse))]
 
     def guard(self, node: ast.If, call: ast.Call) -> Stmt:
-        """A test that lowering has made; nothing but its printed programs has a use for it."""
+        """Read a test that lowering has made; only its printed programs use it."""
         if self.drafts or node.orelse:
             self.fail(call, "T.guard marks tests of lowered programs", "write a plain if, or T.where(...)")
         (condition,) = arguments(self, call, "condition")
@@ -196,7 +196,7 @@ class Statements(Domains, Buffers):
         return []
 
     def let(self, target: ast.expr, value: Any, node: ast.expr) -> None:
-        """A name for an expression: it is put in wherever the name stands."""
+        """Bind a name to an expression, which replaces the name where it is used."""
         if isinstance(target, ast.Tuple | ast.List):
             if not isinstance(value, tuple | list) or len(value) != len(target.elts):
                 self.fail(target, f"{ast.unparse(node)} does not give {len(target.elts)} values")
@@ -208,7 +208,7 @@ class Statements(Domains, Buffers):
         if isinstance(value, Expr) and any(True for _ in loads(value)):
             self.fail(
                 node,
-                f"{target.id} would stand for what memory holds now, and is put in where memory may have changed",
+                f"{target.id} would mean a present value of memory, but is evaluated where memory may have changed",
                 f'keep it in a buffer: {target.id} = T.alloc_buffer((1,), "{value.dtype}", scope="local")',
             )
         if isinstance(value, Buffer | View):
@@ -247,7 +247,7 @@ class Statements(Domains, Buffers):
         )
 
     def store_of_lanes(self, target: ast.Subscript, node: ast.expr) -> Stmt:
-        """A store of a vector, as a vectorized loop over its lanes."""
+        """Read a store of a vector as a vectorized loop over its lanes."""
         var, count = Var("lane"), self.lanes_stored(target)
         with self.scope.frame() as frame, reading(self, Lane(var, count)):
             frame.variables[var] = count
@@ -288,7 +288,7 @@ class Statements(Domains, Buffers):
         return Store(buffer, indices, self.stored(node.value, value, buffer))
 
     def stored(self, node: ast.AST, value: Any, buffer: Buffer) -> Expr:
-        """The value in the buffer's type: plain numbers take it, and so do indices in buffers of integers."""
+        """Convert a value to the buffer's type, if it is a plain number, or an index in a buffer of integers."""
         if not isinstance(value, Expr):
             constant: Expr = self.guarded(node, build.const, value, buffer.dtype)
             return constant
@@ -346,9 +346,9 @@ class Statements(Domains, Buffers):
             case "call_extern" | "call_llvm_intrin" | "call_intrin":
                 return self.evaluated(value)
             case "func_attr":
-                self.fail(call, "T.func_attr stands at the start of a function")
+                self.fail(call, "T.func_attr has its place at the start of a function")
             case _:
-                self.fail(node, f"T.{word}(...) is not a statement", "see docs/script.md for what stands where")
+                self.fail(node, f"T.{word}(...) is not a statement", "see docs/script.md for the statements")
         return []
 
     def evaluated(self, node: ast.expr) -> list[Stmt]:

@@ -1,19 +1,21 @@
-"""The spelling of values in printed scripts: literals of annotations, casts, calls."""
+"""The spelling of names and values in printed scripts: literals of annotations, casts, calls."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from pegbox.compute.printer import identifier as python_name
 from pegbox.expr import dtypes
 from pegbox.expr.affine import constant, linear
-from pegbox.expr.nodes import Const, Expr
-from pegbox.expr.printer import Style, quoted
+from pegbox.expr.nodes import Buffer, Const, Expr, Var
+from pegbox.expr.printer import Style, quoted, unused_name
 
 
 def literal(value: Any) -> str:
-    """Annotations and attributes: numbers, strings, and tuples or dictionaries of them."""
+    """Write an annotation or attribute: a number, a string, or a tuple or dictionary of these."""
     if isinstance(value, tuple | list):
         inner = ", ".join(map(literal, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -30,7 +32,7 @@ def literal(value: Any) -> str:
 
 
 def _number(expr: Const) -> str:
-    """Plain where reading gives the same type back: whole numbers are indices."""
+    """Write a plain number where reading gives the same type back: whole numbers are indices."""
     if expr.dtype in (dtypes.INDEX, "bool"):
         return repr(expr.value)
     value = float(expr.value)
@@ -56,3 +58,36 @@ SCRIPT = Style(
     stride="{}.strides[{}]",
     no_index="()",
 )
+
+# Names that a program may not use for its own: the script's words, and the builtins that it prints.
+_RESERVED = frozenset({"T", "I", "range", "float"})
+
+
+def identifier(name: str) -> str:
+    """Return the name as a script takes it."""
+    plain = python_name(name)
+    return f"{plain}_" if plain in _RESERVED else plain
+
+
+class Names:
+    """The names in scope; what comes into scope while a `scope()` is open leaves with it."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var | Buffer, str] = {}
+        self._visible: list[str] = []
+
+    def __getitem__(self, what: Var | Buffer) -> str:
+        # Something that the program does not declare keeps its name: the text is for people then.
+        return self._names.get(what) or identifier(what.name)
+
+    def declare(self, what: Var | Buffer) -> str:
+        name = unused_name(identifier(what.name), self._visible)
+        self._names[what] = name
+        self._visible.append(name)
+        return name
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        depth = len(self._visible)
+        yield
+        del self._visible[depth:]

@@ -26,7 +26,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Another shape of a buffer's elements, in the order in which they stand in memory, from the first one on."""
+    """Another shape of a buffer's elements, in their order in memory, from the first one on."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class View:
         return self.buffer.dtype
 
     def below(self, box: Box, ranges: Ranges) -> Box | None:
-        """The place in the buffer of a box of neighbours in the view; None where they are no box there."""
+        """Find the place in the buffer of a box of neighbours in the view; None where they are not a box there."""
         counts = [count for _, count in box]
         if any(count != 1 for count in counts[:-1]):
             return None
@@ -49,7 +49,7 @@ class View:
 
 
 def _digits(place: Expr, shape: Sequence[int], ranges: Ranges) -> list[Expr]:
-    """The indices of the element at a place in memory."""
+    """Return the indices of the element at a place in memory."""
     found: list[Expr] = []
     for number, extent in enumerate(shape):
         digit = build.floordiv(place, build.index(prod(shape[number + 1 :])))
@@ -58,7 +58,7 @@ def _digits(place: Expr, shape: Sequence[int], ranges: Ranges) -> list[Expr]:
 
 
 def _run(indices: Sequence[Expr], count: int, shape: Sequence[int], ranges: Ranges) -> Box | None:
-    """A box of so many neighbours from an element on: a part of a row, or whole rows."""
+    """Return a box of so many neighbours from an element on: a part of a row, or whole rows."""
     extents = [1] * len(shape)
     for number in reversed(range(len(shape))):
         first, extent = indices[number], shape[number]

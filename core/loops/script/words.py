@@ -1,7 +1,7 @@
 """The names of the dialect, such as `T.grid` and `T.axis.spatial`: what they are in Python, and for the reader.
 
-Bodies of scripts are read, not run. So each name is an object that knows only what it is called; whoever calls one
-outside of a script is told so. `T.Buffer(...)` and `T.handle` stand in annotations, which Python does evaluate.
+Bodies of scripts are read, not run. So each name is an object that knows only its name; a call outside a script is an
+error. `T.Buffer(...)` and `T.handle` are used in annotations, which Python does evaluate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNREAD = {
 
 
 class Word:
-    """One name of the dialect, such as "axis.spatial"."""
+    """A name of the dialect, such as "axis.spatial"."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,7 +100,7 @@ class Words:
 
 
 def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
-    """The message for a name that there is not."""
+    """Return the message for an unknown name."""
     prefix = f"{label}." if label else ""
     return f"unknown name {what}{did_you_mean(name, names, shown=lambda near: prefix + near)}"
 

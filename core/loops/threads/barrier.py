@@ -5,10 +5,10 @@
         B[tx] = S[3 - tx]                        for tx in thread range(4):
                                                      B[tx] = S[3 - tx]
 
-On a GPU a barrier stands between a write to shared memory and the reads of other threads. Here each step that writes
-what threads use together gets loops over the threads for itself, so that the result can be read loop by loop (see
-`pegbox.loops.kind`). Where it cannot be shown that this keeps threads out of each other's way, the program is
-refused: a step may write only what no other thread touches in the same step. (The cuts are those of MCUDA; see
+On a GPU a barrier is between a write to shared memory and the reads of other threads. Here each step that writes a
+buffer of several threads gets loops over the threads for itself, so that the result can be read loop by loop (see
+`pegbox.loops.kind`). A program is refused where this cannot be shown to keep threads apart: a step may write only
+elements that no other thread touches in the same step. (The cuts are those of MCUDA; see
 `pegbox.loops.threads.cooperation`.)
 """
 
@@ -17,39 +17,35 @@ from __future__ import annotations
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.private_loops import private_loops
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function
 from pegbox.loops.threads.conflict import Use, nests, thread_conflicts
 from pegbox.loops.threads.cooperation import Piece, ThreadNest, tops
 from pegbox.loops.threads.private_copy import is_plain, is_pure
-from pegbox.loops.visit import path_to, walk, walk_nest
+from pegbox.loops.visit import loop_ranges, path_to, walk_nest
 
 _REMEDY = "write what each step makes into a buffer of its own, in a block of its own"
 
 
 def cut_at_barriers(func: Function) -> Function:
-    """The program with a loop over the threads for each step between two barriers, if threads use memory together.
+    """Give each step between two barriers a loop over the threads, if threads use memory together.
 
     Raises:
-        LoweringError: it cannot be shown that the result is what the threads would make.
+        LoweringError: the result cannot be shown to be that of the threads.
     """
     tried: set[Var] = set()
     while thread_conflicts(func) and (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
         cut = _Barriers(func, top).done()
         if cut is not None:
-            tried |= {node.var for node in walk(cut.body) if isinstance(node, For)} - _loops(func)
+            tried |= loop_ranges(cut.body).keys() - loop_ranges(func.body).keys()
             func = cut
     for buffer, loop in thread_conflicts(func).items():
-        where = "outside of conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
+        where = "outside conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
         raise LoweringError(
-            f"threads of {loop.var.name} touch elements of {buffer.name} that others write, where no barrier can stand "
+            f"threads of {loop.var.name} touch elements of {buffer.name} that others write, and no barrier can be put "
             f"in between; {_REMEDY}, {where}"
         )
     return func
-
-
-def _loops(func: Function) -> set[Var]:
-    return {node.var for node in walk(func.body) if isinstance(node, For)}
 
 
 class _Barriers(ThreadNest):
@@ -64,12 +60,12 @@ class _Barriers(ThreadNest):
         return super()._is_apart(piece) or bool(piece.writes() & self.conflicts)
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
-        # What stands between barriers is the same for all threads that share it.
+        # Between barriers, a shared buffer is the same for all its threads.
         same = {b for b in self.conflicts if all(loop.kind.shares(b.scope) for loop in piece.threads)}
         return bool((piece.reads() | piece.writes()) & (other.writes() - same))
 
     def done(self) -> Function | None:
-        """The function with the nest cut, or None where no thread waits in it.
+        """Cut the nest; None where no thread waits in it.
 
         Raises:
             LoweringError: cutting cannot be shown to be right.
@@ -77,9 +73,9 @@ class _Barriers(ThreadNest):
         if not self.conflicts:
             return None
         for node in (use.stmt for use in self.nest.uses if not isinstance(use.stmt, BlockRealize)):
-            raise self._fault(f"the statement {str(node).strip()} stands outside of blocks", "put it into a block")
+            raise self._fault(f"the statement {str(node).strip()} is outside all blocks", "put it into a block")
         for alloc in (node for node in walk_nest(self.top) if isinstance(node, Alloc)):
-            raise self._fault(f"{alloc.buffer.name} is made inside of it", "use T.alloc_buffer, outside of all loops")
+            raise self._fault(f"{alloc.buffer.name} is made inside it", "use T.alloc_buffer, outside all loops")
         return super().done()
 
     def _fault(self, problem: str, remedy: str = _REMEDY) -> LoweringError:
@@ -90,27 +86,24 @@ class _Barriers(ThreadNest):
 
     def _copies(self) -> dict[Buffer, tuple[For, ...]]:
         found: dict[Buffer, tuple[For, ...]] = {}
-        blocks = [node for node in walk_nest(self.func.body) if isinstance(node, BlockRealize)]
-        for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
-            users = [r for r in blocks if any(x.buffer is buffer for x in (*r.block.reads, *r.block.writes))]
-            inside = [r for r in users if id(r) in self.of_block]
-            private = buffer not in self.func.params and len(inside) == len(users)
+        for buffer, inside, private in self._written():
             if buffer in self.conflicts:
-                self._check_steps(buffer)
+                for use in self.nest.users(buffer):
+                    if use.stores(buffer):
+                        self._check_step(buffer, use, self.of_block[id(use.stmt)])
             elif private and self._in_one_segment(inside):
                 continue
             loops = self._copied(buffer, private)
             if loops:
-                each = [self.of_block[id(r)].each for r in inside]
-                if not private or not all(loop.var in e for loop in loops for e in each):
-                    raise self._fault(f"{buffer.name} is used by others too, and no thread has elements of its own")
                 if not all(map(is_plain, inside)):
                     raise self._fault(f"{buffer.name} is touched by more than loads and stores")
+                if not private or not self._each_has_own(inside, loops):
+                    raise self._fault(f"{buffer.name} is used by others too, and no thread has elements of its own")
                 found[buffer] = loops
         return found
 
     def _copied(self, buffer: Buffer, private: bool) -> tuple[For, ...]:
-        """The loops whose threads would get in each other's way, with one buffer for all."""
+        """Find the loops whose threads would get in each other's way, with one buffer for all."""
         users = self.nest.users(buffer)
         loops = dict.fromkeys(x for use in users for x in use.threads if x.extent > 1)
         own = self.nest.private_loops(buffer, loops)
@@ -124,13 +117,8 @@ class _Barriers(ThreadNest):
             return ()  # the last thread wins, as it did
         return tuple(loose)
 
-    def _check_steps(self, buffer: Buffer) -> None:
-        """Between two barriers, each thread writes elements of its own, or one of them does it."""
-        for use in self.nest.users(buffer):
-            if use.stores(buffer):
-                self._check_step(buffer, use, self.of_block[id(use.stmt)])
-
     def _check_step(self, buffer: Buffer, use: Use, piece: Piece) -> None:
+        """Check that, between two barriers, each thread writes elements of its own, or a single thread writes."""
         assert isinstance(use.stmt, BlockRealize)
         name = use.stmt.block.name
         loops = [x for x in use.threads if x.extent > 1 and x.kind.shares(buffer.scope)]
@@ -139,22 +127,13 @@ class _Barriers(ThreadNest):
             raise self._fault(
                 f"each of the threads of {once[0].var.name} does the same to {buffer.name} in block {name}"
             )
-        fixed = self.nest.outside | {x.var for x in _around(self.top, piece.stmt)} - {x.var for x in piece.threads}
+        around = {x.var for x in path_to(self.top, piece.stmt)[:-1] if isinstance(x, For)}
+        fixed = self.nest.outside | around - {x.var for x in piece.threads}
         regions = [t.region for t in use.of(buffer) if t.stores]
         own = private_loops(regions, [x.var for x in loops], fixed, self.nest.ranges)
         for loop in loops:
-            if (
-                loop in once
-                or loop.var in own
-                or use.single_iteration(loop.var) is not None
-                or use.reduces_over(loop.var)
-            ):
-                continue
-            raise self._fault(
-                f"several threads of {loop.var.name} may write one element of {buffer.name} in block {name}"
-            )
-
-
-def _around(top: For, target: Stmt) -> list[For]:
-    """The loops from `top` down to a statement below it."""
-    return [node for node in path_to(top, target) if isinstance(node, For) and node is not target]
+            apart = loop in once or loop.var in own or use.reduces_over(loop.var)
+            if not apart and use.single_iteration(loop.var) is None:
+                raise self._fault(
+                    f"several threads of {loop.var.name} may write one element of {buffer.name} in block {name}"
+                )

@@ -13,19 +13,13 @@ from pegbox.loops.visit import blocks_below, bound_vars, loops_below
 
 
 def axis_obstacle(func: Function, above: Sequence[For], loop: For) -> Obstacle | None:
-    """Say why a loop below the loops `above` cannot be bound as it is; None if it can.
+    """Give the reason why a loop below the loops `above` cannot be bound as it is; None if it can.
 
-    An axis has one extent in a kernel, and stands twice on a path only for work that its threads share.
+    An axis has one extent in a kernel: below an outermost loop over blocks or threads. It occurs twice on a path only
+    for work that its threads share.
     """
     if loop.kind in VIRTUAL:  # each stage has its own
         return None
-    nested = [(other, loop) for other in above] + [(loop, other) for other in loops_below(loop.body)]
-    twice = (_twice(func, outer, inner) for outer, inner in nested if outer.kind is inner.kind)
-    return _extents(above, loop) or next(filter(None, twice), None)
-
-
-def _extents(above: Sequence[For], loop: For) -> Obstacle | None:
-    """One kernel is what stands below an outermost loop over blocks or threads."""
     kernel = next(filter(_is_real, (*above, loop)))
     for one, other in combinations(filter(_is_real, loops_below(kernel)), 2):
         if one.kind is other.kind and one.extent != other.extent and loop in (kernel, one, other):
@@ -35,34 +29,35 @@ def _extents(above: Sequence[For], loop: For) -> Obstacle | None:
                 "bind loops of the same extent to one axis (split them by the same factor), or use another axis",
                 (one.var, other.var),
             )
+    nested = [(other, loop) for other in above] + [(loop, other) for other in loops_below(loop.body)]
+    for outer, inner in nested:
+        why = _not_common(func, outer, inner) if outer.kind is inner.kind else ""
+        if why:
+            return Obstacle(
+                f"{inner.var.name} cannot be {inner.kind.in_words} inside {outer.var.name}, which is bound to it too: "
+                f"{why}",
+                "bind it to another axis; or let the threads share the work: compute the stage into scope 'shared', at "
+                "a loop that is below the bound one already when the stage is placed there",
+                (outer.var, inner.var),
+            )
     return None
 
 
 def _is_real(loop: For) -> bool:
-    return loop.kind.is_thread and loop.kind not in VIRTUAL
-
-
-def _twice(func: Function, outer: For, inner: For) -> Obstacle | None:
-    """One more loop of an axis inside of it: fine where the threads share that work and what comes of it."""
-    why = _not_common(func, outer, inner) if inner.kind in THREADS else "blocks share no work"
-    if not why:
-        return None
-    return Obstacle(
-        f"{inner.var.name} cannot be {inner.kind.in_words} inside of {outer.var.name}, which is bound to it too: {why}",
-        "bind it to another axis; or let the threads share the work: compute the stage into scope 'shared', at a "
-        "loop that is below the bound one already when the stage is placed there",
-        (outer.var, inner.var),
-    )
+    return loop.kind.is_bound and loop.kind not in VIRTUAL
 
 
 def _not_common(func: Function, outer: For, inner: For) -> str:
+    """Give the reason why the threads do not share the work of the inner loop and its results; "" if they do."""
+    if inner.kind not in THREADS:
+        return "blocks share no work"
     inside = list(blocks_below(inner.body))
     outside = [r for r in blocks_below(func.body) if not any(r is each for each in inside)]
     used = {*func.params, *(region.buffer for r in outside for region in (*r.block.reads, *r.block.writes))}
     for realize in inside:
         name = realize.block.name
         if any(outer.var in free_vars(e) for e in (*realize.values, realize.predicate)):
-            return f"what {name} computes there is not the same for all threads"
+            return f"the values of {name} there are not the same for all threads"
         for buffer in (region.buffer for region in realize.block.writes):
             if buffer in used and not outer.kind.shares(buffer.scope):
                 return f"{name} writes {buffer.name}, whose scope {buffer.scope!r} threads do not share"
@@ -70,14 +65,14 @@ def _not_common(func: Function, outer: For, inner: For) -> str:
 
 
 def reduction_obstacle(loop: For, realize: BlockRealize) -> Obstacle | None:
-    """Say why the threads of a loop cannot reduce into the same elements; None if they can."""
-    tag, name = loop.kind.value, realize.block.name
+    """Give the reason why the threads of a loop cannot reduce into the same elements; None if they can."""
+    axis, name = loop.kind.value, realize.block.name
     both = loop.var in bound_vars(realize, IterKind.SPATIAL)
     if loop.kind in THREADS and not both:
         return None
-    why = "it binds spatial and reduce variables at once" if both else f"{tag} takes no part in reductions"
+    why = "it binds spatial and reduce variables at once" if both else f"{axis} takes no part in reductions"
     return Obstacle(
-        f"{loop.var.name} cannot be bound to {tag}: its iterations add up into the same elements in block {name}, and "
+        f"{loop.var.name} cannot be bound to {axis}: its iterations add up into the same elements in block {name}, and "
         f"{why}",
         "bind a spatial loop, or bind a loop that only reduces to threadIdx.x, .y or .z",
         (loop.var, name),

@@ -1,7 +1,7 @@
 """Thread conflicts: shared elements that one thread writes and another reads or writes.
 
-Below one loop over the threads of a block, such values are only right between barriers. Where each thread has elements
-of its own, or all threads write the same values, the loop can be read one iteration after the other.
+Below one loop over the threads of a block, such values are right only between barriers. Where each thread has elements
+of its own, or all threads write the same values, the iterations may run one by one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.kind import is_global
-from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, IterKind, Region, Stmt, Store
-from pegbox.loops.visit import bound_vars, children, expressions, loop_ranges, walk
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
+from pegbox.loops.visit import children, expressions, loop_ranges, only_reduces, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """A block (or a statement outside of blocks) below thread loops, with the tests around it and its accesses."""
+    """A block (or a statement outside blocks) below thread loops, with the tests around it and its accesses."""
 
     stmt: Stmt
     threads: tuple[For, ...]
@@ -37,7 +37,7 @@ class Use:
         return any(t.stores for t in self.of(buffer))
 
     def mentions(self, var: Var) -> bool:
-        """Does what is done depend on the variable?"""
+        """Does the use depend on the variable?"""
         if any(var in free_vars(test) for test in self.tests):
             return True
         if not isinstance(self.stmt, BlockRealize):
@@ -48,7 +48,7 @@ class Use:
         return any(var in free_vars(e) for e in (*bound, self.stmt.predicate))
 
     def single_iteration(self, var: Var) -> int | None:
-        """The single iteration of a loop that the tests leave, if they do."""
+        """Find the single iteration of a loop in which the tests hold."""
         predicate = [self.stmt.predicate] if isinstance(self.stmt, BlockRealize) else []
         for part in (p for test in (*self.tests, *predicate) for p in conjuncts(test)):
             if isinstance(part, Compare) and part.a is var and isinstance(part.b, Const):
@@ -59,14 +59,11 @@ class Use:
 
     def reduces_over(self, var: Var) -> bool:
         """Do the iterations of a loop reduce into the same elements?"""
-        stmt = self.stmt
-        return isinstance(stmt, BlockRealize) and var in bound_vars(stmt, IterKind.REDUCE) - bound_vars(
-            stmt, IterKind.SPATIAL
-        )
+        return isinstance(self.stmt, BlockRealize) and only_reduces(var, self.stmt)
 
 
 def thread_conflicts(func: Function) -> dict[Buffer, For]:
-    """The buffers that threads use together below one loop of theirs, as far as nothing else is seen, and a loop."""
+    """Find the buffers that threads may use together below one loop of theirs, with such a loop."""
     found: dict[Buffer, For] = {}
     for nest in nests(func) if _of_threads(func) else ():
         found = nest.conflicts(func) | found
@@ -74,7 +71,7 @@ def thread_conflicts(func: Function) -> dict[Buffer, For]:
 
 
 def _of_threads(func: Function) -> list[Buffer]:
-    """The buffers that only the threads of one block see together."""
+    """Return the buffers that only the threads of one block see together."""
     made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
     return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
 
@@ -86,7 +83,7 @@ def nests(func: Function) -> list[ConflictNest]:
 
 
 def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var, ...]]]:
-    if isinstance(stmt, For) and stmt.kind.in_block:
+    if isinstance(stmt, For) and stmt.kind.waits:
         yield stmt, outside
     elif not isinstance(stmt, BlockRealize):
         below = (*outside, stmt.var) if isinstance(stmt, For) else outside
@@ -95,7 +92,7 @@ def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var
 
 
 class ConflictNest:
-    """What stands below `top`; the loops `outside` are in the same iteration for all of its threads."""
+    """The nest below `top`; the loops `outside` are in the same iteration for all its threads."""
 
     def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:
         self.top = top
@@ -107,7 +104,7 @@ class ConflictNest:
         if isinstance(stmt, BlockRealize | Store | Evaluate):
             yield Use(stmt, threads, tests, tuple(accesses(stmt)))
             return
-        if isinstance(stmt, For) and stmt.kind.in_block:
+        if isinstance(stmt, For) and stmt.kind.waits:
             threads = (*threads, stmt)
         if isinstance(stmt, If):
             tests = (*tests, stmt.condition)
@@ -118,12 +115,12 @@ class ConflictNest:
         return [use for use in self.uses if use.of(buffer)]
 
     def conflicts(self, func: Function) -> dict[Buffer, For]:
-        """The buffers of the function that the threads use together, with such a loop."""
+        """Find the buffers of the function that the threads use together, with such a loop."""
         found = {buffer: self.conflict(buffer) for buffer in _of_threads(func)}
         return {buffer: loop for buffer, loop in found.items() if loop is not None}
 
     def conflict(self, buffer: Buffer) -> For | None:
-        """A loop whose threads use the buffer together."""
+        """Find a loop whose threads use the buffer together."""
         users = self.users(buffer)
         if all(t.stores for t in self._near(buffer)):
             return None
@@ -140,7 +137,7 @@ class ConflictNest:
         return None
 
     def private_loops(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
-        """The loops whose iterations each have elements of their own, apart from what nobody here writes."""
+        """Find the loops whose iterations have elements of their own, apart from elements that are only read."""
         near = [t.region for t in self._near(buffer)]
         return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
 

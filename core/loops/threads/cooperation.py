@@ -1,9 +1,8 @@
 """Cooperation of threads: shared work of a block of threads runs once, between barriers.
 
-Read loop by loop, a program with thread loops is right as it stands (see `pegbox.loops.kind`), but each thread
-then does for itself what its block does together. Here such work leaves the loops of those threads, which means that
-these are cut apart at it (fission): each piece between two barriers gets thread loops of its own, inside of the serial
-loops.
+Read loop by loop, a program with thread loops is right (see `pegbox.loops.kind`), but each thread does for itself the
+work that its block shares. Here such work leaves the loops of those threads, which are cut apart at it (fission): each
+piece between two barriers gets thread loops of its own, inside the serial loops.
 
     for tx in thread range(4):                   for k in range(8):
         for k in range(8):                           for ax in thread range(4):
@@ -11,31 +10,31 @@ loops.
                 S[ax] = A[k, ax]                     for tx in thread range(4):
             C[tx] = C[tx] + S[tx]                        C[tx] = C[tx] + S[tx]
 
-What a thread keeps for itself from one piece to the next gets a dimension more, unless the threads use different
-elements anyway. Where nobody cooperates, or where it cannot be shown that the pieces do not get in each other's way,
-the loops stay as they are. (The other way round, from pieces to the threads of a GPU on a CPU: Stratton et al., MCUDA,
-LCPC 2008.)
+A buffer that a thread keeps from one piece to the next gets a copy for each thread, a dimension more, unless the
+threads use different elements anyway. Where threads do not cooperate, or the pieces cannot be shown to be apart, the
+loops stay as they are. (From the kernels of a GPU to a CPU: Stratton et al., MCUDA, LCPC 2008.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pegbox.expr.affine import linear
-from pegbox.expr.bounds import Interval
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import caps_of
 from pegbox.loops.kind import THREADS
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.threads.private_copy import is_plain, is_pure, private_copies, with_copies
+from pegbox.loops.threads.private_copy import Copies, is_plain, is_pure, with_copies
 from pegbox.loops.visit import (
     blocks_below,
     bound_vars,
+    exchange,
     loop_ranges,
-    map_children,
+    only_reduces,
     path_to,
     substitute_vars,
     walk,
@@ -44,18 +43,17 @@ from pegbox.loops.visit import (
 
 
 def lower_threads(func: Function) -> Function:
-    """Let threads share what is theirs together; thread loops are left that may run one iteration after the other."""
+    """Let threads share the work of their block; the iterations of the loops that remain may run one by one."""
     tried: set[Var] = set()
     while (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
-        kernel = ThreadNest(func, top)
-        func = kernel.done() or func
+        func = ThreadNest(func, top).done() or func
     return func
 
 
 def tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
-    """The outermost loops over the threads of a block that have not been looked at."""
-    if isinstance(stmt, For) and stmt.kind.in_block:
+    """Yield the outermost loops over the threads of a block that have not been tried."""
+    if isinstance(stmt, For) and stmt.kind.waits:
         if stmt.var not in tried:
             yield stmt
     elif isinstance(stmt, For):
@@ -67,9 +65,9 @@ def tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
 
 @dataclass(eq=False)
 class Piece:
-    """A statement that is not looked into: `threads` are the loops around it that may be cut.
+    """A statement that stays whole: `threads` are the loops around it that may be cut.
 
-    `each` are those of their variables for which it has to be done again; the rest shares it.
+    `each` has the variables of the loops whose threads each run it; the threads of the others share it.
     """
 
     stmt: Stmt
@@ -96,31 +94,33 @@ class ThreadNest:
     func: Function
     top: For
     pieces: list[Piece] = field(default_factory=list)
-    inner: list[set[Var]] = field(default_factory=list)  # the loops inside of each segment
+    inner: list[set[Var]] = field(default_factory=list)  # the loops inside each segment
 
     def done(self) -> Function | None:
-        """The function with the nest cut, or None where that is not needed, or not sound as far as can be shown."""
-        self.outside = frozenset(s.var for s in path_to(self.func.body, self.top)[:-1] if isinstance(s, For))
+        """Cut the nest; None where that is not needed, or cannot be shown to be sound."""
+        path = path_to(self.func.body, self.top)
+        self.outside = frozenset(s.var for s in path[:-1] if isinstance(s, For))
         self._collect(self.top, ())
         self._settle()
         if not any(map(self._is_apart, self.pieces)):
             return None
         self.of_stmt = {id(piece.stmt): piece for piece in self.pieces}
         self.of_block = {id(r): piece for piece in self.pieces for r in piece.blocks}
-        self._number(self.top)
+        make = self._divide(self.top, ())
         copies = self._copies()
         if copies is None:
             return None
-        self.copies = {old: private_copies(old, loops) for old, loops in copies.items()}
-        body = _exchange(self.func.body, self.top, self._cut(self.top, ()))
+        self.copies = {old: Copies.of(old, loops) for old, loops in copies.items()}
+        body = exchange(path, make())
         allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
         return replace(self.func, body=body, allocs=allocs)
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
-        """The pieces, in program order."""
-        if isinstance(stmt, For) and stmt.kind.in_block and not _again(stmt, threads):
+        """Collect the pieces in program order."""
+        again = isinstance(stmt, For) and stmt.kind in THREADS and any(x.kind is stmt.kind for x in threads)
+        if isinstance(stmt, For) and stmt.kind.waits and not again:
             self._collect(stmt.body, (*threads, stmt))
-        elif isinstance(stmt, For) and (stmt.kind.in_order or stmt.kind.is_block):
+        elif isinstance(stmt, For) and (stmt.kind.in_order or (stmt.kind.is_bound and not stmt.kind.waits)):
             self._collect(stmt.body, threads)
         elif isinstance(stmt, Seq):
             for each in stmt.stmts:
@@ -133,7 +133,7 @@ class ThreadNest:
         return piece.is_shared
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
-        """Does the piece touch what the other one makes, perhaps another value in each thread?"""
+        """Does the piece use results of the other one, which may differ from thread to thread?"""
         return bool((piece.reads() | piece.writes()) & other.writes())
 
     def _settle(self) -> None:
@@ -149,29 +149,11 @@ class ThreadNest:
                         piece.each |= more
                         changed = True
 
-    def _number(self, stmt: Stmt) -> None:
-        """Give each piece the number of the segment (between barriers) that it will be in."""
-        if not self._has_apart(stmt):
-            self._join(stmt)
-        elif isinstance(stmt, For) and id(stmt) not in self.of_stmt:
-            self._number(stmt.body)
-        elif isinstance(stmt, Seq):
-            for part in self._parts(stmt):
-                self._number(part)
-        else:
-            self._join(stmt)
-
-    def _join(self, stmt: Stmt) -> None:
-        self.inner.append({node.var for node in walk(stmt) if isinstance(node, For)})
-        for node in walk(stmt):
-            if id(node) in self.of_stmt:
-                self.of_stmt[id(node)].segment = len(self.inner) - 1
-
     def _has_apart(self, stmt: Stmt) -> bool:
         return any(id(node) in self.of_stmt and self._is_apart(self.of_stmt[id(node)]) for node in walk(stmt))
 
     def _parts(self, stmt: Seq) -> list[Stmt]:
-        """Neighbours without anything that stands apart go together."""
+        """Join neighbours that need no barrier between them."""
         parts: list[list[Stmt]] = []
         open_part = False
         for each in stmt.stmts:
@@ -183,22 +165,28 @@ class ThreadNest:
             open_part = not apart
         return [seq(*part) for part in parts]
 
-    def _cut(self, stmt: Stmt, threads: tuple[For, ...]) -> Stmt:
-        """The statement, run for all of the threads."""
+    def _divide(self, stmt: Stmt, threads: Sequence[For]) -> Callable[[], Stmt]:
+        """Divide the statement into segments (between barriers); returns the function that makes it for all threads."""
         piece = self.of_stmt.get(id(stmt))
-        if piece is not None:
-            return self._for_all([loop for loop in threads if loop.var in piece.each], stmt)
-        if not self._has_apart(stmt):
-            return self._for_all(threads, stmt)
-        if isinstance(stmt, For):
-            if stmt.kind.in_block:
-                return self._cut(stmt.body, (*threads, stmt))
-            return stmt.with_body(self._cut(stmt.body, threads))
-        assert isinstance(stmt, Seq)
-        return seq(*(self._cut(part, threads) for part in self._parts(stmt)))
+        if piece is None and self._has_apart(stmt):
+            if isinstance(stmt, For):
+                loop = stmt
+                if loop.kind.waits:
+                    return self._divide(loop.body, (*threads, loop))
+                body = self._divide(loop.body, threads)
+                return lambda: loop.with_body(body())
+            assert isinstance(stmt, Seq)
+            parts = [self._divide(part, threads) for part in self._parts(stmt)]
+            return lambda: seq(*(part() for part in parts))
+        self.inner.append({node.var for node in walk(stmt) if isinstance(node, For)})
+        for node in walk(stmt):
+            if id(node) in self.of_stmt:
+                self.of_stmt[id(node)].segment = len(self.inner) - 1
+        around = threads if piece is None else [loop for loop in threads if loop.var in piece.each]
+        return lambda: self._for_all(around, stmt)
 
     def _for_all(self, threads: Sequence[For], stmt: Stmt) -> Stmt:
-        """Thread loops around a statement, with variables of their own."""
+        """Put thread loops around a statement, with variables of their own."""
         fresh: dict[Var, Expr] = {loop.var: loop.var.copy() for loop in threads}
         stmt = substitute_vars(with_copies(stmt, self.copies), fresh)
         for loop in reversed(threads):
@@ -207,108 +195,77 @@ class ThreadNest:
             stmt = For(var, loop.extent, stmt, loop.kind, loop.annotations)
         return stmt
 
-    # What a thread keeps for itself.
+    # The buffers that a thread keeps for itself.
+
+    def _written(self) -> Iterator[tuple[Buffer, list[BlockRealize], bool]]:
+        """Yield the buffers that the nest writes, with their blocks in it: are these all that use the buffer?"""
+        blocks = list(blocks_below(self.func.body))
+        for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
+            users = [r for r in blocks if any(x.buffer is buffer for x in (*r.block.reads, *r.block.writes))]
+            inside = [r for r in users if id(r) in self.of_block]
+            yield buffer, inside, buffer not in self.func.params and len(inside) == len(users)
 
     def _copies(self) -> dict[Buffer, tuple[For, ...]] | None:
-        """The buffers of which each thread needs a copy of its own, with those loops; None if cutting is not sound."""
+        """Find the buffers that need a copy for each thread, and those loops; None if cutting is not sound."""
         ranges = loop_ranges(self.func.body)
         found: dict[Buffer, tuple[For, ...]] = {}
-        users = _users(self.func.body)
-        for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
-            inside = [r for r in users[buffer] if id(r) in self.of_block]
-            private = buffer not in self.func.params and len(inside) == len(users[buffer])
+        for buffer, inside, private in self._written():
             if private and self._in_one_segment(inside):
                 continue
-            loose = self._loose(buffer, inside, ranges)
+            writers = [r for r in inside if any(region.buffer is buffer for region in r.block.writes)]
+            loops = dict.fromkeys(loop for r in writers for loop in self.of_block[id(r)].threads)
+            loose = tuple(loop for loop in loops if any(self._is_loose(loop, r, buffer, ranges) for r in writers))
             if not private:
-                if not self._may_stay(buffer, inside, loose):
+                if not self._may_stay(inside, writers, loose):
                     return None
             elif loose:
-                each = [self.of_block[id(r)].each for r in inside]
-                if not all(loop.var in e for loop in loose for e in each) or not all(map(is_plain, inside)):
+                if not self._each_has_own(inside, loose):
                     return None
                 found[buffer] = loose
         return found
 
+    def _each_has_own(self, inside: Sequence[BlockRealize], loops: Sequence[For]) -> bool:
+        """Do all blocks that use a buffer run in each thread, and use it by single elements?"""
+        each = all(loop.var in self.of_block[id(r)].each for loop in loops for r in inside)
+        return each and all(map(is_plain, inside))
+
     def _in_one_segment(self, users: Sequence[BlockRealize]) -> bool:
-        """Does a thread make and use it all between two barriers, the start of a reduction included?"""
+        """Does a thread make and use all of a buffer between two barriers, the start of a reduction included?"""
         segments = {self.of_block[id(r)].segment for r in users}
         begun = {var for r in users if r.block.init is not None for var in bound_vars(r, IterKind.REDUCE)}
         return len(segments) == 1 and begun <= self.inner[segments.pop()]
 
-    def _loose(self, buffer: Buffer, inside: Sequence[BlockRealize], ranges: Mapping[Var, Interval]) -> tuple[For, ...]:
-        """The thread loops of which several iterations may write one element."""
-        writers = [r for r in inside if _writes(r, buffer)]
-        loops = dict.fromkeys(loop for r in writers for loop in self.of_block[id(r)].threads)
-        return tuple(loop for loop in loops if any(self._is_loose(loop, r, buffer, ranges) for r in writers))
-
-    def _is_loose(self, loop: For, realize: BlockRealize, buffer: Buffer, ranges: Mapping[Var, Interval]) -> bool:
-        if loop.extent == 1 or loop.var not in self.of_block[id(realize)].each:
+    def _is_loose(self, loop: For, realize: BlockRealize, buffer: Buffer, ranges: Ranges) -> bool:
+        """May several iterations of a thread loop write one element?"""
+        if loop.extent == 1 or loop.var not in self.of_block[id(realize)].each or only_reduces(loop.var, realize):
             return False
-        if loop.var in bound_vars(realize, IterKind.REDUCE) - bound_vars(realize, IterKind.SPATIAL):
-            return False
+        box = [place for region in realize.block.writes if region.buffer is buffer for place in region.box]
+        indices = [(linear(substitute(low, realize.bindings)), count) for low, count in box]
+        # Other boxes begin at other places; that they are apart is known where they follow each other.
+        apart = [i.to_expr() for i, count in indices if count == 1 or not any(c % count for c in i.terms.values())]
         caps = caps_of(realize.predicate, set(ranges), ranges)
-        return loop.var not in determined(_written(realize, buffer), self.outside, ranges, caps)
+        return loop.var not in determined(apart, self.outside, ranges, caps)
 
-    def _may_stay(self, buffer: Buffer, inside: Sequence[BlockRealize], loose: Sequence[For]) -> bool:
+    def _may_stay(self, inside: Sequence[BlockRealize], writers: Sequence[BlockRealize], loose: Sequence[For]) -> bool:
         """May the threads use one buffer, which others see as well, in pieces as they did one after the other?"""
-        writers = [r for r in inside if _writes(r, buffer)]
-        one_each = all(len(self.of_block[id(r)].each) == len(self.of_block[id(r)].threads) for r in writers)
-        if one_each and not loose:
-            # What one thread writes another must not read, now that they run in another order.
+        if not loose and not any(self.of_block[id(r)].is_shared for r in writers):
+            # A thread must not read the results of another one, now that they run in another order.
             return len(writers) == len(inside)
-        return all(is_pure(r) for r in writers) or (not loose and all(map(self._restarts, writers)))
-
-    def _restarts(self, realize: BlockRealize) -> bool:
-        """Does a block that is run again begin again?"""
+        if all(map(is_pure, writers)):
+            return True
         below = {node.var for node in walk(self.top) if isinstance(node, For)}
-        return realize.block.init is not None and bound_vars(realize, IterKind.REDUCE) <= below
-
-
-def _again(loop: For, threads: Sequence[For]) -> bool:
-    """Is this one more loop over threads that are running already?"""
-    return loop.kind in THREADS and any(x.kind is loop.kind for x in threads)
+        # A reduction that is run again begins again.
+        begins = all(r.block.init is not None and bound_vars(r, IterKind.REDUCE) <= below for r in writers)
+        return not loose and begins
 
 
 def _piece(stmt: Stmt, threads: tuple[For, ...]) -> Piece:
     blocks = list(blocks_below(stmt))
     every = {loop.var for loop in threads}
     scopes = {region.buffer.scope for r in blocks for region in r.block.writes}
-    common = isinstance(stmt, For) and stmt.kind.in_block
+    common = isinstance(stmt, For) and stmt.kind.waits
     common = common or (bool(scopes) and all(any(loop.kind.shares(scope) for loop in threads) for scope in scopes))
     if not common or any(isinstance(node, If | Alloc) for node in walk_nest(stmt)):
         return Piece(stmt, threads, every, blocks)
     used = {var for r in blocks for e in (*r.values, r.predicate) for var in free_vars(e)}
     return Piece(stmt, threads, every & used, blocks)
-
-
-def _exchange(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    if stmt is old:
-        return new
-    return map_children(stmt, lambda s: _exchange(s, old, new)) if isinstance(stmt, For | Seq) else stmt
-
-
-def _users(body: Stmt) -> dict[Buffer, list[BlockRealize]]:
-    """The outer blocks that touch each buffer."""
-    found: dict[Buffer, list[BlockRealize]] = {}
-    for realize in blocks_below(body):
-        for buffer in dict.fromkeys(region.buffer for region in (*realize.block.reads, *realize.block.writes)):
-            found.setdefault(buffer, []).append(realize)
-    return found
-
-
-def _writes(realize: BlockRealize, buffer: Buffer) -> bool:
-    return any(region.buffer is buffer for region in realize.block.writes)
-
-
-def _written(realize: BlockRealize, buffer: Buffer) -> list[Expr]:
-    """Expressions of the loops around that differ only where the block writes other elements of the buffer."""
-    values: dict[Var, Expr] = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
-    found: list[Expr] = []
-    for region in realize.block.writes:
-        if region.buffer is buffer:
-            for low, count in region.box:
-                index = linear(substitute(low, values))
-                if count == 1 or not any(c % count for c in index.terms.values()):
-                    found.append(index.to_expr())
-    return found

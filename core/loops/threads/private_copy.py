@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pegbox.expr.nodes import Buffer, Load, Var
-from pegbox.expr.visit import loads
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, Evaluate, For, IterKind, Stmt
-from pegbox.loops.visit import expressions, map_children, redirect, walk
+from pegbox.expr.visit import in_front, loads
+from pegbox.loops.nodes import BlockIter, BlockRealize, Evaluate, For, IterKind, Stmt
+from pegbox.loops.visit import expressions, map_blocks, redirect, walk
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,10 @@ class Copies:
 
     buffer: Buffer
     loops: tuple[For, ...]
+
+    @classmethod
+    def of(cls, old: Buffer, loops: tuple[For, ...]) -> Copies:
+        return cls(Buffer(old.name, (*(x.extent for x in loops), *old.shape), old.dtype, old.scope), loops)
 
 
 def _loads(realize: BlockRealize) -> Iterator[Load]:
@@ -38,26 +42,19 @@ def is_pure(realize: BlockRealize) -> bool:
     )
 
 
-def private_copies(old: Buffer, loops: tuple[For, ...]) -> Copies:
-    return Copies(Buffer(old.name, (*(x.extent for x in loops), *old.shape), old.dtype, old.scope), loops)
-
-
 def with_copies(stmt: Stmt, copies: Mapping[Buffer, Copies]) -> Stmt:
-    """The same, where each thread uses its own copy of some buffers."""
-    if isinstance(stmt, BlockRealize):
-        used = {b: copies[b] for b in dict.fromkeys(_buffers(stmt.block)) if b in copies}
-        return _own(stmt, used) if used else stmt
-    return map_children(stmt, lambda s: with_copies(s, copies)) if copies else stmt
+    """Let each thread use its own copy of some buffers."""
+    return map_blocks(stmt, lambda realize: _own(realize, copies)) if copies else stmt
 
 
-def _buffers(block: Block) -> Iterator[Buffer]:
-    return (region.buffer for region in (*block.reads, *block.writes))
-
-
-def _own(realize: BlockRealize, used: Mapping[Buffer, Copies]) -> BlockRealize:
+def _own(realize: BlockRealize, copies: Mapping[Buffer, Copies]) -> BlockRealize:
+    regions = (*realize.block.reads, *realize.block.writes)
+    used = {region.buffer: copies[region.buffer] for region in regions if region.buffer in copies}
+    if not used:
+        return realize
     loops = dict.fromkeys(loop for each in used.values() for loop in each.loops)
     iters = {loop: BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.SPATIAL) for loop in loops}
-    place = {old: (each.buffer, tuple(iters[loop].var for loop in each.loops)) for old, each in used.items()}
+    place = {old: (each.buffer, in_front(*(iters[loop].var for loop in each.loops))) for old, each in used.items()}
     inner = redirect(realize, place)
     assert isinstance(inner, BlockRealize)
     block = replace(inner.block, iters=(*iters.values(), *inner.block.iters))

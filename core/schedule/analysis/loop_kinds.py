@@ -64,14 +64,14 @@ def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
             loop.var,
             other.var,
         )
-    if loop.kind.is_thread:
+    if loop.kind.is_bound:
         _check(axis_obstacle(tree.func, tree.ancestors(loop), loop), shown)
 
 
 def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
     if outer.in_order or inner.in_order:
         return True
-    return outer is not ForKind.VECTORIZED and (not inner.is_concurrent or (outer.is_thread and inner.is_thread))
+    return outer is not ForKind.VECTORIZED and (not inner.is_concurrent or (outer.is_bound and inner.is_bound))
 
 
 def _check(obstacle: Obstacle | None, shown: Tree) -> None:
@@ -81,14 +81,14 @@ def _check(obstacle: Obstacle | None, shown: Tree) -> None:
 
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
-        if loop.kind.is_thread:
+        if loop.kind.is_bound:
             _check(reduction_obstacle(loop, realize), shown)
         else:
             _check_reduction(loop, realize, shown)
     elif (
         not _selects(tree, loop, realize, outside)
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
-        and not (loop.kind.is_thread and recomputes(loop, realize))
+        and not (loop.kind.is_bound and recomputes(loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
         raise refuse(

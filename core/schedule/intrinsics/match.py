@@ -20,7 +20,7 @@ from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, 
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize, For, If, Seq, Stmt, Store
-from pegbox.loops.visit import expressions, map_exprs, straight_nest, walk
+from pegbox.loops.visit import expressions, straight_nest, substitute_vars, walk
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 
 _COMMUTATIVE = ("add", "mul", "min", "max")
@@ -248,5 +248,4 @@ def _listed(loops: Sequence[For]) -> str:
 
 def _bound(realize: BlockRealize, part: Stmt) -> Stmt:
     """A part of a block in terms of the loops around it."""
-    values = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
-    return map_exprs(part, lambda e: substitute(e, values))
+    return substitute_vars(part, realize.bindings)

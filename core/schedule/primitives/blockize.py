@@ -122,7 +122,7 @@ def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
         )
     inside = {x.var for x in loops}
     for x in loops:
-        if x.kind.is_thread:
+        if x.kind.is_bound:
             raise refuse(
                 tree,
                 f"{x.var.name} is bound to a thread axis, and a block is what one thread does",

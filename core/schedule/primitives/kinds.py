@@ -228,7 +228,7 @@ def pragma_value(key: str, value: object) -> int | bool:
 
 def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
     """Raises ScheduleError: the loop is bound to a thread axis."""
-    if loop.kind.is_thread:
+    if loop.kind.is_bound:
         raise refuse(
             tree,
             f"{loop.var.name} cannot be {kind}: it is {loop.kind.in_words}",

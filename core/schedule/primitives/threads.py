@@ -12,9 +12,9 @@ from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
+from pegbox.loops.kind import AXES
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
-from pegbox.loops.threads.axis import TAGS
-from pegbox.loops.threads.condition import bound_condition, condition_text, read_condition
+from pegbox.loops.threads.axis import bound_condition, condition_text
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -60,8 +60,8 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
             bound around the loop already, and the work is not shared.
     """
     old = sch.find_loop(loop)
-    if thread_axis not in TAGS:
-        raise refuse(sch.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(TAGS)}", old.var)
+    if thread_axis not in AXES:
+        raise refuse(sch.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(AXES)}", old.var)
     if old.kind is not ForKind.SERIAL:
         raise refuse(
             sch.tree,
@@ -111,11 +111,11 @@ def env_threads(
     new, loops = old, []
     for pair in reversed(threads):
         tag, extent = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (None, pair)
-        if tag not in TAGS or not isinstance(extent, int) or extent < 1:
+        if tag not in AXES or not isinstance(extent, int) or extent < 1:
             raise refuse(
                 sch.tree,
                 f"no thread axis is ({tag!r}, {extent!r})",
-                f"give pairs of one of {', '.join(TAGS)} and a number of threads",
+                f"give pairs of one of {', '.join(AXES)} and a number of threads",
             )
         loops.append(Var(tag.replace(".", "_")))
         new = For(loops[-1], extent, new, ForKind(tag))
@@ -164,7 +164,7 @@ class _Predicate:
         self.predicate = predicate
         self.text = text
         # Of several loops of an axis, the innermost distinguishes the threads.
-        self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_thread}
+        self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_bound}
 
     def done(self) -> Tree:
         """The program with the condition on the block's stores."""
@@ -184,9 +184,7 @@ class _Predicate:
     def _condition(self) -> Expr:
         axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
         try:
-            if isinstance(self.predicate, Expr):
-                return bound_condition(self.predicate, axes)
-            return read_condition(self.predicate, axes)
+            return bound_condition(self.predicate, axes)
         except ValueError as error:
             remedy = "compare the axes of the thread loops around the block with numbers"
             raise self._refuse(str(error), remedy) from error

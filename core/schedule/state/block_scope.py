@@ -135,7 +135,7 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
             f"block {name} shares its buffers with what is outside of it, where they would change too",
             "do this before the blocks are made",
         )
-    if any(isinstance(s, For) and s.kind.is_thread for s in walk(after.body)):
+    if any(isinstance(s, For) and s.kind.is_bound for s in walk(after.body)):
         raise ScheduleError(f"block {name} is what one thread does", "bind the loops around it to thread axes instead")
     realize = _find(func, name)
     block = realize.block

@@ -177,7 +177,7 @@ def replay_split(replay: ReplayState, stage: StageBase, step: Step) -> None:
     # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
     # threads there are as many as were asked for.
     kind = stage.steps.get(("kind", inner if factor is not None else outer))
-    most = 1 << 62 if kind is not None and kind_of(kind).is_thread else replay.sch.extent(whole)
+    most = 1 << 62 if kind is not None and kind_of(kind).is_bound else replay.sch.extent(whole)
     factors = [None, min(factor, most)] if factor is not None else [min(nparts, most), None]
     live[outer], live[inner] = replay.sch.split(whole, factors=factors, names=(outer.name, inner.name))
 

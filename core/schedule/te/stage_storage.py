@@ -126,10 +126,10 @@ def infer_scope(replay: ReplayState, stage: StageBase, loop: LoopRef | None = No
 
 def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
     target = sch.tree.loops[loop.var]
-    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
+    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_bound]
     if not above:
         return None
-    return "local" if any(kind.in_block for kind in above) else "shared"
+    return "local" if any(kind.waits for kind in above) else "shared"
 
 
 def replay_storage_align(replay: ReplayState, stage: StageBase, step: Step) -> None:

@@ -28,10 +28,10 @@ def share(sch: Schedule, choose: Choose) -> None:
     blocks = sch.get_blocks()
     block = blocks[choose(len(blocks))]
     loops = list(sch.get_loops(block))
-    bound = [n for n, x in enumerate(loops) if sch.get(x).kind.is_thread]
+    bound = [n for n, x in enumerate(loops) if sch.get(x).kind.is_bound]
     if not bound:
         sch.bind(loops[choose(len(loops))], TAGS[choose(3)])
-        bound = [n for n, x in enumerate(loops) if sch.get(x).kind.is_thread]
+        bound = [n for n, x in enumerate(loops) if sch.get(x).kind.is_bound]
     makers = [p for p in sch.get_producers(block) if choose(2)]
     if makers:
         copy = makers[0]
@@ -55,7 +55,7 @@ def env_threads(sch: Schedule, choose: Choose) -> None:
 def store_predicate(sch: Schedule, choose: Choose) -> None:
     """Set a store predicate of a block in a thread loop, or of one whose loop is bound now."""
     tags_of = {
-        block.name: [sch.get(x).kind.value for x in sch.get_loops(block) if sch.get(x).kind.is_thread]
+        block.name: [sch.get(x).kind.value for x in sch.get_loops(block) if sch.get(x).kind.is_bound]
         for block in sch.get_blocks()
     }
     inside = [name for name, tags in tags_of.items() if tags]
