@@ -12,8 +12,8 @@ from pegbox.exports import by_name, on_demand
 
 if TYPE_CHECKING:
     from pegbox.codegen.emitter.emit import emit
-    from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
     from pegbox.codegen.emitter.unroll import STEP_LANES
+    from pegbox.codegen.emitter.vectorized_loops import MAX_VECTORS
     from pegbox.codegen.program import MOST_STRAIGHT, ArgSpec, CompiledProgram, Program
     from pegbox.codegen.runtime.export import c_header, check_export, write_object, write_shared_library
     from pegbox.codegen.runtime.kernel import Kernel, build, load
@@ -50,8 +50,8 @@ __all__ = [
 
 _NAMES = {
     "pegbox.codegen.emitter.emit": "emit",
-    "pegbox.codegen.emitter.strip_mining": "MAX_VECTORS",
     "pegbox.codegen.emitter.unroll": "STEP_LANES",
+    "pegbox.codegen.emitter.vectorized_loops": "MAX_VECTORS",
     "pegbox.codegen.program": "MOST_STRAIGHT ArgSpec CompiledProgram Program",
     "pegbox.codegen.runtime.export": "c_header check_export write_object write_shared_library",
     "pegbox.codegen.runtime.kernel": "Kernel build load",
