@@ -230,12 +230,10 @@ def _count(expr: Expr) -> int:
 
 def _scattered_pairs(var: Var, work: Sequence[_Work], bits: int) -> int:
     """Count the pairs of a scattered store and another access that vectors of the loop over `var` would make."""
-    inside: list[tuple[Load | Store, int]] = [
-        (access, each.iterations)
-        for each in work
-        if each.iterations <= _MOST_UNROLLED
-        for access in (each.store, *loads(each.store.value))
-    ]
+    inside: list[tuple[Load | Store, int]] = []
+    for each in work:
+        if each.iterations <= _MOST_UNROLLED:
+            inside += [(each.store, each.iterations), *((load, each.iterations) for load in loads(each.store.value))]
     lanes = bits // (8 * max((dtypes.nbytes(access.buffer.dtype) for access, _ in inside), default=bits // 8))
     if sum(iterations for _, iterations in inside) * lanes < math.isqrt(_MOST_PAIRS):
         return 0
