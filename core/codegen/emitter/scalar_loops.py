@@ -233,7 +233,8 @@ def _scattered_pairs(var: Var, work: Sequence[_Work], bits: int) -> int:
     inside: list[tuple[Load | Store, int]] = []
     for each in work:
         if each.iterations <= _MOST_UNROLLED:
-            inside += [(each.store, each.iterations), *((load, each.iterations) for load in loads(each.store.value))]
+            inside.append((each.store, each.iterations))
+            inside += [(load, each.iterations) for load in loads(each.store.value)]
     lanes = bits // (8 * max((dtypes.nbytes(access.buffer.dtype) for access, _ in inside), default=bits // 8))
     if sum(iterations for _, iterations in inside) * lanes < math.isqrt(_MOST_PAIRS):
         return 0
