@@ -12,8 +12,8 @@ from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.codegen.emitter.emit import emit
-    from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
     from pegbox.codegen.emitter.unroll import STEP_LANES
+    from pegbox.codegen.emitter.vectorized_loops import MAX_VECTORS
     from pegbox.codegen.program import MOST_STRAIGHT, ArgSpec, CompiledProgram, Program
     from pegbox.codegen.runtime.export import (
         c_header,

@@ -18,7 +18,7 @@ MOST_STRAIGHT = 2000
 
 @dataclass(frozen=True)
 class ArgSpec:
-    """One array argument of a kernel: C-contiguous, of exactly this shape and dtype; outputs must be writable."""
+    """An array argument of a kernel: C-contiguous, of exactly this shape and dtype; outputs must be writable."""
 
     name: str
     shape: tuple[int, ...]

@@ -6,25 +6,26 @@ see `LAYOUT`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import takewhile
 
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.footprint import NOTHING, Known, Memory, Touched, by_buffer
-from pegbox.features.index import Loop, Sum, loops_in, reach, step
+from pegbox.features.index import Loop, loops_in, reach, step
 from pegbox.features.nest import Nest, Reference, Statement
 from pegbox.features.symbol import Quantity, below, ceil_div, equal, largest, least, product
 from pegbox.loops.nodes import ForKind
 
 DEPTH = 16
-"""Loops of the main computation that are told apart; where there are more, the outermost count as one."""
+"""The loops of the main computation that are distinguished; if there are more, the outermost count as one."""
 
 LEVELS = ("lines_written", "lines_read_0", "lines_read_1", "lines_read_more", "bytes", "pages")
-"""What is touched inside of each number of loops: arrays of DEPTH + 1 numbers, of the whole nest first."""
+"""The footprints inside each number of loops: arrays of DEPTH + 1 numbers, of the whole nest first."""
 
 GROUPS = ("before", "after")
-"""Statements that make what the main computation reads, and all others."""
+"""The statements whose results the main computation reads, and all others."""
 
 GROUP_NUMBERS = ("count", "points", "runs", "vectors", "strided", "lines_read", "lines_written")
 
@@ -47,10 +48,10 @@ WIDTH = len(NUMBERS) + DEPTH + len(LEVELS) * (DEPTH + 1)
 
 
 def describe(nest: Nest, vector_bytes: int, *, holds: Callable[[Quantity], bool], known: Known) -> list[Quantity]:
-    """WIDTH numbers, in the order of LAYOUT.
+    """Compute WIDTH numbers, in the order of LAYOUT.
 
-    `holds` answers what decides how to go on, a truth as 1 or 0; `known` are footprints of programs that were described
-    before.
+    `holds` answers the questions that decide how to go on, truths as 1 or 0; `known` are footprints of programs that
+    were described before.
     """
     memory, shared = Memory(nest, known), _shared(nest)
     main = _main(nest, holds)
@@ -67,14 +68,14 @@ def describe(nest: Nest, vector_bytes: int, *, holds: Callable[[Quantity], bool]
     loops = _merged(main.loops)
     levels = _levels(main, loops, memory)
     padding = DEPTH - len(loops)
-    row = [numbers[name] for name in NUMBERS] + [1] * padding + [product(loop.extent for loop in run) for run in loops]
+    row = [numbers[name] for name in NUMBERS] + [1] * padding + [_size(run) for run in loops]
     for name in LEVELS:
         row += [levels[name][0]] * padding + levels[name]
     return row
 
 
 def _main(nest: Nest, holds: Callable[[Quantity], bool]) -> Statement:
-    """The statement with most arithmetic; of several, the first. Where there is none, the one with most points."""
+    """Find the first statement with the most arithmetic; without arithmetic, the one with the most points."""
     busy = [s for s in nest.statements if s.operations] or list(nest.statements)
     best, most_work = busy[0], max(busy[0].operations, 1) * busy[0].domain
     for other in busy[1:]:
@@ -96,7 +97,7 @@ def _merged(loops: Sequence[Loop]) -> list[tuple[Loop, ...]]:
 
 
 def _levels(main: Statement, loops: Sequence[tuple[Loop, ...]], memory: Memory) -> dict[str, list[Quantity]]:
-    """Footprints inside of 0, 1, ... of the main computation's loops."""
+    """Compute the footprints inside 0, 1, ... of the main computation's loops."""
     written = set(main.written)
     buffers = by_buffer(main.accesses)
     reads = [buffer for buffer in buffers if buffer not in written]
@@ -123,20 +124,19 @@ def _sum(parts: Iterable[Touched]) -> Touched:
 
 
 def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
-    lanes = [loop for loop in main.loops if loop.kind is ForKind.VECTORIZED]
-    unrolled = [loop for loop in main.loops if loop.kind is ForKind.UNROLLED]
+    lanes, unrolled = _of_kind(main, ForKind.VECTORIZED), _of_kind(main, ForKind.UNROLLED)
     parallel = [loop for loop in main.loops if loop.kind.is_concurrent]
     return {
         "flop": main.operations,
         "points": main.domain,
-        "runs": product(loop.extent for loop in main.loops),
-        "vector": product(loop.extent for loop in lanes),
+        "runs": _size(main.loops),
+        "vector": _size(lanes),
         "vector_loops": len(lanes),
         "wide": _vectors(main, vector_bytes),
-        "unrolled": product(loop.extent for loop in unrolled),
+        "unrolled": _size(unrolled),
         "unroll_loops": len(unrolled),
         "steps": largest(loop.unroll_steps for loop in main.loops),
-        "parallel": product(loop.extent for loop in parallel),
+        "parallel": _size(parallel),
         "parallel_loops": len(parallel),
         "loops": len(main.loops),
         "reduced": int(main.is_reduction),
@@ -144,22 +144,31 @@ def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str
     }
 
 
+def _of_kind(statement: Statement, kind: ForKind) -> list[Loop]:
+    return [loop for loop in statement.loops if loop.kind is kind]
+
+
+def _size(loops: Iterable[Loop]) -> Quantity:
+    return product(loop.extent for loop in loops)
+
+
 def _vectors(statement: Statement, vector_bytes: int) -> Quantity:
-    """Machine vectors that one vector operation of the statement takes; 1 where it is not vectorized."""
-    lanes = product(loop.extent for loop in statement.loops if loop.kind is ForKind.VECTORIZED)
+    """Count the machine vectors of one vector operation of the statement; 1 if it is not vectorized."""
+    lanes = _size(_of_kind(statement, ForKind.VECTORIZED))
     size = max((nbytes(access.buffer.dtype) for access in statement.accesses if access.is_write), default=4)
     return ceil_div(lanes * size, vector_bytes)
 
 
 def _innermost(statement: Statement) -> Loop | None:
-    """The loop whose neighbours make a vector: the vectorized one, else the innermost."""
-    lanes = [loop for loop in statement.loops if loop.kind is ForKind.VECTORIZED]
-    loops = lanes or list(statement.loops)
+    """Find the loop whose neighbours make a vector: the vectorized one, else the innermost."""
+    loops = _of_kind(statement, ForKind.VECTORIZED) or statement.loops
     return loops[-1] if loops else None
 
 
-def _stride(access: Reference, loop: Loop, memory: Memory) -> Quantity:
-    """Elements from one iteration to the next; 0 where there is no next one."""
+def _stride(access: Reference, loop: Loop | None, memory: Memory) -> Quantity:
+    """Count the elements from one iteration to the next; 0 if there is no next one."""
+    if loop is None:
+        return 0
     between: Quantity = 1
     total: Quantity = 0
     for index, extent in zip(reversed(access.indices), reversed(memory.shapes[access.buffer]), strict=True):
@@ -176,7 +185,7 @@ def _moves(main: Statement, memory: Memory) -> dict[str, Quantity]:
     writes: Quantity = 0
     reads = 0
     for access in main.accesses:
-        stride = _stride(access, loop, memory) if loop is not None else 0
+        stride = _stride(access, loop, memory)
         if access.is_write:
             writes = writes + equal(stride, 1)
         elif access.buffer not in main.written:
@@ -191,19 +200,10 @@ def _moves(main: Statement, memory: Memory) -> dict[str, Quantity]:
     }
 
 
-def _tile_loops(statement: Statement) -> list[Loop]:
-    """The innermost loops that are unrolled or vectorized: what is straight code."""
-    tile: list[Loop] = []
-    for loop in reversed(statement.loops):
-        if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED):
-            break
-        tile.insert(0, loop)
-    return tile
-
-
 def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
-    """The register tile: results that are held, what is loaded for how much work, and how long it goes on."""
-    tile = _tile_loops(main)
+    """Describe the register tile: the results that are held, the loads and the work of a step, and the steps."""
+    straight = takewhile(lambda loop: loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED), reversed(main.loops))
+    tile = list(straight)[::-1]
     steps = {loop for loop in tile if loop.kind is ForKind.UNROLLED}
     wide, lane = _vectors(main, vector_bytes), _innermost(main)
     written = set(main.written)
@@ -217,26 +217,22 @@ def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quant
             stays = equal(_stride(accesses[0], lane, memory), 0) if lane is not None else 0
             loads = loads + held * (wide - stays * (wide - 1))
     touched = _sum(memory.of(accesses, set(tile)) for accesses in by_buffer(main.accesses).values())
+    sizes = [(extent, reach(value, set(tile), 0) + 1) for value, extent in main.iters]
     return {
         "accumulators": accumulators,
         "loads": loads,
-        "work": product(loop.extent for loop in steps) * wide,
+        "work": _size(steps) * wide,
         "trip": _trip(main, tile),
-        "computed": product(_covered(value, extent, set(tile)) for value, extent in main.iters),
+        # Values that whole tiles compute, of each variable: the part beyond its extent is computed in vain.
+        "computed": product(ceil_div(n, size) * size for n, size in sizes),
         "tile_bytes": touched.bytes,
         "tile_lines": touched.lines,
         "tile_pages": touched.pages,
     }
 
 
-def _covered(value: Sum, extent: Quantity, tile: Set[Loop]) -> Quantity:
-    """Values that whole tiles compute, of a variable with `extent` of them: what sticks out is computed in vain."""
-    size = reach(value, tile, 0) + 1
-    return ceil_div(extent, size) * size
-
-
 def _trip(main: Statement, tile: Sequence[Loop]) -> Quantity:
-    """Iterations of the loops around the tile during which it adds to the same elements."""
+    """Count the iterations of the loops around the tile during which it adds to the same elements."""
     outputs = {
         loop for access in main.accesses if access.is_write for index in access.indices for loop in loops_in(index)
     }
@@ -250,7 +246,7 @@ def _trip(main: Statement, tile: Sequence[Loop]) -> Quantity:
 
 
 def _makers(nest: Nest, main: Statement) -> set[Statement]:
-    """The statements whose results the main computation reads, directly or not."""
+    """Find the statements whose results the main computation reads, directly or not."""
     found: set[Statement] = set()
     wanted = {access.buffer for access in main.accesses if not access.is_write} - set(main.written)
     while True:
@@ -266,36 +262,32 @@ def _group(
 ) -> dict[str, Quantity]:
     total: dict[str, Quantity] = dict.fromkeys(GROUP_NUMBERS, 0)
     for statement in members:
-        runs = product(loop.extent for loop in statement.loops)
-        lanes = product(loop.extent for loop in statement.loops if loop.kind is ForKind.VECTORIZED)
-        vectors = product(loop.extent for loop in statement.loops if loop.kind is not ForKind.VECTORIZED)
+        runs = _size(statement.loops)
+        lanes = _size(_of_kind(statement, ForKind.VECTORIZED))
+        vectors = _size([loop for loop in statement.loops if loop.kind is not ForKind.VECTORIZED])
         vectors = vectors * _vectors(statement, vector_bytes)
         loop = _innermost(statement)
-        strides = [_stride(access, loop, memory) for access in statement.accesses] if loop is not None else []
+        strides = [_stride(access, loop, memory) for access in statement.accesses]
         unlike = sum(1 - equal(x, 0) - equal(x, 1) for x in strides)
         own = set(statement.loops[shared[statement] :])
-        outside = product(loop.extent for loop in statement.loops[: shared[statement]])
+        outside = _size(statement.loops[: shared[statement]])
         part: dict[str, Quantity] = {
             "count": 1,
             "points": statement.domain,
             "runs": runs,
             "vectors": vectors,
             "strided": unlike * vectors * least(lanes, 16),
-            "lines_read": outside * _lines(statement, own, memory, write=False),
-            "lines_written": outside * _lines(statement, own, memory, write=True),
         }
+        for name, write in (("lines_read", False), ("lines_written", True)):
+            groups = by_buffer(access for access in statement.accesses if access.is_write == write)
+            part[name] = outside * _sum(memory.of(accesses, own) for accesses in groups.values()).lines
         total = {name: total[name] + part[name] for name in total}
     return total
 
 
-def _lines(statement: Statement, running: Set[Loop], memory: Memory, *, write: bool) -> Quantity:
-    groups = by_buffer(access for access in statement.accesses if access.is_write == write)
-    return _sum(memory.of(accesses, running) for accesses in groups.values()).lines
-
-
 def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector_bytes: int) -> dict[str, Quantity]:
-    """The whole program: overhead of loops, size of code, memory for intermediates."""
-    held = [_bytes(buffer, shape) for buffer, shape in memory.shapes.items() if buffer not in nest.params]
+    """Describe the whole program: the overhead of loops, the size of the code, memory for intermediates."""
+    held = [product(shape) * nbytes(b.dtype) for b, shape in memory.shapes.items() if b not in nest.params]
     return {
         "statements": len(nest.statements),
         "iterations": sum(_iterations(s, shared[s]) for s in nest.statements),
@@ -306,13 +298,9 @@ def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector
     }
 
 
-def _bytes(buffer: Buffer, shape: Sequence[Quantity]) -> Quantity:
-    return product(shape) * nbytes(buffer.dtype)
-
-
 def _iterations(statement: Statement, shared: int) -> Quantity:
     """Count the iterations of the statement's own loops."""
-    around = product(loop.extent for loop in statement.loops[:shared])
+    around = _size(statement.loops[:shared])
     total: Quantity = 0
     for loop in statement.loops[shared:]:
         if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED):
@@ -325,11 +313,11 @@ def _regions(statement: Statement, shared: int) -> Quantity:
     """Count the starts of the statement's own parallel loops."""
     for position, loop in enumerate(statement.loops):
         if loop.kind.is_concurrent:
-            return product(x.extent for x in statement.loops[:position]) if position >= shared else 0
+            return _size(statement.loops[:position]) if position >= shared else 0
     return 0
 
 
 def _code(statement: Statement, vector_bytes: int) -> Quantity:
-    """Instructions of the straight code in the innermost loop."""
-    copies = product(loop.extent for loop in statement.loops if loop.kind is ForKind.UNROLLED)
+    """Count the instructions of the straight code in the innermost loop."""
+    copies = _size(_of_kind(statement, ForKind.UNROLLED))
     return copies * _vectors(statement, vector_bytes) * (statement.operations + len(statement.accesses))

@@ -15,7 +15,7 @@ from pegbox.features.traced import quantity
 
 Count: TypeAlias = tuple[Quantity, Quantity]
 Counts: TypeAlias = tuple[Count, ...]
-"""Along each dimension: how many indices occur, and how many there are from the first to the last."""
+"""Along each dimension: the indices that occur, and all from the first to the last."""
 
 LINE = 64
 PAGE = 4096
@@ -23,7 +23,7 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class Touched:
-    """What is touched of one buffer, or of several."""
+    """The footprint in one buffer, or in several."""
 
     bytes: Quantity = 0
     lines: Quantity = 0
@@ -37,19 +37,18 @@ class Touched:
         return Touched(self.bytes + other.bytes, self.lines + other.lines, self.pages + other.pages)
 
     def joined(self, other: Touched) -> Touched:
-        """Join what two accesses of one buffer touch, taken to overlap."""
+        """Join the footprints of two accesses of one buffer, taken to overlap."""
         return Touched(most(self.bytes, other.bytes), most(self.lines, other.lines), most(self.pages, other.pages))
 
 
 NOTHING = Touched()
 
-
 Known: TypeAlias = dict[tuple[Counts, tuple[Quantity, ...], int], Touched]
-"""What is touched, by counts, shape and bytes of an element. Made of symbols it holds for every program of a graph."""
+"""Footprints by counts, shape and bytes of an element. Those of symbols hold for every program of a graph."""
 
 
 class Memory:
-    """Footprints in one program; `known` are those of other programs, and takes in new ones."""
+    """The footprints in one program; `known` has those of other programs, and takes in new ones."""
 
     def __init__(self, nest: Nest, known: Known) -> None:
         self.shapes = _shapes(nest)
@@ -71,7 +70,7 @@ class Memory:
         return total or NOTHING
 
     def depend(self, accesses: Iterable[Reference], loops: Set[Loop]) -> bool:
-        """Does what is touched depend on whether these loops run?"""
+        """Decide if the footprint changes when these loops run."""
         return any(not loops.isdisjoint(self._loops_of(index)) for access in accesses for index in access.indices)
 
     def elements(self, accesses: Iterable[Reference], running: Set[Loop]) -> Quantity:
@@ -87,7 +86,10 @@ class Memory:
         moving = tuple([loop for loop in self._loops_of(index) if loop is None or loop in running])
         found = self._counted.get((index, extent, moving))
         if found is None:
-            found = self._counted[index, extent, moving] = _count(index, moving, extent, running)
+            span = least(reach(index, running, extent - 1) + 1, extent)
+            known = [loop.extent for loop in moving if loop is not None]
+            points = span if None in moving else least(span, product(known))
+            found = self._counted[index, extent, moving] = points, span
         return found
 
     def _loops_of(self, index: Sum) -> tuple[Loop | None, ...]:
@@ -95,13 +97,6 @@ class Memory:
         if loops is None:
             loops = self._loops[index] = tuple(loops_in(index))
         return loops
-
-
-def _count(index: Sum, moving: Sequence[Loop | None], extent: Quantity, running: Set[Loop]) -> Count:
-    span = least(reach(index, running, extent - 1) + 1, extent)
-    if None in moving:
-        return span, span
-    return least(span, product(loop.extent for loop in moving if loop is not None)), span
 
 
 def by_buffer(accesses: Iterable[Reference]) -> dict[Buffer, list[Reference]]:
@@ -112,7 +107,7 @@ def by_buffer(accesses: Iterable[Reference]) -> dict[Buffer, list[Reference]]:
 
 
 def _touched(counts: Counts, shape: Sequence[Quantity], size: int) -> Touched:
-    """Rows that are touched whole join the next ones: then what is touched is one long run."""
+    """Compute a footprint. Rows that are touched whole join the next ones to one long run."""
     run: Quantity = 1
     runs: Quantity = 1
     whole: Quantity = 1
@@ -138,9 +133,9 @@ def _touched(counts: Counts, shape: Sequence[Quantity], size: int) -> Touched:
 
 
 def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
-    """Shapes of buffers; of an intermediate, what is in use inside of the loops around all of its uses.
+    """Find the shapes of buffers; of an intermediate, the part in use inside the loops around all of its uses.
 
-    That is how much of it lowering allocates (`pegbox.loops.passes.compact`).
+    Lowering allocates this part (`pegbox.loops.passes.compact`).
     """
     uses: dict[Buffer, list[tuple[Statement, Reference]]] = {}
     for statement in nest.statements:

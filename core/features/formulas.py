@@ -1,7 +1,7 @@
 """The formulas of the features, over the numbers of `pegbox.features.describe`.
 
 Sizes are logarithms to base 2, traffic is in bytes for each operation, so that their meaning does not depend on the
-shape or the template. What a machine has is the unit: operations count in its vectors, tiles in its registers,
+shape or the template. The units are those of the machine: operations count in its vectors, tiles in its registers,
 footprints in its caches. So a number means the same on machines that differ in these.
 
 Sources: the features of Ansor (Zheng et al., OSDI 2020: extents and annotations, arithmetic intensity sampled along the
@@ -24,14 +24,14 @@ from pegbox.features.footprint import LINE
 from pegbox.features.graph import Floats
 
 WORK = {f"2^{bits}": float(1 << bits) for bits in (2, 6, 10, 14, 18)}
-"""Numbers of vectors of iterations of the main computation's body at which footprints are sampled."""
+"""The numbers of vectors of iterations of the main computation's body at which footprints are sampled."""
 
 Features = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the features of a program are measured in: `vector` bytes, `registers` of them, `caches` in bytes, cores."""
+    """The units of features: `vector` bytes, `registers` of them, `caches` in bytes, cores."""
 
     vector: int
     registers: int
@@ -40,17 +40,17 @@ class Machine:
 
     @classmethod
     def of(cls, target: Target) -> Machine:
-        """The machine that the target names."""
+        """Describe the machine of a target."""
         return cls(target.vector_bits // 8, target.vector_registers, target.caches, target.num_cores)
 
     @property
     def lanes(self) -> int:
-        """Elements of a vector, of four bytes."""
+        """The elements of a vector, of four bytes."""
         return self.vector // 4
 
     @property
     def capacities(self) -> dict[str, int]:
-        """Bytes of what keeps data near: registers, caches, and a part of the second one, which operands share."""
+        """The bytes of registers, caches, and a part of the second cache, which operands share."""
         l1, l2, l3 = self.caches
         return {
             "registers": self.registers * self.vector,
@@ -76,7 +76,7 @@ class Numbers:
 
 
 def compute(columns: Floats, machine: Machine) -> dict[str, Floats]:
-    """Features by name, arrays of shape (rows,), from columns of shape (WIDTH, rows)."""
+    """Compute features by name, arrays of shape (rows,), from columns of shape (WIDTH, rows)."""
     numbers = Numbers(columns)
     operations = np.maximum(numbers.flop, 1.0) * numbers.points / machine.lanes
     found = _loops(numbers, machine) | _tile(numbers, machine) | _threads(numbers, machine.cores)
@@ -88,17 +88,17 @@ def compute(columns: Floats, machine: Machine) -> dict[str, Floats]:
 
 
 def _log(values: Floats) -> Floats:
-    """Logarithm of 1 + a size."""
+    """Take the logarithm of 1 + a size."""
     return np.asarray(np.log2(1.0 + values))
 
 
 def _ratio(a: Floats, b: Floats) -> Floats:
-    """Logarithm of a quotient of sizes, in which nothing counts as a millionth."""
+    """Take the logarithm of a quotient of sizes; zero counts as a millionth."""
     return np.asarray(np.log2(np.maximum(a / np.maximum(b, 1.0), 1e-6)))
 
 
 def _share(sizes: Floats, whole: float) -> Floats:
-    """Logarithm of a size in units of what there is."""
+    """Take the logarithm of a size in units of the whole."""
     return np.asarray(np.log2((1.0 + sizes) / whole))
 
 
@@ -150,7 +150,7 @@ def _threads(n: Numbers, cores: int) -> dict[str, Floats]:
 
 
 class _Curves:
-    """Footprints of the main computation inside of its loops, from the whole nest inwards."""
+    """The footprints of the main computation inside its loops, from the whole nest inwards."""
 
     def __init__(self, n: Numbers, machine: Machine) -> None:
         self.machine = machine
@@ -166,8 +166,8 @@ class _Curves:
     def traffic(self, operations: Floats) -> dict[str, Floats]:
         """Compute the traffic into each cache of the machine, for each vector of operations.
 
-        `traffic` counts everything that the outermost loops which fit touch, once for each time that they run;
-        `reused` leaves out what stays the same from one time to the next; `write` is the results' part of that.
+        `traffic` counts the footprint of the outermost loops that fit, once for each time that they run; `reused`
+        leaves out the elements that stay from one time to the next; `write` is the results' part of that.
         """
         found = {}
         for name, capacity in self.machine.capacities.items():
@@ -183,7 +183,7 @@ class _Curves:
         return found
 
     def samples(self) -> dict[str, Floats]:
-        """Footprint and reuse of the innermost loops that make at least so many iterations."""
+        """Compute footprint and reuse of the innermost loops with at least so many iterations."""
         found = {}
         for name, work in WORK.items():
             level = np.maximum((self.inside >= work * self.machine.lanes).sum(axis=0) - 1, 0)
@@ -194,11 +194,11 @@ class _Curves:
         return found
 
     def _first_that(self, fits: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-        """The outermost level that fits; where none does, the innermost."""
+        """Find the outermost level that fits, else the innermost."""
         return np.asarray(np.minimum((~fits).sum(axis=0), DEPTH))
 
     def _reused(self, lines: Floats, level: npt.NDArray[np.intp]) -> Floats:
-        """Lines of one operand, moved again only by loops that change what is touched."""
+        """Count the lines of one operand, moved again only by loops that change its footprint."""
         here = _at(lines, level)
         changed = (lines > here).sum(axis=0)
         return here * _at(self.outside, changed)

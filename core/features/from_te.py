@@ -1,7 +1,7 @@
 """Loop nests for features, made from the stages of a TE schedule without lowering it.
 
-It repeats what `pegbox.schedule.te.replay` does on the loop IR, as far as extents go, by interval arithmetic that asks
-nothing of the numbers, so that one traced run stands for thousands of configurations.
+It computes the extents that `pegbox.schedule.te.replay` finds on the loop IR, by interval arithmetic without questions
+about the numbers, so that one traced run serves thousands of configurations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Placed:
 
 
 def nest_of_stages(schedule: TESchedule, args: Sequence[Tensor]) -> Nest:
-    """The nest of a TE schedule.
+    """Make the nest of a TE schedule.
 
     Raises:
         ScheduleError: a stage is attached to a loop that is not there.
@@ -59,7 +59,7 @@ def nest_of_stages(schedule: TESchedule, args: Sequence[Tensor]) -> Nest:
 
 
 def _without(op: ComputeOp, inlined: Mapping[Buffer, ComputeOp]) -> ComputeOp:
-    """The operation with the elements of inlined stages computed where they are read."""
+    """Inline the elements of inlined stages where they are read."""
     if not any(t.buffer in inlined for t in op.inputs):
         return op
 
@@ -100,7 +100,7 @@ def _narrow(
     extents: dict[IterVar, Quantity],
     bases: dict[IterVar, Sum],
 ) -> None:
-    """Only what is needed in one iteration of the loops around is computed there."""
+    """Restrict the axes to the elements that one iteration of the loops around needs."""
     own = {t.buffer for t in op.outputs}
     needed: list[tuple[Reference, Statement]] = [
         (access, statement)
@@ -127,7 +127,7 @@ def _narrow(
 
 
 def _loops(stage: Stage, extents: Mapping[IterVar, Quantity]) -> tuple[dict[IterVar, Loop], dict[IterVar, Sum]]:
-    """The loops that are left after all relations, and what the axes are in terms of them."""
+    """Make the loops that are left after all relations, and the values of the axes in terms of them."""
     extent = dict(extents)
     for relation in stage.relations:
         match relation:

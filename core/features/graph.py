@@ -1,8 +1,8 @@
 """A graph of shared integer expressions over the knobs, evaluated for many configurations at once.
 
 A node that depends on one knob only is a table: its value for each digit of the knob. All others are made of two
-earlier nodes by one operation. Each node knows between which values it lies, so that most of what a program asks of its
-numbers (is this extent positive?) is answered once for all configurations.
+earlier nodes by one operation. Each node has bounds, so that most questions about a program's numbers (is this
+extent positive?) are answered once for all configurations.
 
 All nodes of one depth and operation are evaluated by one NumPy call for all rows, so that thousands of expressions cost
 a few dozen calls. Numbers are float64: exact up to 2^53, and several times as fast to divide as int64.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -44,7 +45,7 @@ _CODES = {op: code for code, op in enumerate(("table", *OPERATIONS))}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """`table` by digit of `knob` (a constant: one value, knob -1), or `op` of the nodes `a` and `b`."""
+    """An expression: a `table` by digit of `knob` (a constant: one value, knob -1), or `op` of nodes `a` and `b`."""
 
     op: str
     a: int
@@ -58,7 +59,7 @@ class Node:
 
 
 class NumberGraph:
-    """Nodes by number."""
+    """A list of nodes, which share subexpressions."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         self.lengths = tuple(lengths)
@@ -73,14 +74,14 @@ class NumberGraph:
         return len(self.nodes)
 
     def table(self, knob: int, values: Floats) -> int:
-        """The node that has `values[digit]` where knob number `knob` has a digit; a constant where all are equal."""
+        """Return the node with `values[digit]` for each digit of a knob; a constant if all are equal."""
         low, high = float(values.min()), float(values.max())
         if low == high:
             knob, values = -1, values[:1]
         return self._node((knob, values.tobytes()), lambda: Node("table", -1, -1, knob, values, low, high))
 
     def digit(self, knob: int) -> int:
-        """The node that is the digit of a knob."""
+        """Return the node of the digit of a knob."""
         return self.table(knob, np.arange(self.lengths[knob], dtype=np.float64))
 
     def constant(self, value: float) -> int:
@@ -90,7 +91,7 @@ class NumberGraph:
         return found
 
     def symbol(self, node: int) -> Quantity:
-        """The node as something to calculate with; a constant is an int."""
+        """Return the node as a number for arithmetic; a constant is an int."""
         found = self._symbols.get(node)
         if found is not None:
             return found
@@ -99,15 +100,15 @@ class NumberGraph:
         return self._symbols.setdefault(node, Symbol(self, node))
 
     def node_of(self, quantity: Quantity) -> int:
-        """The node that `quantity` stands for."""
+        """Return the node of a quantity."""
         return quantity.node if isinstance(quantity, Symbol) else self.constant(quantity)
 
     def is_constant(self, node: int) -> bool:
-        """Is it the same in all configurations?"""
+        """Decide if the node is the same in all configurations."""
         return self.nodes[node].low == self.nodes[node].high
 
     def apply(self, op: str, a: int, b: int) -> int:
-        """The node `a op b`, simplified where one knob or the bounds decide."""
+        """Return the node `a op b`, simplified if one knob or the bounds decide."""
         key = (op, a, b)
         found = self._applied.get(key)
         if found is None:
@@ -154,7 +155,7 @@ class NumberGraph:
         return self.constant(1) if yes else self.constant(0) if no else None
 
     def _without(self, op: str, x: Node, y: Node) -> int | None:
-        """(a - c) + c and (a + c) - c are a."""
+        """Cancel: (a - c) + c and (a + c) - c are a."""
         other = "sub" if op == "add" else "add"
         if x.op == other and self.nodes[x.b] is y:
             return x.a
@@ -170,7 +171,7 @@ class NumberGraph:
         return found
 
     def columns(self) -> Places:
-        """Depth, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
+        """Return depth, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
         columns: Places = np.array(self._columns, dtype=np.intp).reshape(-1, 5).T
         return columns
 
@@ -180,7 +181,7 @@ def _is(node: Node, value: int) -> bool:
 
 
 def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
-    """Between which values the result lies, both included."""
+    """Bound the result, both bounds included."""
     match op:
         case "add":
             return x.low + y.low, x.high + y.high
@@ -204,27 +205,6 @@ def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
             return 0.0, 1.0
 
 
-@dataclass(frozen=True)
-class _NumpyCall:
-    """One NumPy call: places `start` to `stop` become `op` of the places `a` and `b`."""
-
-    op: Callable[[Any, Any], Any]
-    start: int
-    stop: int
-    a: Places
-    b: Places
-
-
-@dataclass(frozen=True)
-class _LookUp:
-    """Places `start` to `stop` are looked up in tables of one knob; knob -1: constants."""
-
-    knob: int
-    start: int
-    stop: int
-    tables: Floats
-
-
 class Evaluation:
     """A plan for some nodes of a graph; `place[node]` is the row of a node in the result, -1 of one that it lacks."""
 
@@ -237,32 +217,38 @@ class Evaluation:
         self.place[order] = np.arange(len(order))
         kinds = columns[:3, order]
         starts = np.flatnonzero(np.r_[True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0)][: len(order)]).tolist()
-        self._steps: list[_LookUp | _NumpyCall] = []
+        self._steps: list[tuple[slice, Callable[[Floats, Digits], Floats]]] = []
         for start, stop in pairwise([*starts, len(order)]):
             run = order[start:stop]
             first = graph.nodes[run[0]]
             if first.table is not None:
                 tables = np.stack([t for n in run.tolist() if (t := graph.nodes[n].table) is not None])
-                self._steps.append(_LookUp(first.knob, start, stop, tables))
+                step = partial(_look_up, tables, first.knob)
             else:
-                a, b = (self.place[each[run]] for each in operands)
-                self._steps.append(_NumpyCall(OPERATIONS[first.op], start, stop, a, b))
+                step = partial(_call, OPERATIONS[first.op], *(self.place[each[run]] for each in operands))
+            self._steps.append((slice(start, stop), step))
         self._size = len(order)
 
     def __call__(self, digits: Digits) -> Floats:
-        """Values of shape (nodes, rows) from digits of shape (knobs, rows)."""
+        """Compute values of shape (nodes, rows) from digits of shape (knobs, rows)."""
         values = np.empty((self._size, digits.shape[1]))
-        for step in self._steps:
-            into = values[step.start : step.stop]
-            if isinstance(step, _NumpyCall):
-                into[...] = step.op(values[step.a], values[step.b])
-            else:
-                into[...] = step.tables if step.knob < 0 else step.tables[:, digits[step.knob]]
+        for places, step in self._steps:
+            values[places] = step(values, digits)
         return values
 
 
+def _look_up(tables: Floats, knob: int, values: Floats, digits: Digits) -> Floats:
+    """Look up the values of tables of one knob; knob -1: constants."""
+    return tables if knob < 0 else tables[:, digits[knob]]
+
+
+def _call(op: Callable[[Any, Any], Any], a: Places, b: Places, values: Floats, digits: Digits) -> Floats:
+    result: Floats = op(values[a], values[b])
+    return result
+
+
 def _needed(operands: Places, wanted: Iterable[int]) -> Places:
-    """The nodes and all of their operands, in rising order; operands of shape (2, nodes)."""
+    """Find the nodes and all of their operands, in rising order; operands of shape (2, nodes)."""
     needed = np.zeros(operands.shape[1], dtype=bool)
     found = np.unique(np.fromiter(wanted, dtype=np.intp))
     while len(found):

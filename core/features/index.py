@@ -1,8 +1,8 @@
 """Index expressions of accesses as sums over loops: extents and strides, `//` and `%` included.
 
-Coefficients may be symbols (`pegbox.features.symbol`): all that depends on the configuration does so by arithmetic.
-That is why these are not the sums of `pegbox.expr.affine`: whether a coefficient is zero, whether it is a multiple of
-the divisor, between what a sum lies is known there, and differs from one configuration to the next here.
+Coefficients may be symbols (`pegbox.features.symbol`): configurations differ in the results of arithmetic alone. So
+these are not the sums of `pegbox.expr.affine`, which know the zeros, the multiples of a divisor and the bounds of sums:
+here they differ from one configuration to the next.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Loop:
     extent: Quantity
     kind: ForKind = ForKind.SERIAL
     unroll_steps: Quantity = 0
-    """What the pragma "auto_unroll_max_step" says."""
+    """The limit of the pragma "auto_unroll_max_step"."""
 
 
 @dataclass(frozen=True, eq=False)
 class IndexDivision:
-    """`value // divisor` or `value % divisor`."""
+    """A digit of an index: `value // divisor` or `value % divisor`."""
 
     op: str
     value: Sum
@@ -39,14 +39,14 @@ class IndexDivision:
 
 @dataclass(frozen=True, eq=False)
 class IndexChoice:
-    """One of several values: of min, max, select."""
+    """A choice of several values: min, max, select."""
 
     values: tuple[Sum, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Anywhere:
-    """What memory or an intrinsic gives: any index."""
+    """An unknown index: the value of memory or of an intrinsic."""
 
 
 Atom: TypeAlias = "Loop | IndexDivision | IndexChoice | Anywhere"
@@ -54,7 +54,7 @@ Atom: TypeAlias = "Loop | IndexDivision | IndexChoice | Anywhere"
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Sum of coefficient × atom, plus a constant."""
+    """A sum of coefficient × atom, plus a constant."""
 
     terms: tuple[tuple[Atom, Quantity], ...]
     const: Quantity = 0
@@ -70,7 +70,7 @@ class Sum:
 
 
 def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
-    """An index expression over variables whose values are known as sums."""
+    """Convert an index expression over variables whose values are known as sums."""
     match expr:
         case Const(value) if isinstance(value, int):
             return Sum((), quantity(value))
@@ -93,7 +93,7 @@ def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
 
 
 def digit(op: str, value: Sum, divisor: Quantity) -> Sum:
-    """`value // divisor` or `value % divisor` as a sum of one atom; a constant stays one."""
+    """Make `value // divisor` or `value % divisor`, a sum of one atom; a constant remains constant."""
     if not value.terms:
         return Sum((), value.const // divisor if op == "floordiv" else value.const % divisor)
     if isinstance(divisor, int) and divisor == 1:
@@ -108,7 +108,7 @@ def _product(a: Sum, b: Sum) -> Sum:
 
 
 def reach(value: Sum, running: Set[Loop], limit: Quantity) -> Quantity:
-    """Largest less smallest value while the loops in `running` run; `limit` is that of what is not known.
+    """Bound the difference of the values while the loops in `running` run; `limit` is that of unknown values.
 
     For `//` and `%` the least value is taken to be a multiple of the divisor, which it is for tiles.
     """
@@ -116,7 +116,7 @@ def reach(value: Sum, running: Set[Loop], limit: Quantity) -> Quantity:
 
 
 def _size(coefficient: Quantity) -> Quantity:
-    """The absolute value."""
+    """Return the absolute value."""
     return abs(coefficient) if isinstance(coefficient, int) else most(coefficient, -coefficient)
 
 
@@ -127,22 +127,22 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
         case IndexDivision("floordiv", value, divisor):
             return reach(value, running, limit) // divisor
         case IndexDivision(_, value, divisor):
-            return least(_reach_within(value, divisor, running, limit), divisor - 1)
+            # Terms that move by multiples of the divisor don't count.
+            inner = sum(
+                [
+                    least(factor % divisor, 1) * _size(factor) * _reach_of(each, running, limit)
+                    for each, factor in value.terms
+                ]
+            )
+            return least(inner, divisor - 1)
         case IndexChoice(values):
             return largest([reach(each, running, limit) for each in values])
         case _:
             return limit
 
 
-def _reach_within(value: Sum, divisor: Quantity, running: Set[Loop], limit: Quantity) -> Quantity:
-    """Compute `reach` without the terms that move by multiples of the divisor."""
-    return sum(
-        [least(factor % divisor, 1) * _size(factor) * _reach_of(atom, running, limit) for atom, factor in value.terms]
-    )
-
-
 def loops_in(value: Sum) -> list[Loop | None]:
-    """The loops that the value depends on, each once; None stands for what is not known."""
+    """List the loops that the value depends on, each once; None for unknown dependences."""
     found: dict[Loop | None, None] = {}
     for atom, _ in value.terms:
         match atom:
@@ -177,7 +177,7 @@ def _step_of(atom: Atom, loop: Loop) -> Quantity:
 
 
 def fixed(value: Sum, outer: Set[Loop]) -> Sum:
-    """The value where all loops but those in `outer` are in their first iteration."""
+    """Fix all loops but those in `outer` at their first iteration."""
     result = Sum((), value.const)
     for atom, coefficient in value.terms:
         result = result.plus(_fixed_atom(atom, outer), coefficient)

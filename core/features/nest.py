@@ -9,9 +9,10 @@ from pegbox.compute.flop import operations
 from pegbox.expr.nodes import Buffer, Load, Var
 from pegbox.expr.visit import loads
 from pegbox.features.index import Loop, Sum, index_of
+from pegbox.features.rolls import rolled_extents
 from pegbox.features.symbol import Quantity, product
 from pegbox.features.traced import quantity
-from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """All statements in program order (for stages: the order of the schedule); `params` are the arguments' buffers."""
+    """A program: its statements in order (of stages: that of the schedule), and the arguments' buffers, `params`."""
 
     statements: tuple[Statement, ...]
     params: tuple[Buffer, ...]
@@ -123,3 +124,27 @@ def unroll_steps(annotations: Mapping[str, object]) -> Quantity:
     """Read the limit of the pragma "auto_unroll_max_step", 0 if there is none."""
     steps = annotations.get("pragma_auto_unroll_max_step", 0)
     return quantity(steps) if isinstance(steps, int) else 0
+
+
+def nest_of_function(func: Function) -> Nest:
+    """Make the nest of a scheduled function."""
+    return Nest(tuple(_statements(func.body, (), {}, rolled_extents(func))), func.params)
+
+
+def _statements(
+    stmt: Stmt, loops: tuple[Loop, ...], values: Mapping[Var, Sum], rolled: Mapping[Var, Quantity]
+) -> Iterator[Statement]:
+    match stmt:
+        case For(var, extent, body, kind, annotations):
+            loop = Loop(var.name, rolled.get(var, quantity(extent)), kind, unroll_steps(dict(annotations)))
+            yield from _statements(body, (*loops, loop), {**values, var: Sum(((loop, 1),))}, rolled)
+        case Seq(stmts):
+            for each in stmts:
+                yield from _statements(each, loops, values, rolled)
+        case If(_, body) | Alloc(_, body):
+            yield from _statements(body, loops, values, rolled)
+        case BlockRealize(bound, block):
+            at = [index_of(value, values) for value in bound]
+            yield from statements_of(block, at, loops)
+        case _:
+            return

@@ -16,14 +16,14 @@ from pegbox.features.classes import Classes, Conflict, Leaf, Rows
 from pegbox.features.describe import WIDTH, describe
 from pegbox.features.footprint import Known
 from pegbox.features.formulas import Features, Machine, compute
-from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
 from pegbox.features.groups import ClassGroups
+from pegbox.features.nest import nest_of_function
 from pegbox.features.row_values import RowValues
 from pegbox.features.symbol import Quantity
 from pegbox.features.traced import TraceRecorder
-from pegbox.features.tracing import TracedNumbers, traced_view
+from pegbox.features.tracing import TracedConfig, TracedNumbers
 from pegbox.schedule.schedule import Schedule
 from pegbox.space import Config
 from pegbox.space.digits import Digits, Mask, checked_rows
@@ -225,7 +225,7 @@ class ProgramFeatures:
         recorder = TraceRecorder(self._numbers.graph, RowValues(self._numbers.graph, row))
         config = self.task.space.config(row.tolist())
         pinned = self._pinned if pinned is None else pinned
-        view = traced_view(config, self.task.target, self._numbers, recorder, pinned)
+        view = ApplyingConfig(TracedConfig(config, self._numbers, recorder, pinned), self.task.target)
         try:
             return self._described(view, recorder.holds, self._footprints), recorder
         finally:

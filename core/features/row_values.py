@@ -13,11 +13,11 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "floordiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,
     "lt": lambda a, b: int(a < b), "le": lambda a, b: int(a <= b), "eq": lambda a, b: int(a == b),
 }  # fmt: skip
-"""As those of `pegbox.features.graph`, also where something is divided by zero."""
+"""The operations of `pegbox.features.graph`, with the same values of divisions by zero."""
 
 
 class RowValues(dict[int, int]):
-    """`values[node]`; each is computed once. For many configurations see `pegbox.features.graph.Evaluation`."""
+    """The values by node, each computed once. For many configurations see `pegbox.features.graph.Evaluation`."""
 
     def __init__(self, graph: NumberGraph, row: Digits) -> None:
         super().__init__()

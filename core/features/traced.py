@@ -1,13 +1,12 @@
 """Traced integers: they record the expression over the knobs that gave them.
 
-A `TracedInt` stands for an int: the value of one configuration. Beside that it carries the expression over the
-configuration's numbers that gave it. Arithmetic on it gives traced integers; a comparison gives a plain bool and notes
-that the trace holds only where the comparison comes out the same way (a guard), as tracing compilers do it. Whatever
-else is done with it pins the value: text, hashes, true division, bits, `range(n)`, `table[n]`.
+A `TracedInt` is used as an int: the value of one configuration. It also has the expression over the configuration's
+numbers that gave it. Arithmetic on it gives traced integers; a comparison gives a plain bool and notes that the trace
+holds only for the same result (a guard), as in tracing compilers. Any other use pins the value: text, hashes, true
+division, bits, `range(n)`, `table[n]`.
 
-It is not a subclass of int, though it calls itself one (`isinstance(n, int)`): C code would take the value of an int
-without asking. So that has to ask. What a template learns otherwise, as from `type(n)`, runs without a trace find
-(`pegbox.features.program`).
+It is not a subclass of int, though `isinstance(n, int)` holds: C code would take the value of an int without a call.
+Runs without a trace find other ways to learn values, such as `type(n)` (`pegbox.features.program`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pegbox.features.row_values import OPERATIONS
 from pegbox.features.symbol import Arithmetic, Quantity, Symbol
 
 PLAIN: dict[str, Callable[[Any, Any], Any]] = {**OPERATIONS, "floordiv": operator.floordiv, "mod": operator.mod}
-"""For a template, which calculates with ints, division by zero is an error."""
+"""The operations of a template, which calculates with ints: division by zero is an error."""
 
 
 class TraceRecorder:
@@ -39,16 +38,16 @@ class TraceRecorder:
         self.made: dict[tuple[str, int, int, int], int] = {}
 
     def number(self, node: int, value: int) -> int:
-        """An integer with the value `value` here that is `node` in general."""
+        """Make an integer with the value `value` here that is `node` in general."""
         return value if self.graph.is_constant(node) else cast(int, TracedInt(value, node, self))
 
     def guard(self, node: int, value: int) -> None:
-        """The run goes on as it does only where the node has this value."""
+        """Note that the run goes on so only where the node has this value."""
         if self.open and not self.graph.is_constant(node):
             self.guards.setdefault(node, value)
 
     def holds(self, truth: Quantity) -> bool:
-        """Is what is 1 or 0 true in this run? It goes on so only where it is the same."""
+        """Return a truth, 1 or 0, of this run, which goes on so only where it is the same."""
         if not isinstance(truth, Symbol):
             return bool(truth)
         self.guard(truth.node, self._values[truth.node])
@@ -56,7 +55,7 @@ class TraceRecorder:
 
 
 def _asking(op: str, plain: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """A comparison, which is a guard: that of `op`, of a number that is no integer `plain`."""
+    """Make a comparison, which is a guard: `op` of integers, `plain` of other numbers."""
 
     def method(self: TracedInt, other: Any) -> Any:
         if not isinstance(other, int):
@@ -68,7 +67,7 @@ def _asking(op: str, plain: Callable[[Any, Any], Any], *, swapped: bool = False)
 
 
 class TracedInt(Arithmetic):
-    """See the module."""
+    """An integer with the expression that gave it: see the module."""
 
     __slots__ = ("_node", "_recorder", "_value")
 
@@ -80,14 +79,14 @@ class TracedInt(Arithmetic):
         return int
 
     def pinned(self) -> int:
-        """The value, for use outside of arithmetic: the trace holds only where it is the same."""
+        """Return the value, for use outside arithmetic: the trace holds only where it is the same."""
         self._recorder.guard(self._node, self._value)
         return self._value
 
     __index__ = __int__ = __trunc__ = __floor__ = __ceil__ = pinned
 
     def least(self, other: int) -> int:
-        """`min(self, other)`, without a guard."""
+        """Compute `min(self, other)` without a guard."""
         return combined("min", self, other)
 
     def apply(self, op: str, other: Any) -> Any:
@@ -138,12 +137,12 @@ class TracedInt(Arithmetic):
         return np.asarray(self.pinned(), *args)  # a fresh array: any `copy` is fine
 
     def __getattr__(self, name: str) -> Any:
-        getattr(int, name)  # no value is learned from what no int has
+        getattr(int, name)  # attributes that no int has pin nothing
         return getattr(self.pinned(), name)
 
 
 def _pinning(function: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """A method that hands the value to `function`."""
+    """Make a method that hands the value to `function`."""
 
     def method(self: TracedInt, *others: Any) -> Any:
         return function(*others, self.pinned()) if swapped else function(self.pinned(), *others)
@@ -163,9 +162,9 @@ for _function in (
 
 
 def combined(op: str, a: Any, b: Any) -> int:
-    """`a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN.
+    """Compute `a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN.
 
-    Whether a divisor is zero is asked of all configurations: those that would fail there are no members of the class.
+    A zero divisor is a guard: configurations that would fail there are not members of the class.
     """
     if op in ("floordiv", "mod") and type(b) is TracedInt and b == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
@@ -183,7 +182,7 @@ def combined(op: str, a: Any, b: Any) -> int:
     key = (op, x, y, plain)
     found = recorder.made.get(key)
     if found is None:
-        # Not seen in this run; -1 stands for the operand that is a plain number.
+        # New in this run; -1 marks the operand that is a plain number.
         a_node = recorder.graph.constant(plain) if x < 0 else x
         b_node = recorder.graph.constant(plain) if y < 0 else y
         node = recorder.graph.apply(op, a_node, b_node)
@@ -192,7 +191,7 @@ def combined(op: str, a: Any, b: Any) -> int:
 
 
 def quantity(number: Any) -> Quantity:
-    """A number of a template as it is in all configurations."""
+    """Convert a number of a template to the quantity of all configurations."""
     if type(number) is TracedInt and number._recorder.open:
         return number._recorder.graph.symbol(number._node)
     return int(number)

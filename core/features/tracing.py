@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.targets.target import Target
 from pegbox.features.graph import NumberGraph
 from pegbox.features.traced import TraceRecorder
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import Entity, OtherEntity, SplitEntity
-from pegbox.task.config_view import ApplyingConfig
 
 
 class TracedNumbers:
@@ -22,7 +20,7 @@ class TracedNumbers:
     def __init__(self, space: ConfigSpace) -> None:
         self.graph = NumberGraph([len(knob) for knob in space.knobs.values()])
         self.nodes: dict[int, list[int]] = {}
-        """By position of the knob; knobs with values that are no integers are missing."""
+        """The nodes by position of the knob; knobs with other values than integers are missing."""
         for position, knob in enumerate(space.knobs.values()):
             rows = [integers(entity) for entity in knob.entities]
             if len({None if row is None else len(row) for row in rows}) == 1 and rows[0] is not None:
@@ -31,7 +29,7 @@ class TracedNumbers:
 
 
 def integers(entity: Entity) -> tuple[int, ...] | None:
-    """The integers of a value: the one that it is, those of a flat list, or the extents of a split."""
+    """List the integers of a value: itself, those of a flat list, or the extents of a split."""
     match entity:
         case SplitEntity(sizes):
             return sizes
@@ -63,7 +61,7 @@ class TracedOption(OtherEntity):
 
 
 class TracedConfig(Config):
-    """Gives traced values; what is not a number, or belongs to a pinned knob, becomes a guard on the knob's digit."""
+    """A configuration of traced values; other values, and pinned knobs, become guards on the knob's digit."""
 
     __slots__ = ("_config", "_numbers", "_pinned", "_recorder")
 
@@ -111,15 +109,8 @@ class TracedConfig(Config):
         return str(self._config)  # for messages, which no program depends on
 
     def _guard_parents(self, name: str) -> None:
-        """Note the question for a knob's existence as one about its parents."""
+        """Note a question about a knob's existence as one about its parents."""
         when = self.space.knobs[name].when
         for parent, _ in when.parents if when is not None else ():
             self._guard(self.space.positions[parent])
             self._guard_parents(parent)
-
-
-def traced_view(
-    config: Config, target: Target, numbers: TracedNumbers, recorder: TraceRecorder, pinned: Set[int]
-) -> ApplyingConfig:
-    """Make the view with which a template is called for a traced run."""
-    return ApplyingConfig(TracedConfig(config, numbers, recorder, pinned), target)

@@ -15,7 +15,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Program, Target, emit, load_library, write_object, write_shared_library
 from pegbox.codegen.runtime.export import link_shared_library
-from pegbox.codegen.runtime.signature import signatures, with_signature
+from pegbox.codegen.runtime.library import signatures, with_signature
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.expr.nodes import Buffer
 

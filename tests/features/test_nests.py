@@ -10,8 +10,8 @@ import pytest
 
 from pegbox.errors import InvalidConfig
 from pegbox.features.describe import LAYOUT, describe
-from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
+from pegbox.features.nest import nest_of_function
 from pegbox.features.symbol import product
 from pegbox.task.config_view import ApplyingConfig
 from pegbox.task.task import Task

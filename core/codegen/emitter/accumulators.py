@@ -21,12 +21,14 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, all_of, conjuncts
 from pegbox.expr.nodes import Binary, BinaryOp, Buffer, Const, Expr, Load, Var
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, If, Stmt, Store, seq
 from pegbox.loops.reductions.update import reads, update
-from pegbox.loops.visit import children, map_children, walk
+from pegbox.loops.visit import children, expressions, map_children, walk
 
-MAX_BYTES = 4096  # of partial results: what registers and the closest cache hold
-MAX_COPIES = 8  # partial results per element, for loops unrolled in between
+MAX_BYTES = 4096
+"""The bytes of partial results that registers and the closest cache hold."""
+MAX_COPIES = 8
+"""The partial results per element, for loops unrolled in between."""
 
 
 @dataclass
@@ -48,18 +50,15 @@ class Reduction:
 
 def expand(stmt: Stmt) -> Stmt:
     """Rewrite every such reduction at the outermost loop where it is possible."""
-    if not any(True for _ in _reductions(stmt, ())):
+    reductions = list(_reductions(stmt, ()))
+    if not reductions:
         return stmt
-    return _visit(stmt)
-
-
-def _visit(stmt: Stmt) -> Stmt:
     if isinstance(stmt, For) and stmt.kind.in_order:
-        for reduction in _reductions(stmt, ()):
+        for reduction in reductions:
             result = _rewrite(stmt, reduction)
             if result is not None:
                 return result
-    return map_children(stmt, _visit)
+    return map_children(stmt, expand)
 
 
 def _reductions(stmt: Stmt, path: tuple[Stmt, ...]) -> Iterator[Reduction]:
@@ -79,7 +78,7 @@ def _vars(exprs: tuple[Expr, ...]) -> set[Var]:
 
 
 def _rewrite(loop: For, reduction: Reduction) -> Stmt | None:
-    """The loop with partial results around it; None when the reduction does not allow it here."""
+    """Put partial results around the loop; None if the reduction does not allow it here."""
     store, buffer = reduction.store, reduction.store.buffer
     used = _vars(store.indices)
     loops = reduction.loops
@@ -101,24 +100,16 @@ def _rewrite(loop: For, reduction: Reduction) -> Stmt | None:
 
 
 def _is_alone(loop: For, store: Store) -> bool:
-    """Does nothing else in the loop touch the buffer?"""
-    for stmt in walk(loop):
-        match stmt:
-            case Store() if stmt is not store and (stmt.buffer is store.buffer or _reads(stmt, store.buffer)):
-                return False
-            case If(expr) | Evaluate(expr) if reads(expr, store.buffer):
-                return False
-            case Alloc(buffer) if buffer is store.buffer:
-                return False
-    return True
-
-
-def _reads(stmt: Store, buffer: Buffer) -> bool:
-    return any(reads(expr, buffer) for expr in (*stmt.indices, stmt.value))
+    """Decide if nothing else in the loop touches the buffer."""
+    return not any(
+        getattr(stmt, "buffer", None) is store.buffer or any(reads(expr, store.buffer) for expr in expressions(stmt))
+        for stmt in walk(loop)
+        if stmt is not store
+    )
 
 
 def _copies(unrolled: list[For]) -> list[For]:
-    """Innermost unrolled loops of the reduction, as many as keep within MAX_COPIES."""
+    """Choose innermost unrolled loops of the reduction, as many as keep within MAX_COPIES."""
     chosen: list[For] = []
     total = 1
     for each in reversed(unrolled):
@@ -130,10 +121,10 @@ def _copies(unrolled: list[For]) -> list[For]:
 
 
 def _condition(reduction: Reduction, elements: set[Var], inner: set[Var]) -> Expr | None:
-    """Which elements exist: the conditions in between that speak of elements and of outer loops only.
+    """Collect the conditions on the existence of elements: those in between that use elements and outer loops only.
 
-    A condition on the reduction alone needs no repeating, since its partial results stay neutral. One that mixes both
-    cannot be told apart: None.
+    A condition on the reduction alone is not repeated, since its partial results stay neutral. One that mixes both
+    cannot be split: None.
     """
     parts = []
     for stmt in reduction.path:
@@ -148,7 +139,7 @@ def _condition(reduction: Reduction, elements: set[Var], inner: set[Var]) -> Exp
 
 
 def _nest(loops: list[For], body: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
-    """The same loops over variables of their own around `body(variables)`."""
+    """Put the same loops over variables of their own around `body(variables)`."""
     fresh = [each.var.copy() for each in loops]
     result = body(tuple(fresh))
     for each, var in zip(reversed(loops), reversed(fresh), strict=True):
@@ -159,13 +150,18 @@ def _nest(loops: list[For], body: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
 def _finish(
     reduction: Reduction, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For], condition: Expr
 ) -> list[Stmt]:
-    """Copies meet in the first one, lane by lane; then the lanes meet in the element."""
+    """Add the copies to the first one, lane by lane; then the lanes to the element."""
     op, store = reduction.op, reduction.store
     zeros = tuple(Const(0, dtypes.INDEX) for _ in copies)
-    result: list[Stmt] = []
-    if copies:
-        combined = _combine_copies(op, partial, elements, copies, lanes)
-        result.append(combined)
+
+    def one(at: tuple[Var, ...]) -> Stmt:
+        """Write partial[element, 0, lane] op= partial[element, copy, lane] for every copy but the first."""
+        middle = at[len(elements) : len(elements) + len(copies)]
+        first = (*at[: len(elements)], *zeros, *at[len(elements) + len(copies) :])
+        is_other = middle[0] > 0
+        for var in middle[1:]:
+            is_other = is_other | (var > 0)
+        return If(is_other, Store(partial, first, Binary(op, Load(partial, first), Load(partial, at))))
 
     def last(at: tuple[Var, ...]) -> Stmt:
         renamed: dict[Var, Expr] = {each.var: var for each, var in zip(elements, at, strict=False)}
@@ -176,22 +172,8 @@ def _finish(
         test = substitute(condition, renamed)
         return total if test is TRUE else If(test, total)
 
-    result.append(_nest([*elements, *lanes], last))
-    return result
-
-
-def _combine_copies(op: BinaryOp, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For]) -> Stmt:
-    """partial[element, 0, lane] op= partial[element, copy, lane] for every copy but the first."""
-
-    def one(at: tuple[Var, ...]) -> Stmt:
-        middle = at[len(elements) : len(elements) + len(copies)]
-        first = (*at[: len(elements)], *(Const(0, dtypes.INDEX) for _ in copies), *at[len(elements) + len(copies) :])
-        is_other = middle[0] > 0
-        for var in middle[1:]:
-            is_other = is_other | (var > 0)
-        return If(is_other, Store(partial, first, Binary(op, Load(partial, first), Load(partial, at))))
-
-    return _nest([*elements, *copies, *lanes], one)
+    combined = [_nest([*elements, *copies, *lanes], one)] if copies else []
+    return [*combined, _nest([*elements, *lanes], last)]
 
 
 def _replace(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pegbox.checks import check_instance
-from pegbox.codegen.emitter import accumulators, placement, privatization, strip_mining, unroll
+from pegbox.codegen.emitter import accumulators, placement, unroll, vectorized_loops
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
@@ -33,7 +33,7 @@ def emit(func: Function, target: Target) -> Program:
         raise CompileError(f"{func.name}: buffers {names} are not in any Alloc; lower the function first")
     if missing := [buffer.name for buffer in func.outputs if buffer not in func.params]:
         raise CompileError(f"{func.name}: outputs {', '.join(missing)} are not among its parameters")
-    blocked = strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits)
+    blocked = vectorized_loops.strip_mine(vectorized_loops.privatize(func.body), target.vector_bits)
     func = func.with_body(accumulators.expand(blocked))
     extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
     threads = min(target.num_cores, max([1, *extents]))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pegbox.codegen.emitter import calls, index, memory, numeric
 from pegbox.codegen.emitter.form import Atom, Form, strides
-from pegbox.codegen.emitter.frame import Frame, Value, unbound_error
+from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
 from pegbox.codegen.emitter.lltypes import constant, register
@@ -67,7 +67,10 @@ def _resolve(frame: Frame, form: Form, chunk: Chunk) -> Index:
         else:
             part = lanes.scaled(var, coef) if lanes is not None else None
             if part is None:
-                raise unbound_error(var)
+                raise CompileError(
+                    f"loop variable {var.name} is used outside its loop: the program was not lowered, or a pass broke "
+                    "it"
+                )
             if len(part) == 1:
                 const += part[0]  # a vector of one lane is a scalar
             else:

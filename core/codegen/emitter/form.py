@@ -1,12 +1,11 @@
 """Linear forms of index expressions for the emitter, with constant, loop and lane terms separated.
 
-int64 arithmetic wraps around, so all numbers are those of int64, modulo 2^64. Where that is not enough (division,
-comparison), the ranges of the loops have to show that the sum is the number itself: see
-`pegbox.codegen.emitter.index.value_range`.
+int64 arithmetic wraps around, so all numbers are those of int64, modulo 2^64. For division and comparison the ranges of
+the loops have to show that the sum does not wrap: see `pegbox.codegen.emitter.index.value_range`.
 
-The form of an expression does not depend on the loops around it, so it is made once; what the variables stand for
-(a number inside an unrolled loop, a register inside a serial one, one number per lane inside a vectorized one) is
-put in by `pegbox.codegen.emitter.expressions` each time the expression is emitted.
+The form of an expression does not depend on the loops around it, so it is made once. The values of its variables (a
+number inside an unrolled loop, a register inside a serial one, one number per lane inside a vectorized one) are put in
+by `pegbox.codegen.emitter.expressions` each time the expression is emitted.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Depth: TypeAlias = Callable[[Var], int]
 
 @dataclass(slots=True, eq=False)
 class Atom:
-    """What is not linear: `inner` divided by `divisor` (op "floordiv", "floormod"), or a value to compute."""
+    """A term that is not linear: `inner` divided by `divisor` (op "floordiv", "floormod"), or a value to compute."""
 
     expr: Expr
     op: str = ""
@@ -35,7 +34,7 @@ class Atom:
 
 @dataclass(slots=True, eq=False)
 class Form:
-    """const + sum of coefficient * variable + sum of coefficient * atom.
+    """A sum: const + coefficient * variable + ... + coefficient * atom + ...
 
     Variables of outer loops come first: pointers share them. is_index: it is made of variables and constants only.
     """
@@ -47,7 +46,7 @@ class Form:
 
 
 def expression_form(expr: Expr, depth: Depth) -> Form:
-    """The form of an int64 expression; `depth` of a variable is how many loops stand around that give it its value."""
+    """Make the form of an int64 expression; `depth` gives the number of loops around that of a variable."""
     return _form((expr,), (1,), depth)
 
 
@@ -83,7 +82,7 @@ def _atom(expr: Expr, depth: Depth) -> Atom:
 
 
 def strides(buffer: Buffer) -> list[int]:
-    """Elements between neighbours along each dimension (row-major)."""
+    """Count the elements between neighbours along each dimension (row-major)."""
     result = [1] * len(buffer.shape)
     for axis in range(len(buffer.shape) - 2, -1, -1):
         result[axis] = result[axis + 1] * buffer.shape[axis + 1]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from pegbox.codegen.emitter.form import Form, address_form, expression_form
 from pegbox.codegen.emitter.text import FunctionText, Level
-from pegbox.errors import CompileError
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import Store
 
@@ -35,7 +34,7 @@ class Value(NamedTuple):
 
 
 class Registers:
-    """Registers defined at a level, which everything inside may use.
+    """The registers defined at a level, which everything inside may use.
 
     home: the level of each; a register without one may be used only where it was made.
     ranges: smallest and largest value of an index register.
@@ -214,9 +213,3 @@ class Frame:
         self.scope = Scope({})
         action()
         self.scope = outer if keep_memory else Scope(outer.values)
-
-
-def unbound_error(var: Var) -> CompileError:
-    return CompileError(
-        f"loop variable {var.name} is used outside its loop: the program was not lowered, or a pass broke it"
-    )

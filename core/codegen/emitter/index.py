@@ -23,9 +23,9 @@ _SAFE = 1 << 61  # sums and differences of a few such numbers fit int64
 
 
 class Index(NamedTuple):
-    """const + sum(terms) + offsets[lane] + vector[lane].
+    """A sum per lane: const + sum(terms) + offsets[lane] + vector[lane].
 
-    `offsets` is None where all lanes agree; `vector` is a register of i64 lanes for what depends on data.
+    `offsets` is None if all lanes agree; `vector` is a register of i64 lanes that depend on data.
     """
 
     const: int

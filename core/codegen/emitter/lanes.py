@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from pegbox.expr.nodes import Var
@@ -11,7 +12,7 @@ Offsets: TypeAlias = tuple[int, ...]  # one number per lane
 
 
 class Lanes:
-    """One vector's worth of a vectorized loop: `count` lanes, and per loop variable the lane's value of it."""
+    """A vector of a vectorized loop: `count` lanes, and the value of each loop variable in each."""
 
     __slots__ = ("_scaled", "count", "values")
 
@@ -21,7 +22,7 @@ class Lanes:
         self._scaled: dict[tuple[Var, int], Offsets] = {}
 
     def scaled(self, var: Var, coef: int) -> Offsets | None:
-        """coef * var in every lane; None when the variable is not one of the vectorized loop."""
+        """Multiply coef * var in every lane; None for variables of other loops."""
         key = (var, coef)
         found = self._scaled.get(key)
         if found is None:
@@ -33,7 +34,7 @@ class Lanes:
 
 
 class Chunk(NamedTuple):
-    """What an expression is emitted for: some lanes, of which `mask` (an i1 vector in a register) tells the live ones.
+    """The lanes that an expression is emitted for; `mask` (an i1 vector in a register) has the live ones.
 
     `lanes` None is scalar code; `mask` None means that every lane is live.
     """
@@ -43,7 +44,7 @@ class Chunk(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number of lanes; 0 for scalar code."""
+        """The number of lanes; 0 for scalar code."""
         return self.lanes.count if self.lanes is not None else 0
 
 
@@ -51,7 +52,7 @@ SCALAR = Chunk(None, None)
 
 
 class Pattern(NamedTuple):
-    """How lanes spread from the smallest address: `offsets` start at 0 somewhere; `base` is what was taken off.
+    """The places of lanes, as `offsets` from the smallest one, `base`.
 
     dense: lane i at i. span: largest offset. distinct: no two lanes meet.
     """
@@ -78,22 +79,16 @@ def split_lanes(extents: list[int], variables: list[Var], width: int) -> list[La
 
     The rest that does not fill a vector is cut into powers of two, which have registers of their own.
     """
-    total = 1
-    for extent in extents:
-        total *= extent
+    total = prod(extents)
     pieces: list[Lanes] = []
     start = 0
     while start < total:
         count = min(width, 1 << ((total - start).bit_length() - 1))
-        pieces.append(Lanes(count, _values(extents, variables, range(start, start + count))))
+        values: dict[Var, Offsets] = {}
+        stride = 1
+        for extent, var in zip(reversed(extents), reversed(variables), strict=True):
+            values[var] = tuple(lane // stride % extent for lane in range(start, start + count))
+            stride *= extent
+        pieces.append(Lanes(count, values))
         start += count
     return pieces
-
-
-def _values(extents: list[int], variables: list[Var], lanes: range) -> dict[Var, Offsets]:
-    values: dict[Var, Offsets] = {}
-    stride = 1
-    for extent, var in zip(reversed(extents), reversed(variables), strict=True):
-        values[var] = tuple(lane // stride % extent for lane in lanes)
-        stride *= extent
-    return values

@@ -77,8 +77,13 @@ def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, 
         0 < coef < count and frame.env.get(var).__class__ is int for var, coef in frame.addresses(node).terms
     ):
         rows = transposition.rows_of(frame, buffer, where)
-        if rows is not None:
-            return _load_transposed(frame, buffer, where, rows), buffer.dtype, count
+        if rows is not None and where.offsets is not None:
+            number = where.const + where.offsets[0] - rows.start
+
+            def row(lane: int) -> str:
+                return _load_plain(frame, buffer, where.terms, rows.start + lane * rows.stride, rows.width)
+
+            return transposition.column(frame, buffer.dtype, count, rows.width, number, row), buffer.dtype, count
     place = f"<{count} x ptr>", _pointers(frame, buffer, where, count)
     return _load_masked(frame, "gather", buffer, place, mask, count), buffer.dtype, count
 
@@ -150,16 +155,6 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
     return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
-
-
-def _load_transposed(frame: Frame, buffer: Buffer, where: Index, rows: transposition.LaneRows) -> str:
-    assert where.offsets is not None
-    number = where.const + where.offsets[0] - rows.start
-
-    def row(lane: int) -> str:
-        return _load_plain(frame, buffer, where.terms, rows.start + lane * rows.stride, rows.width)
-
-    return transposition.column(frame, buffer.dtype, len(where.offsets), rows.width, number, row)
 
 
 def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:

@@ -11,11 +11,11 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 
 MOST_IN_A_ROW = 32768
-"""Instructions without a branch between them; LLVM needs up to eight seconds for so many."""
+"""The most instructions without a branch between them; LLVM needs up to eight seconds for so many."""
 MOST_INSTRUCTIONS = 65536
-"""Instructions of a function; LLVM needs several seconds for so many."""
+"""The most instructions of a function; LLVM needs several seconds for so many."""
 MOST_LOOPS = 512
-"""Loops of a function, which unrolled loops around them copy; LLVM's time grows with the square of their number."""
+"""The most loops of a function, copies by unrolling included; LLVM's time grows with the square of their number."""
 
 
 class ModuleText:
@@ -32,22 +32,22 @@ class ModuleText:
 
     @cached_property
     def computes_float16(self) -> bool:
-        """Has the target instructions for float16?"""
+        """A flag for instructions for float16."""
         return features.computes_float16(self.target)
 
     def declare(self, text: str) -> None:
-        """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
+        """Add the `declare ...` of an intrinsic or an external function, once."""
         self._declarations[text] = None
 
     def call(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
-        """The text of a call of `@function`, which is declared; arguments are types and values."""
+        """Write a call of `@function`, and declare it; arguments are types and values."""
         if name not in self._called:
             self._called.add(name)
             self.declare(f"declare {result} {name}({', '.join([ty for ty, _ in arguments])})")
         return f"call {flags}{result} {name}({', '.join([f'{ty} {text}' for ty, text in arguments])})"
 
     def extern(self, name: str, declaration: str) -> None:
-        """A C function, which must be called with the same types everywhere."""
+        """Declare a C function, which must be called with the same types everywhere."""
         known = self.externs.setdefault(name, declaration)
         if known != declaration or name in (self.name, f"{self.name}__timed"):
             other = f"also used as {known!r}" if known != declaration else "the name of the kernel itself"
@@ -55,18 +55,18 @@ class ModuleText:
         self.declare(declaration)
 
     def define(self, name: str, text: str, declarations: frozenset[str]) -> None:
-        """A helper function given as text, with the declarations that it needs."""
+        """Add a helper function given as text, with the declarations that it needs."""
         self._definitions[name] = text
         for line in sorted(declarations):
             self.declare(line)
 
     def metadata(self, text: str) -> str:
-        """A metadata node; returns its number as `!7`."""
+        """Add a metadata node; return its number as `!7`."""
         self._metadata.append(text)
         return f"!{len(self._metadata) - 1}"
 
     def loop_metadata(self, *properties: str) -> str:
-        """A distinct loop id with properties such as `!"llvm.loop.unroll.full"`; returns `!7`."""
+        """Add a distinct loop id with properties such as `!"llvm.loop.unroll.full"`; return `!7`."""
         parts = [self.metadata(f"!{{{text}}}") for text in properties]
         number = len(self._metadata)
         return self.metadata(f"distinct !{{{', '.join([f'!{number}', *parts])}}}")
@@ -97,19 +97,15 @@ class ModuleText:
         )
 
     def text(self) -> str:
+        bits = self.target.vector_bits
         parts = [
             f"; pegbox kernel {self.name} for {self.target}",
             *self._definitions.values(),
             *self.functions,
             "\n".join(self._declarations),
-            _attributes(self.target),
+            # Without these widths x86 back ends avoid 512-bit vectors on some processors.
+            f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}',
             "\n".join(f"!{number} = {text}" for number, text in enumerate(self._metadata)),
             "",
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _attributes(target: Target) -> str:
-    """Attributes of every function: x86 back ends avoid 512-bit vectors on some processors unless told otherwise."""
-    bits = target.vector_bits
-    return f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}'

@@ -21,7 +21,8 @@ from pegbox.loops.visit import walk
 
 @dataclass
 class Captures:
-    """What a loop takes from outside: buffers and variables with their registers there, its threads' own buffers."""
+    """The values that a loop takes from outside: buffers and variables with their registers there; the offsets of its
+    threads' own buffers."""
 
     buffers: list[tuple[Buffer, str]]
     variables: list[tuple[Var, str]]
@@ -29,7 +30,7 @@ class Captures:
 
 
 class ParallelLoops:
-    """The parallel loops of one program, all for teams of `threads`: a runtime makes threads anew for another size."""
+    """The parallel loops of one program, all for teams of one size: for another, a runtime makes threads anew."""
 
     def __init__(self, module: ModuleText, plan: FunctionPlan, threads: int) -> None:
         self.module = module
@@ -38,14 +39,14 @@ class ParallelLoops:
         self._count = 0
 
     def __call__(self, frame: Frame, loop: For) -> bool:
-        """Write the loop as a parallel region; False where it has to be serial (one thread, or inside a region)."""
+        """Write the loop as a parallel region; False if it has to be serial (one thread, or inside a region)."""
         if frame.in_parallel or self.threads == 1:
             return False
         self._count += 1
         captured = self._capture(frame, loop)
         self.module.functions.append(self._part(frame, loop, captured))
         self.module.functions.append(self._run(loop, captured))
-        self._launch(frame, self.threads if loop.extent > 1 else 1, captured)
+        self._launch(frame, captured)
         return True
 
     def _capture(self, frame: Frame, loop: For) -> Captures:
@@ -62,7 +63,7 @@ class ParallelLoops:
         )
 
     def _part(self, outer: Frame, loop: For, captured: Captures) -> str:
-        """The code of some iterations."""
+        """Write the function of some iterations."""
         frame = Frame(self.module, in_parallel=True)
         frame.unrolling = list(outer.unrolling)
         frame.env = {var: bound for var, bound in outer.env.items() if isinstance(bound, int)}
@@ -84,7 +85,17 @@ class ParallelLoops:
             lines.append(f"  %s{number} = getelementptr inbounds i64, ptr %data, i64 {number}")
             lines.append(f"  %a{number} = load {ty}, ptr %s{number}, align 8")
             arguments.append(f"{ty} %a{number}")
-        own = self._own_pointers(captured, len(slots))
+        own = []
+        if captured.own:  # this thread's copies of the large buffers inside the loop
+            placement = self.plan.placement
+            own = [
+                f"  %ws = getelementptr inbounds i64, ptr %data, i64 {len(slots)}",
+                "  %base = load ptr, ptr %ws, align 8",
+                f"  %mine = mul i64 %id, {placement.thread_bytes}",
+            ]
+            for number, (_, offset) in enumerate(captured.own):
+                own.append(f"  %o{number} = add i64 %mine, {placement.shared_bytes + offset}")
+                own.append(f"  %w{number} = getelementptr i8, ptr %base, i64 %o{number}")
         arguments[len(captured.buffers) : len(captured.buffers)] = [f"ptr %w{n}" for n in range(len(captured.own))]
         for name in ("omp_get_thread_num", "omp_get_num_threads"):
             self.module.declare(f"declare i32 @{name}()")
@@ -118,22 +129,7 @@ class ParallelLoops:
             ]
         )
 
-    def _own_pointers(self, captured: Captures, slot: int) -> list[str]:
-        """List the places of this thread's copies of the large buffers inside the loop."""
-        if not captured.own:
-            return []
-        placement = self.plan.placement
-        lines = [
-            f"  %ws = getelementptr inbounds i64, ptr %data, i64 {slot}",
-            "  %base = load ptr, ptr %ws, align 8",
-            f"  %mine = mul i64 %id, {placement.thread_bytes}",
-        ]
-        for number, (_, offset) in enumerate(captured.own):
-            lines.append(f"  %o{number} = add i64 %mine, {placement.shared_bytes + offset}")
-            lines.append(f"  %w{number} = getelementptr i8, ptr %base, i64 %o{number}")
-        return lines
-
-    def _launch(self, frame: Frame, threads: int, captured: Captures) -> None:
+    def _launch(self, frame: Frame, captured: Captures) -> None:
         """Fill the record and run the team."""
         values = [("ptr", name) for _, name in captured.buffers] + [("i64", name) for _, name in captured.variables]
         if captured.own:
@@ -145,12 +141,12 @@ class ParallelLoops:
             frame.text.effect(f"store {ty} {name}, ptr {slot}, align 8")
         self.module.declare("declare void @GOMP_parallel(ptr, ptr, i32, i32)")
         function = f"@{self.module.name}.parallel.{self._count}"
-        frame.text.effect(f"call void @GOMP_parallel(ptr {function}, ptr {record}, i32 {threads}, i32 0)")
+        frame.text.effect(f"call void @GOMP_parallel(ptr {function}, ptr {record}, i32 {self.threads}, i32 0)")
         frame.scope.memory.clear()
 
 
 def bind_pointer(frame: Frame, buffer: Buffer, *, aligned: bool = False) -> str:
-    """Make the buffer a parameter of the frame's function; returns the parameter's text."""
+    """Make the buffer a parameter of the frame's function; return the parameter's text."""
     name = frame.text.fresh(identifier(buffer.name))
     frame.buffers[buffer] = Pointer(name, private=False)
     frame.registers.home[name] = frame.text.entry

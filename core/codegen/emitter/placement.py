@@ -16,16 +16,18 @@ from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store
 from pegbox.loops.visit import children, expressions, walk
 
-STACK_BYTES = 16 * 1024  # largest buffer on the stack
-STACK_TOTAL = 128 * 1024  # of all buffers on the stack together
+STACK_BYTES = 16 * 1024
+"""The largest buffer on the stack."""
+STACK_TOTAL = 128 * 1024
+"""The bytes of all buffers on the stack."""
 ALIGNMENT = 64
-_ACCESSES = Load | Stride
-WORKSPACE = "%workspace"  # the parameter that holds its pointer
+WORKSPACE = "%workspace"
+"""The parameter that holds the pointer to the workspace."""
 
 
 @dataclass
 class Placement:
-    """`shared` and `per_thread` hold byte offsets into the workspace; the threads' copies follow the shared part."""
+    """The places of buffers: `shared` and `per_thread` are byte offsets into the workspace, in this order."""
 
     vector_bits: int
     stack: set[Buffer] = field(default_factory=set)
@@ -37,9 +39,9 @@ class Placement:
 
 
 def vector_lanes(vector_bits: int, body: Stmt) -> int:
-    """Lanes of a vector for a vectorized loop's body: the narrowest element type fills the registers.
+    """Count the lanes of a vector for a vectorized loop's body: the narrowest element type fills the registers.
 
-    Bytes don't count beside wider types: 64 lanes of a float would take four registers each.
+    Bytes don't count if there are wider types: 64 lanes of a float would take four registers each.
     """
     bits = {dtypes.BITS[buffer.dtype] for buffer in accessed_buffers(body)}
     wide = [b for b in bits if b >= 16]
@@ -78,11 +80,11 @@ def _place(buffer: Buffer, in_parallel: bool, result: Placement) -> None:
 
 
 def accessed_buffers(stmt: Stmt) -> set[Buffer]:
-    """Every buffer that the statement reads or writes."""
+    """Find every buffer that the statement reads or writes."""
     found: set[Buffer] = set()
     for node in walk(stmt):
         if isinstance(node, Store):
             found.add(node.buffer)
         for expr in expressions(node):
-            found.update([part.buffer for part in walk_expr(expr) if isinstance(part, _ACCESSES)])
+            found.update([part.buffer for part in walk_expr(expr) if isinstance(part, Load | Stride)])
     return found

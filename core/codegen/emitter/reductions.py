@@ -13,7 +13,7 @@ from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
 from pegbox.codegen.emitter.lltypes import constant, int_vector, register, suffix
 from pegbox.expr import dtypes
-from pegbox.expr.nodes import Const, Expr, Load
+from pegbox.expr.nodes import Const, Expr
 from pegbox.loops.nodes import Store
 from pegbox.loops.reductions.update import update
 
@@ -21,17 +21,16 @@ from pegbox.loops.reductions.update import update
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
     """Write `stmt` as a reduction if it is one: every chunk at the same single element."""
     first = address(frame, stmt, chunks[0])
-    if not _is_single(first):
-        return False
-    found = update(stmt)
-    if found is None:
+    if not _is_single(first) or (found := update(stmt)) is None:
         return False
     places = [first, *(address(frame, stmt, chunk) for chunk in chunks[1:])]
     if not all(map(_is_single, places)):
         return False
     firsts = {(p.const + (pattern(p.offsets).base if p.offsets else 0), p.terms) for p in places}
     op, old, expr = found
-    if len(firsts) != 1 or not _may_touch(frame, old, chunks):
+    # The element must surely exist: with every lane dead, it is written back unchanged.
+    exists = all(chunk.mask is None for chunk in chunks) or in_bounds(frame, old, chunks[0])
+    if len(firsts) != 1 or not exists:
         return False
     before = load(frame, old, chunks[0]._replace(mask=None))
     total = _reduce(frame, op, expr, chunks)
@@ -40,17 +39,12 @@ def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
 
 
 def _is_single(place: Index) -> bool:
-    """Do all lanes go to one element?"""
+    """Decide if all lanes go to one element."""
     return place.vector is None and (place.offsets is None or pattern(place.offsets).offsets is None)
 
 
-def _may_touch(frame: Frame, old: Load, chunks: list[Chunk]) -> bool:
-    """Decide whether the element surely exists: with every lane dead, it is written back unchanged."""
-    return all(chunk.mask is None for chunk in chunks) or in_bounds(frame, old, chunks[0])
-
-
 def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
-    """All lanes of all chunks in one scalar: equally wide vectors meet lane by lane first."""
+    """Reduce all lanes of all chunks to one scalar: equally wide vectors meet lane by lane first."""
     partial: dict[int, Value] = {}
     for chunk in chunks:
         value = evaluate(frame, expr, chunk)
@@ -58,7 +52,7 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
         text = memory.broadcast(frame, value, count)
         if chunk.mask is not None:
             ty, i1 = register(value.dtype, count), register("bool", count)
-            neutral = f"splat ({register(value.dtype, 0)} {_identity_text(op, value.dtype)})"
+            neutral = f"splat ({register(value.dtype, 0)} {constant(identity(op, value.dtype).value, value.dtype)})"
             text = frame.op(f"select {i1} {chunk.mask}, {ty} {text}, {ty} {neutral}")
         this = Value(text, value.dtype, count)
         partial[count] = numeric.binary(frame, op, partial[count], this) if count in partial else this
@@ -77,19 +71,15 @@ def identity(op: str, dtype: str) -> Const:
     return Const(float(value) if dtypes.is_float(dtype) else value, dtype)
 
 
-def _identity_text(op: str, dtype: str) -> str:
-    return constant(identity(op, dtype).value, dtype)
-
-
 def horizontal(frame: Frame, op: str, value: Value) -> Value:
-    """op over the lanes of one vector."""
+    """Reduce the lanes of one vector."""
     count, dtype = value.lanes, value.dtype
     ty, element, kind = register(dtype, count), register(dtype, 0), suffix(dtype, count)
     if count == 1:
         return Value(frame.op(f"extractelement {ty} {value.text}, i64 0"), dtype, 0)
     if dtypes.is_float(dtype) and op in ("add", "mul") and dtype not in narrow_floats.NARROW:
         name = f"@llvm.vector.reduce.f{op}.{kind}"
-        arguments = (element, _identity_text(op, dtype)), (ty, value.text)
+        arguments = (element, constant(identity(op, dtype).value, dtype)), (ty, value.text)
         return Value(frame.op(frame.module.call(name, element, *arguments, flags="reassoc ")), dtype, 0)
     if dtypes.is_float(dtype):
         return _halving(frame, op, value)
@@ -99,7 +89,7 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
 
 
 def _halving(frame: Frame, op: str, value: Value) -> Value:
-    """Half against half until one lane is left, with NaN kept as everywhere; lane counts are powers of two."""
+    """Combine half with half until one lane is left, with NaN kept as everywhere; lane counts are powers of two."""
     while value.lanes > 1:
         count, half = value.lanes, value.lanes // 2
         ty = register(value.dtype, count)
@@ -115,6 +105,6 @@ def _halving(frame: Frame, op: str, value: Value) -> Value:
 
 
 def any_lane(frame: Frame, mask: str, count: int) -> Value:
-    """Is any lane live?"""
+    """Emit a test if any lane is live."""
     text = frame.module.call(f"@llvm.vector.reduce.or.v{count}i1", "i1", (register("bool", count), mask))
     return Value(frame.op(text), "bool", 0)

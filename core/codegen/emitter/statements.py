@@ -26,7 +26,7 @@ from pegbox.loops.reductions.update import reads
 
 @dataclass
 class FunctionPlan:
-    """What was decided for a function before its text is written."""
+    """The decisions about a function before its text is written."""
 
     function: Function
     placement: Placement
@@ -36,9 +36,9 @@ class FunctionPlan:
 
 
 class Writer:
-    """Writes the statements of one frame.
+    """The writer of the statements of one frame.
 
-    `chunks` are the vectors of the vectorized loop around (one scalar chunk outside of any): every leaf statement is
+    `chunks` are the vectors of the vectorized loop around (one scalar chunk outside any): every leaf statement is
     written once per chunk, so that a wide vectorized loop around a serial one keeps all its accumulators at once.
     """
 
@@ -85,7 +85,7 @@ class Writer:
             self._unrolled(stmt)
         elif stmt.kind is ForKind.VECTORIZED:
             self._vectorized(stmt) if scalar else self._unrolled(stmt)
-        elif self.plan.unrolling.writes_out(stmt):
+        elif stmt.kind is ForKind.UNROLLED or stmt.var in self.plan.unrolling.explicit:
             self._unrolled(stmt)
         elif not (stmt.kind is ForKind.PARALLEL and scalar and self.plan.parallel(self.frame, stmt)):
             self.serial(stmt, "0", str(stmt.extent))
@@ -107,7 +107,7 @@ class Writer:
         self.frame.module.written_out[named] = None
 
     def serial(self, stmt: For, start: str, stop: str) -> None:
-        """A loop from `start` to `stop` (i64 literals or registers with start < stop)."""
+        """Write a loop from `start` to `stop` (i64 literals or registers with start < stop)."""
         frame = self.frame
         frame.text.loops += 1
         var = frame.text.fresh(identifier(stmt.var.name))
@@ -143,10 +143,9 @@ class Writer:
 
     def _vectorized(self, stmt: For) -> None:
         """Directly nested vectorized loops are one; others inside are unrolled."""
-        vector = self._vectors.get(stmt.var)
-        if vector is None:
-            vector = self._vectors[stmt.var] = _vectors(stmt, self.plan.placement)
-        self.chunks, body = vector
+        if stmt.var not in self._vectors:
+            self._vectors[stmt.var] = _vectors(stmt, self.plan.placement)
+        self.chunks, body = self._vectors[stmt.var]
         self._enter_written_out(stmt)
         self.write(body)
         self.frame.unrolling.pop()
@@ -212,7 +211,7 @@ class Writer:
         self.frame.module.check_length(self.frame.text, self.frame.unrolling)
 
     def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:
-        """One vector of a store. Lanes that meet at one element are stored one after the other, as a loop would."""
+        """Write one vector of a store. Lanes that meet at one element are stored one after the other, as in a loop."""
         frame = self.frame
         where = address(frame, stmt, chunk)
         spread = pattern(where.offsets) if where.offsets is not None else None
@@ -253,7 +252,7 @@ class Writer:
 
 
 def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
-    """The chunks of a vectorized loop and its body."""
+    """Make the chunks of a vectorized loop; return its body, too."""
     loops = [stmt]
     while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
         loops.append(loops[-1].body)

@@ -60,11 +60,11 @@ class FunctionText:
         return f"%{hint}.{self._count}"
 
     def define(self, instruction: str) -> str:
-        """Write an instruction; returns its register."""
+        """Write an instruction; return its register."""
         return self.define_in(self.lines, instruction)
 
     def define_in(self, lines: Lines, instruction: str) -> str:
-        """Write an instruction at the end of some lines; returns its register."""
+        """Write an instruction at the end of some lines; return its register."""
         self._count += 1
         self.divided += _of_lanes(instruction)
         name = f"%t.{self._count}"
@@ -84,7 +84,7 @@ class FunctionText:
         self._before = self.instructions + self.divided
 
     def function(self, head: str) -> str:
-        """The finished function; `head` is everything before the brace."""
+        """Finish the function; `head` is everything before the brace."""
         lines = [head + " {", "entry:", *self.allocas]
         _flatten(self.entry.hoisted, lines)
         _flatten(self.lines, lines)
@@ -112,6 +112,6 @@ def _flatten(lines: Lines, into: list[str]) -> None:
 
 
 def identifier(name: str) -> str:
-    """A name as LLVM and C take it."""
+    """Make a name that is valid in LLVM and C."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "v"
     return f"v{plain}" if plain[0].isdigit() else plain

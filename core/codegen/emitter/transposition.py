@@ -19,7 +19,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer
 
 _PART_BYTES = 16
-"""Shuffles of x86 move elements inside of so many bytes, or these as a whole."""
+"""The bytes within which shuffles of x86 move elements; others move these bytes as a whole."""
 
 
 class LaneRows(NamedTuple):
@@ -31,7 +31,7 @@ class LaneRows(NamedTuple):
 
 
 def rows_of(frame: Frame, buffer: Buffer, where: Index) -> LaneRows | None:
-    """Rows that have the lanes' elements in one column; None without a stride, or where rows may leave the buffer."""
+    """Find rows that have the lanes' elements in one column; None without a stride, or if rows may leave the buffer."""
     offsets = where.offsets
     if where.vector is not None or offsets is None:
         return None
@@ -51,13 +51,13 @@ def rows_of(frame: Frame, buffer: Buffer, where: Index) -> LaneRows | None:
 
 
 def column(frame: Frame, dtype: str, count: int, width: int, number: int, row: Callable[[int], str]) -> str:
-    """Column `number` of a block of `count` rows of `width` elements; `row` loads one.
+    """Emit column `number` of a block of `count` rows of `width` elements; `row` loads one.
 
     To join vectors m and m + half element by element rotates the bits of an element's place (vector, element) by one;
     after log2(count) such steps rows and columns have changed places. Vectors that are shorter than the result grow by
     it; then each pair gives two vectors.
 
-    Elements of vectors with several parts of 16 bytes are joined inside of the parts, and the parts themselves are
+    Elements of vectors with several parts of 16 bytes are joined inside the parts, and the parts themselves are
     sorted afterwards, pair by pair, evens and odds. Each of these shuffles is an instruction on x86. One that moves
     elements from part to part is three with AVX2, and takes LLVM five times as long.
     """

@@ -5,10 +5,9 @@ left is unrolled while the steps of the unrolled code stay within the limit. A s
 once for every sixteen lanes, for it becomes as many instructions. `pragma_unroll_explicit` false leaves the unrolling
 to LLVM.
 
-A loop around loops that the schedule vectorized or unrolled has the body that it is meant to have: LLVM is told not to
-unroll it further, which would double the compile time of a candidate for nothing.
-
-Unrolled loops around a loop make copies of it; LLVM is told not to unroll copies that would become long together.
+A loop around loops that the schedule vectorized or unrolled has the intended body: LLVM is asked not to unroll it
+further, which would double the compile time of a candidate for nothing. Unrolled loops around a loop make copies of it;
+LLVM is asked not to unroll copies that would become long together.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Evaluate, For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
 
-STEP_LANES = 16  # float32 lanes of the widest vectors
+STEP_LANES = 16
+"""The float32 lanes of the widest vectors."""
 MOST_COPIED = 512
-"""Stores that LLVM may make of the copies of a loop by unrolling each."""
+"""The stores that LLVM may make of the copies of a loop by unrolling each."""
 
 
 @dataclass
@@ -34,9 +34,6 @@ class Unrolling:
     explicit: set[Var] = field(default_factory=set)
     hinted: set[Var] = field(default_factory=set)
     shaped: set[Var] = field(default_factory=set)
-
-    def writes_out(self, loop: For) -> bool:
-        return loop.var in self.explicit or loop.kind is ForKind.UNROLLED
 
 
 def plan(body: Stmt) -> Unrolling:

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MAGIC = b"\x7fELF\x02\x01"
-"""How a file of 64 bits, little endian, begins."""
+"""The beginning of a file of 64 bits, little endian."""
 
 X86_64, AARCH64, RISCV64 = 62, 183, 243
-"""Numbers of machines."""
+"""The numbers of machines."""
 
 WRITABLE, ALLOCATED, EXECUTABLE = 1, 2, 4
-"""Flags of sections."""
+"""The flags of sections."""
 
 ABSOLUTE = 0xFFF1
-"""In place of a symbol's section: the value is no place."""
+"""The section of symbols whose values are not places."""
 
 _SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # types of sections; the last has no bytes in the file
 _COMMON = 0xFFF2
@@ -44,7 +44,7 @@ class ElfSymbol(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """What must be written at byte `offset` of a section once addresses are known; `kind` is a machine's number."""
+    """An address to write at byte `offset` of a section; `kind` is a machine's number."""
 
     section: int
     offset: int
@@ -54,7 +54,7 @@ class Relocation(NamedTuple):
 
 
 class ObjectFile(NamedTuple):
-    """What a linker needs of an object file; sections and symbols are meant by their numbers."""
+    """The parts of an object file that a linker needs; sections and symbols have numbers."""
 
     machine: int
     sections: tuple[Section, ...]
@@ -63,7 +63,7 @@ class ObjectFile(NamedTuple):
 
 
 def parse(code: bytes) -> ObjectFile:
-    """The parts of an object file.
+    """Take an object file apart.
 
     Raises:
         ValueError: another format, a damaged file, or symbols of a kind that compilers no longer write.
@@ -77,7 +77,7 @@ def parse(code: bytes) -> ObjectFile:
 
 
 def undefined(code: bytes) -> tuple[str, ...]:
-    """The names of symbols from elsewhere. Empty for another format or a damaged file, which a linker will refuse."""
+    """List the names of symbols from elsewhere; none of a file that `parse` refuses."""
     try:
         found = parse(code)
     except ValueError:
@@ -102,7 +102,7 @@ def _parse(code: bytes) -> ObjectFile:
             symbols += _symbols(content, code[headers[link][4] :])
         elif kind == _RELOCATIONS:
             entries = struct.iter_unpack("<QQq", content)
-            relocations += [Relocation(info, at, what & 0xFFFFFFFF, what >> 32, more) for at, what, more in entries]
+            relocations += [Relocation(info, at, kind & 0xFFFFFFFF, kind >> 32, addend) for at, kind, addend in entries]
     for relocation in relocations:
         if relocation.symbol >= len(symbols) or relocation.offset >= sections[relocation.section].size:
             raise IndexError("a relocation is for something that is not there")

@@ -16,8 +16,8 @@ from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program, check_program
 from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
+from pegbox.codegen.runtime.library import with_signature
 from pegbox.codegen.runtime.machine import compile_program
-from pegbox.codegen.runtime.signature import with_signature
 from pegbox.codegen.targets.compiler import c_compiler
 from pegbox.codegen.targets.compiler import linker as find_linker
 from pegbox.errors import CompileError

@@ -45,10 +45,12 @@ class Image:
             raise _refused(error.errno or 0, "there is no memory") from error
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._memory[:] = bytes(layout.linked(base, imports))
+        process = ctypes.CDLL(None, use_errno=True)
         # The system makes the processor see the new instructions when the pages become executable.
         for group, (start, end) in enumerate(itertools.pairwise((0, *layout.ends))):
-            if end > start:
-                _protect(base + start, end - start, _PROTECTION[group])
+            place, size = ctypes.c_void_p(base + start), ctypes.c_size_t(end - start)
+            if end > start and process.mprotect(place, size, _PROTECTION[group]):
+                raise _refused(ctypes.get_errno(), "memory cannot be made executable")
         self._base, self._layout = base, layout
 
     def address(self, name: str) -> int:
@@ -107,7 +109,7 @@ class ImageLayout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the image, whole pages."""
+        """The bytes of the image, whole pages."""
         return max(self.ends[-1], mmap.PAGESIZE)
 
     def place(self, symbol: int) -> int:
@@ -194,12 +196,6 @@ def _called(code: elf.ObjectFile, architecture: Architecture) -> list[int]:
         if rule.via == "G" or (rule.via == "L" and code.symbols[symbol].section == 0):
             found[symbol] = None
     return list(found)
-
-
-def _protect(address: int, size: int, protection: int) -> None:
-    process = ctypes.CDLL(None, use_errno=True)
-    if process.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
-        raise _refused(ctypes.get_errno(), "memory cannot be made executable")
 
 
 def _refused(number: int, reason: str) -> OSError:

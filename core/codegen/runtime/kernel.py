@@ -24,7 +24,7 @@ _Self = TypeVar("_Self", bound="EntryPoint")
 
 
 class EntryPoint(ABC):
-    """Code that is called by one name: a kernel, or kernels for arrays of several shapes."""
+    """A name that code is called by: of a kernel, or of kernels for arrays of several shapes."""
 
     @property
     @abstractmethod
@@ -105,7 +105,7 @@ class Code(Protocol):
 
 
 class Kernel(EntryPoint):
-    """Machine code with its checks. `kernel(a, b, c)` takes arrays in the order of `kernel.args`; outputs are written.
+    """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
     """
@@ -182,7 +182,7 @@ class Kernel(EntryPoint):
 
 
 class KernelFamily(EntryPoint):
-    """Kernels of one name for arrays of several shapes; the shapes of a call select one."""
+    """A set of kernels for arrays of several shapes; the shapes of a call select one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -212,7 +212,7 @@ class KernelFamily(EntryPoint):
 
 
 class _Workspace:
-    """Memory at an aligned address."""
+    """A piece of memory at an aligned address."""
 
     __slots__ = ("_memory", "address")
 

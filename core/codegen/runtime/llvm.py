@@ -3,9 +3,8 @@
 "all" is LLVM's -O3 without the vectorizer of straight code; "simplification" is its first half, before loops are
 vectorized.
 
-LLVM ends its process where one of its assertions fails. Those of its loop vectorizer do on some programs that are
-right ("VPlan cost model and legacy cost model disagreed"), so what is vectorized by it is compiled in another process
-(`isolation.py`).
+LLVM ends its process if one of its assertions fails. Those of its loop vectorizer fail on some correct programs ("VPlan
+cost model and legacy cost model disagreed"), so programs for it are compiled in another process (`isolation.py`).
 """
 
 from __future__ import annotations

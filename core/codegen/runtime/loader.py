@@ -16,8 +16,7 @@ from pegbox.errors import CompileError, TargetError
 class LoadedCode:
     """The addresses of a kernel's two functions; the code stays while this object lives.
 
-    Object code is the same for all processors of an architecture: whether this one has the instructions is seen when
-    they run.
+    Object code is the same for all processors of an architecture: a missing instruction shows when it runs.
     """
 
     def __init__(self, compiled: CompiledProgram) -> None:

@@ -43,7 +43,7 @@ def _called(known: PythonFunction) -> Callable[..., int]:
         raised = _calls.get(get_ident())
         if raised is None:  # a thread that a kernel started: the latest call is its
             raised = next(reversed(list(_calls.values())), [])
-        if raised:  # what this one would read was not made
+        if raised:  # a function before this one has not made its results
             return 0
         try:
             known.function(*(_array(at, *kind) for at, kind in zip(pointers, known.operands, strict=True)))

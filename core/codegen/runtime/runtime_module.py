@@ -17,7 +17,7 @@ from pegbox.loops.module import ENTRY, IRModule
 
 
 class RuntimeModule:
-    """`mod["mm_relu"]` is a kernel. A module of a single function can be called itself."""
+    """A set of kernels by name: `mod["mm_relu"]`. A module of a single function can be called itself."""
 
     def __init__(self, kernels: Mapping[str, Kernel | KernelFamily]) -> None:
         self.kernels = dict(kernels)

@@ -23,7 +23,7 @@ MAX_KERNELS = 64
 
 
 class SizedKernel(KernelFamily):
-    """`kernel(a, b, c)` finds the sizes in the shapes of the arrays, and compiles where it has not seen them yet.
+    """A kernel that finds its sizes in the shapes of the arrays of a call, and compiles for new ones.
 
     The 64 kernels that were used last are kept (`MAX_KERNELS`); sizes that were used before them are compiled again.
     `kernel.at(n=128)` gives the `Kernel` of some sizes, which lives as long as its caller has it. `kernel.sizes` lists

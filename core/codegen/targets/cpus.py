@@ -1,8 +1,7 @@
 """Table of the x86 processors that LLVM knows: vector width in bits, and caches.
 
-The width decides into how many lanes a vectorized loop is cut; the caches, which sizes of blocks are worth trying. The
-list also lets a target string be checked before LLVM is loaded: LLVM itself only prints a warning for a name that it
-does not know.
+The width is the number of lanes of vectorized loops; the caches decide the sizes of blocks that are worth trying. With
+the list a target string is checked before LLVM is loaded: LLVM itself only prints a warning for an unknown name.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ X86_VECTOR_BITS: dict[str, int] = {
 
 
 class Caches(NamedTuple):
-    """What one core has, in bytes: L1 for data, L2, and its share of the last level (0 where there is none)."""
+    """The caches of one core, in bytes: L1 for data, L2, and its share of the last level (0 if there is none)."""
 
     l1: int
     l2: int
@@ -39,7 +38,7 @@ class Caches(NamedTuple):
 
 
 PLAIN_CACHES = Caches(32 << 10, 512 << 10, 2 << 20)
-"""Of a processor that nothing is known of."""
+"""The caches of an unknown processor."""
 
 # KiB of L1, L2 and of a core's share of L3, from the makers' manuals; virtual machines often tell other sizes.
 _CACHES = {
@@ -64,10 +63,10 @@ X86_CACHES: dict[str, Caches] = {
 
 
 def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
-    """Width of the vectors worth using: the processor's own, changed by `+avx512f`, `-avx512f`, `-avx`, ... .
+    """Return the width of vectors worth using: the processor's own, changed by `+avx512f`, `-avx512f`, `-avx`, ...
 
-    An x86 processor outside the list (only the host's own name gets here) is taken by its features alone;
-    every other architecture counts as 128 bits.
+    An x86 processor outside the list (only the host's own) counts by its features alone, another architecture as 128
+    bits.
     """
     bits = X86_VECTOR_BITS.get(cpu, 128)
     on, off = _switched(attributes)
@@ -83,7 +82,7 @@ def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
 
 
 def x86_vector_registers(cpu: str, attributes: tuple[str, ...]) -> int:
-    """32 with AVX-512 (with AVX512VL for narrower vectors, too), else 16."""
+    """Return 32 with AVX-512 (with AVX512VL for narrower vectors, too), else 16."""
     on, off = _switched(attributes)
     has = (X86_VECTOR_BITS.get(cpu) == 512 or "avx512f" in on) and not off & {"avx512f", "avx"}
     return 32 if has else 16

@@ -1,4 +1,4 @@
-"""Target features: which one an LLVM intrinsic needs, and which processors have it."""
+"""Target features: those that LLVM's intrinsics need, and the processors that have them."""
 
 from __future__ import annotations
 
@@ -34,41 +34,40 @@ _VNNI = """
     graniterapids-d diamondrapids znver4 znver5
 """
 _BF16 = "cooperlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"
-_FP16 = _AMX = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
-_WITHOUT_F16C = "sandybridge corei7-avx bdver1"
+_FP16 = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
+_COMES_WITH = {
+    "avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16,
+    "amx-bf16": _FP16, "amx-int8": _FP16, "amx-tile": _FP16,
+}  # fmt: skip
 _NOT_AVX2 = "sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2"
 _WITHOUT_SSSE3 = """
     generic x86-64 nocona k8 opteron athlon64 athlon-fx k8-sse3 opteron-sse3 athlon64-sse3 amdfam10 barcelona
 """
 _WITHOUT_SSE41 = f"{_WITHOUT_SSSE3} core2 bonnell atom btver1"
+_MISSING_IN = {
+    "avx512f": (512, ""), "avx512bw": (512, "knl knm"), "avx512vl": (512, "knl knm"),
+    "avx": (256, ""), "avx2": (256, _NOT_AVX2), "f16c": (256, "sandybridge corei7-avx bdver1"),
+    "ssse3": (128, _WITHOUT_SSSE3), "sse4.1": (128, _WITHOUT_SSE41), "sse4.2": (128, f"{_WITHOUT_SSE41} penryn"),
+}  # fmt: skip
+"""The width of vectors from which on processors have a feature, and those that lack it nevertheless."""
 
 
 @cache
 def _comes_with(feature: str) -> frozenset[str]:
-    """The x86 processors that have a feature."""
-    bits = X86_VECTOR_BITS
-    if feature in ("avx512vnni", "avx512bf16", "avx512fp16", "amx-bf16", "amx-int8", "amx-tile"):
-        table = {"avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16}
-        return frozenset(table.get(feature, _AMX).split())
-    if feature in ("avx512f", "avx512bw"):
-        without = {"knl", "knm"} if feature == "avx512bw" else set()
-        return frozenset(cpu for cpu, width in bits.items() if width == 512 and cpu not in without)
-    if feature in ("avx", "avx2", "f16c"):
-        without = set({"avx2": _NOT_AVX2, "f16c": _WITHOUT_F16C}.get(feature, "").split())
-        return frozenset(cpu for cpu, width in bits.items() if width >= 256 and cpu not in without)
-    without = set((_WITHOUT_SSSE3 if feature == "ssse3" else _WITHOUT_SSE41).split())
-    if feature == "sse4.2":
-        without.add("penryn")
-    return frozenset(cpu for cpu in bits if cpu not in without)
+    """Find the x86 processors that have a feature."""
+    if feature in _COMES_WITH:
+        return frozenset(_COMES_WITH[feature].split())
+    least, without = _MISSING_IN[feature]
+    return frozenset(cpu for cpu, bits in X86_VECTOR_BITS.items() if bits >= least and cpu not in without.split())
 
 
 def missing_features(target: Target, offered: Collection[str]) -> list[str]:
-    """The features, as far as they are known here, that code for the x86 target may use but a processor does not have.
+    """List the known features that code for the x86 target may use but a processor lacks.
 
-    `offered` are the processor's, as `+avx2`. Those of AMX count where -mattr names them: LLVM never chooses their
+    `offered` are the processor's, as `+avx2`. Those of AMX count if -mattr names them: LLVM never chooses their
     instructions by itself.
     """
-    last = {item[1:]: item for item in target.features.split(",")}  # what comes later wins
+    last = {item[1:]: item for item in target.features.split(",")}  # later ones win
     used = {item for item in last.values() if item.startswith("+")}
     if target.architecture == host.architecture() and host.has_llvm():  # -mattr may also tell LLVM what to prefer
         used &= {f"+{item[1:]}" for item in host.cpu_features()}
@@ -79,13 +78,13 @@ def missing_features(target: Target, offered: Collection[str]) -> list[str]:
 
 
 def needed(intrinsic: str) -> str | None:
-    """The feature that an intrinsic needs, as far as it is known here."""
+    """Return the feature that an intrinsic needs, if it is known."""
     fitting = [prefix for prefix in _NEEDS if intrinsic.startswith(prefix)]
     return _NEEDS[max(fitting, key=len)] if fitting else None
 
 
 def has(target: Target, feature: str) -> bool:
-    """Does the x86 target have the feature? What comes later in its feature string wins."""
+    """Decide if the x86 target has the feature; later words of its feature string win."""
     known = target.cpu in _comes_with(feature) and not target.is_host_cpu
     for item in target.features.split(","):
         sign, name = item[:1], item[1:]
@@ -97,7 +96,7 @@ def has(target: Target, feature: str) -> bool:
 
 
 def computes_float16(target: Target) -> bool:
-    """Has it arithmetic of float16, or instructions from and to float32?
+    """Decide if the target has arithmetic of float16, or instructions from and to float32.
 
     With the latter alone LLVM computes in float32, and fuses a product and a sum as it does for other floats.
     """
@@ -111,7 +110,7 @@ def _is(target: Target, prefix: str) -> bool:
 
 
 def check_intrinsic(name: str, target: Target) -> None:
-    """Raises TargetError: the target has no such instruction."""
+    """Raise `TargetError` if the target has no such instruction."""
     for prefix, architecture in _ARCHITECTURES.items():
         if name.startswith(prefix) and not target.architecture.startswith(architecture):
             raise TargetError(

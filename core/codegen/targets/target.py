@@ -36,21 +36,19 @@ _PROCESSOR = ("-mcpu", "-mattr", "-mtriple")
 _VARIABLE = "PEGBOX_TARGET"
 _EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
 
-
 _entered: ContextVar[tuple[Target, ...]] = ContextVar("pegbox_targets", default=())
 """The targets of the `with` blocks around the caller, the innermost last."""
 
 
 class Target:
-    """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N] [-caches=L1,L2,L3]`.
+    """A processor, from a string: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N] [-caches=L1,L2,L3]`.
 
-    Without -mcpu it is the processor of this machine with exactly the features that it offers; -mcpu=native and naming
-    this machine's own processor mean the same. With another architecture's -mtriple it is that one's "generic"
+    Without -mcpu it is the processor of this machine with exactly the features that it offers; -mcpu=native and the
+    name of this machine's processor mean the same. With another architecture's -mtriple it is that one's "generic"
     processor. Without -num-cores it is the number of cores that this process may run on. -caches are those of one core
-    in KiB; without it they are what the processor's name stands for (not what this machine tells: one string means the
-    same everywhere).
-    The environment variable PEGBOX_TARGET, a target string too, changes what the string leaves open: the processor
-    where it has none of -mcpu, -mattr, -mtriple, and the number of cores.
+    in KiB; without it they follow from the processor's name, so that one string means the same everywhere.
+    The environment variable PEGBOX_TARGET, a target string too, fills what the string leaves open: the processor if it
+    has none of -mcpu, -mattr, -mtriple, and the number of cores.
     `str(target)` is canonical: two targets are equal when their strings are.
 
     In a `with pegbox.Target("llvm -num-cores 1"):` block, tasks and programs without a target of their own are for it.
@@ -60,10 +58,18 @@ class Target:
     """
 
     def __init__(self, text: str = "llvm") -> None:
-        options = _with_defaults(_parse(check_text("target", text, error=TargetError)))
+        options = _parse(check_text("target", text, error=TargetError))
+        defaults = _defaults(os.environ.get(_VARIABLE, ""))
+        if not options.keys().isdisjoint(_PROCESSOR):
+            defaults = {name: value for name, value in defaults.items() if name == "-num-cores"}
+        options = {**defaults, **options}
         self.triple = options.get("-mtriple", "")
         if options.get("-mcpu") == "native":
-            options["-mcpu"] = _native(self.triple, text)
+            if not _is_x86(self.triple):
+                raise TargetError(
+                    f"target {text!r}: native is the processor of this machine; name one of {self.triple}"
+                )
+            options["-mcpu"] = host.cpu_name()
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         cores = options.get("-num-cores")
@@ -74,20 +80,18 @@ class Target:
 
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
-        """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
+        """Return this machine without PEGBOX_TARGET, with all cores of the process or with `num_cores`."""
         count = len(usable_cores()) if num_cores is None else num_cores
         return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {value_text(count)}")
 
     @classmethod
     def default(cls) -> Target:
-        """Give the target of the innermost `with` block around the caller (in its thread or task), else
-        `Target("llvm")`.
-        """
+        """Return the target of the innermost `with` block around the caller, else `Target("llvm")`."""
         return cls.entered() or cls("llvm")
 
     @staticmethod
     def entered() -> Target | None:
-        """Give the target of the innermost `with` block around the caller (in its thread or task), or None."""
+        """Return the target of the innermost `with` block around the caller (in its thread or task), or None."""
         entered = _entered.get()
         return entered[-1] if entered else None
 
@@ -102,22 +106,22 @@ class Target:
 
     @property
     def architecture(self) -> str:
-        """aarch64, riscv64, x86_64, ...: the first word of the triple, or that of this machine."""
+        """The first word of the triple, or that of this machine: aarch64, riscv64, x86_64, ..."""
         return host.canonical_architecture(self.triple.split("-")[0]) if self.triple else host.architecture()
 
     @property
     def is_host_cpu(self) -> bool:
-        """True if it is this machine's processor; False without llvmlite, which knows that processor's name."""
+        """A flag of this machine's own processor; False without llvmlite, which knows its name."""
         return not self.triple and host.has_llvm() and self.cpu == host.cpu_name()
 
     @property
     def features(self) -> str:
-        """The feature string for LLVM; what comes later in it wins."""
+        """The feature string for LLVM; later words in it win."""
         return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
 
     @property
     def explicit(self) -> Target:
-        """The same code on every machine: all features of the processor written out, where it is this one's."""
+        """The target with all features of this machine's processor written out, which means the same everywhere."""
         if not self.is_host_cpu:
             return self
         caches = f" -caches={','.join(str(size >> 10) for size in self._caches)}" if self._caches else ""
@@ -127,7 +131,7 @@ class Target:
 
     @cached_property
     def vector_bits(self) -> int:
-        """Width of the vectors that a vectorized loop is cut into."""
+        """The width of the vectors that a vectorized loop is cut into."""
         return vector_bits(self.cpu, self._switches)
 
     @cached_property
@@ -139,7 +143,7 @@ class Target:
 
     @property
     def caches(self) -> Caches:
-        """Bytes of L1 (data), L2 and one core's share of the last level: what blocks of loops have to fit into."""
+        """The bytes of L1 (data), L2 and one core's share of the last level, which blocks of loops have to fit into."""
         return self._caches or X86_CACHES.get(self.cpu, PLAIN_CACHES)
 
     @property
@@ -171,18 +175,14 @@ class Target:
 
 
 def target_of(given: str | Target | None) -> Target:
-    """The target that an argument means; `Target.default()` where there is none.
-
-    Raises:
-        TargetError: no target string.
-    """
+    """Return the target of an argument, else `Target.default()`. Raises `TargetError` for a malformed string."""
     if given is None:
         return Target.default()
     return given if isinstance(given, Target) else Target(given)
 
 
 def _parse(text: str) -> dict[str, str]:
-    words = text.split() if isinstance(text, str) else []
+    words = text.split()
     if not words:
         raise TargetError(f"a target is a string such as {_EXAMPLE!r}, got {text!r}")
     if words[0] != "llvm":
@@ -204,19 +204,11 @@ def _parse(text: str) -> dict[str, str]:
     return options
 
 
-def _with_defaults(options: dict[str, str]) -> dict[str, str]:
-    """The options, and what they leave open as the environment variable has it: the processor as a whole, the cores."""
-    text = os.environ.get(_VARIABLE, "")
-    if not text.strip():
-        return options
-    defaults = _defaults(text)
-    if not options.keys().isdisjoint(_PROCESSOR):
-        defaults = {name: value for name, value in defaults.items() if name == "-num-cores"}
-    return {**defaults, **options}
-
-
 @cache
 def _defaults(text: str) -> dict[str, str]:
+    """Parse the environment variable."""
+    if not text.strip():
+        return {}
     try:
         options = _parse(text)
         _attributes(options.get("-mattr", ""), text)
@@ -260,12 +252,6 @@ def _sizes(value: str, text: str) -> Caches:
 
 def _is_x86(triple: str) -> bool:
     return not triple or triple.startswith(("x86_64", "x86-64", "amd64"))
-
-
-def _native(triple: str, text: str) -> str:
-    if not _is_x86(triple):
-        raise TargetError(f"target {text!r}: native is the processor of this machine; name one of {triple}")
-    return host.cpu_name()
 
 
 def _check_cpu(cpu: str, triple: str, text: str) -> None:

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
-from pegbox.codegen.vector_math.error_function import erf
-from pegbox.codegen.vector_math.exponential import exp, sigmoid, tanh
+from pegbox.codegen.vector_math.exponential import erf, exp, sigmoid, tanh
 from pegbox.codegen.vector_math.logarithm import log
 from pegbox.codegen.vector_math.power import pow_
 from pegbox.codegen.vector_math.values import SUFFIX, Body, VectorValue
@@ -28,7 +27,7 @@ from pegbox.errors import CompileError
 
 
 def rsqrt(x: VectorValue) -> VectorValue:
-    """1 / sqrt(x): two correctly rounded operations, signed infinity at signed zero."""
+    """Compute 1 / sqrt(x) by two correctly rounded operations; signed infinity at signed zero."""
     return 1.0 / x.sqrt()
 
 
@@ -56,7 +55,7 @@ class MathFunction(NamedTuple):
 
 @cache
 def definition(name: str, dtype: str, lanes: int) -> MathFunction:
-    """A mathematical function, from numbers of a type to the same type.
+    """Define a mathematical function, from numbers of a type to the same type.
 
     Raises:
         CompileError: there is no such function for the type.
@@ -72,7 +71,7 @@ def definition(name: str, dtype: str, lanes: int) -> MathFunction:
 
 @cache
 def conversion(function: Callable[[VectorValue], VectorValue], element: str, lanes: int) -> MathFunction:
-    """One of the functions of `conversions`, whose argument has the element type of LLVM's name."""
+    """Define one of the functions of `conversions`; LLVM has the name of its argument's element type."""
     return _define(function.__name__, function, (element,), lanes)
 
 

@@ -13,7 +13,7 @@ _SMALLEST_NORMAL = (127 - 14) << 23  # of float16, as a float32
 
 
 def float16_to_float32(x: VectorValue) -> VectorValue:
-    """Exponent and mantissa to their new places; infinities and NaN are rebiased twice.
+    """Move exponent and mantissa to their new places; infinities and NaN are rebiased twice.
 
     Subnormal numbers get the smallest normal one added, which goes off again as a float.
     """
@@ -27,9 +27,9 @@ def float16_to_float32(x: VectorValue) -> VectorValue:
 
 
 def float32_to_float16(x: VectorValue) -> VectorValue:
-    """Numbers near a normal float16 are rounded as integers, where a carry makes the next exponent, at last infinity.
+    """Round numbers near a normal float16 as integers; a carry makes the next exponent, at last infinity.
 
-    For the others half a unit in the last place is 2^-25: a float32 beside 0.5 is rounded there.
+    For the others half a unit in the last place is 2^-25: a float32 added to 0.5 is rounded there.
     """
     bits = x.bits()
     magnitude = bits & 0x7FFFFFFF
@@ -43,7 +43,7 @@ def float32_to_float16(x: VectorValue) -> VectorValue:
 
 
 def bfloat16_to_float32(x: VectorValue) -> VectorValue:
-    """The same bits with sixteen zeros behind them."""
+    """Append sixteen zero bits."""
     return (x.to_int("i32") << 16).from_bits("float")
 
 
@@ -55,7 +55,7 @@ def float32_to_bfloat16(x: VectorValue) -> VectorValue:
 
 
 def float64_to_odd_float32(x: VectorValue) -> VectorValue:
-    """Rounded to the neighbour with an odd last bit unless exact: rounding that to float16 is the only one that counts.
+    """Round to the neighbour with an odd last bit unless exact: the rounding of that to float16 is the only one.
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008.
     """

@@ -1,8 +1,9 @@
-"""exp, sigmoid and tanh.
+"""exp, sigmoid, tanh and erf.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits.
+together from its bits. erf is x + x E(x^2) below one, and 1 - exp(q(x)) above, where the polynomial q approximates
+log(erfc(x)): an error of q counts erfc(x) times, which its fit minimises.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LOG2_E: Final = 1.4426950408889634
 
 
 class Format(NamedTuple):
-    """What the algorithms need to know of a floating-point format."""
+    """A floating-point format, with the constants of the algorithms for it."""
 
     mantissa: int  # stored bits
     bias: int
@@ -30,7 +31,7 @@ class Format(NamedTuple):
 
     @property
     def round_magic(self) -> float:
-        """Adding this number rounds to an integer, which is then in the low bits (1.5 keeps negatives right)."""
+        """The number that, added, rounds to an integer in the low bits (1.5 keeps negatives right)."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -51,7 +52,7 @@ FORMATS: Final = {
 
 
 def reduce(x: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """(r, n as the low bits of an integer) with x = n ln 2 + r and |r| <= ln 2 / 2."""
+    """Split x = n ln 2 + r with |r| <= ln 2 / 2 into r and n, the low bits of an integer."""
     fmt = FORMATS[x.element]
     shifted = x.fma(LOG2_E, fmt.round_magic)
     n = shifted - fmt.round_magic
@@ -59,41 +60,58 @@ def reduce(x: VectorValue) -> tuple[VectorValue, VectorValue]:
 
 
 def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
-    """e^r - 1 with a small relative error, for |r| <= ln 2 / 2."""
+    """Compute e^r - 1 with a small relative error, for |r| <= ln 2 / 2."""
     return (r * r).fma(horner(r, tail), r)
 
 
 def power_of_two(n: VectorValue, element: str) -> VectorValue:
-    """2^n from the low bits of n; n within the range of normal exponents."""
+    """Make 2^n from the low bits of n, within the range of normal exponents."""
     fmt = FORMATS[element]
     return ((n << fmt.mantissa) + fmt.one_bits).from_bits(element)
 
 
 def scale(value: VectorValue, n: VectorValue) -> VectorValue:
-    """value * 2^n for any n that `reduce` gives: in two steps, so that subnormal results are rounded once."""
+    """Compute value * 2^n for any n of `reduce`: in two steps, so that subnormal results are rounded once."""
     signed = n - FORMATS[value.element].round_magic_bits
     half = signed >> 1
     return value * power_of_two(half, value.element) * power_of_two(signed - half, value.element)
 
 
 def exp(x: VectorValue) -> VectorValue:
-    """e^x; inf above the range, 0 below, subnormal results rounded correctly."""
+    """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
     fmt = FORMATS[x.element]
     r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min))
     return scale(expm1_reduced(r, fmt.exp_tail) + 1.0, n)
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
-    """1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
+    """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
     z = exp(x.abs() * -1.0)
     return x.lt(0.0).where(z, 1.0) / (z + 1.0)
 
 
 def tanh(x: VectorValue) -> VectorValue:
-    """t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
+    """Compute t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
     fmt = FORMATS[x.element]
     doubled = x.abs().at_most(fmt.tanh_max) * 2.0
     r, n = reduce(doubled)
     power = power_of_two(n, x.element)
     t = power.fma(expm1_reduced(r, fmt.exp_tail), power - 1.0)
     return (t / (t + 2.0)).copysign(x)
+
+
+_ERF_TABLES = {
+    # erf rounds to one above the last number
+    "float": (coefficients.ERF_SMALL_F32, coefficients.LOG_ERFC_F32, 4.0),
+    "double": (coefficients.ERF_SMALL_F64, coefficients.LOG_ERFC_F64, 6.0),
+}
+
+
+def erf(x: VectorValue) -> VectorValue:
+    """Compute the error function, 2/sqrt(pi) times the integral of e^-t^2 from 0 to x."""
+    small_table, large_table, limit = _ERF_TABLES[x.element]
+    size = x.abs()
+    small = x.fma(horner(x * x, small_table), x)
+    r, n = reduce(horner(size.at_most(limit), large_table))
+    erfc = (expm1_reduced(r, FORMATS[x.element].exp_tail) + 1.0) * power_of_two(n, x.element)
+    return size.lt(1.0).where(small, (1.0 - erfc).copysign(x))

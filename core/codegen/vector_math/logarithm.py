@@ -18,7 +18,7 @@ _LOWEST_BITS = {"float": 0x3F2AAAAB, "double": 0x3FE6A09E667F3BCD}
 
 
 def split(x: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """(m, k) with x = 2^k m for positive finite x, subnormal ones included; garbage for others."""
+    """Split x = 2^k m into m and k, for positive finite x, subnormal ones included; garbage for others."""
     fmt = FORMATS[x.element]
     lift = fmt.mantissa + 1
     subnormal = x.lt(2.0 ** (1 - fmt.bias))
@@ -31,14 +31,14 @@ def split(x: VectorValue) -> tuple[VectorValue, VectorValue]:
 
 
 def with_limits(x: VectorValue, result: VectorValue) -> VectorValue:
-    """`result` with log's values where x is not a positive finite number."""
+    """Put log's values into `result` where x is not a positive finite number."""
     result = x.lt(math.inf).where(result, x)
     result = x.eq(0.0).where(-math.inf, result)
     return x.lt(0.0).where(math.nan, result)
 
 
 def log(x: VectorValue) -> VectorValue:
-    """Natural logarithm: -inf at 0, NaN below."""
+    """Compute the natural logarithm: -inf at 0, NaN below."""
     m, k = split(x)
     return with_limits(x, _log_f32(m - 1.0, k) if x.element == "float" else log_f64(m - 1.0, k))
 

@@ -45,7 +45,7 @@ def _pow_f64(x: VectorValue, y: VectorValue) -> VectorValue:
 
 
 def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """log x as high + low, good to 2^-64; x positive and finite.
+    """Compute log x as high + low, good to 2^-64; x positive and finite.
 
     log m = 2s + s z (2/3 + z B(z)) with s = (m - 1) / (m + 1), z = s^2; all but z B(z) in pairs.
     """
@@ -66,7 +66,7 @@ def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:
 
 
 def _quotient(m: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """(m - 1) / (m + 1) as a pair."""
+    """Divide (m - 1) / (m + 1) as a pair."""
     f, g = m - 1.0, m + 1.0
     g_low = m - (g - 1.0)
     s = f / g
@@ -76,13 +76,13 @@ def _quotient(m: VectorValue) -> tuple[VectorValue, VectorValue]:
 
 
 def _fast_two_sum(a: VectorValue, b: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """a + b and its rounding error, for |a| >= |b| or a = 0."""
+    """Add a + b, with the rounding error, for |a| >= |b| or a = 0."""
     total = a + b
     return total, b - (total - a)
 
 
 def _two_product(a: VectorValue, b: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """a * b and its rounding error."""
+    """Multiply a * b, with the rounding error."""
     product = a * b
     a_high, b_high = _upper_half(a), _upper_half(b)
     a_low, b_low = a - a_high, b - b_high
@@ -95,7 +95,7 @@ def _upper_half(a: VectorValue) -> VectorValue:
 
 
 def _product(a: VectorValue, a_low: VectorValue, b: VectorValue, b_low: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """The product of two pairs."""
+    """Multiply two pairs."""
     product, error = _two_product(a, b)
     return product, a.fma(b_low, a_low.fma(b, error))
 
@@ -114,7 +114,7 @@ def _with_special_values(x: VectorValue, y: VectorValue, size: VectorValue, resu
 
 
 def _parity(y: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Is y a whole number; is it an odd one? (Infinity is even.)"""
+    """Decide if y is a whole number, and an odd one. (Infinity is even.)"""
     fmt = FORMATS[y.element]
     unit = 2.0**fmt.mantissa  # from here on floats are whole, from twice this they are even
     size = y.abs()

@@ -36,8 +36,12 @@ class Body:
         return VectorValue(self, name, element)
 
     def const(self, value: float | int, element: str) -> VectorValue:
-        """The same number in every lane; floats are rounded to the element type."""
-        text = str(int(value)) if element.startswith("i") else _hex(value, element)
+        """Put the same number into every lane; floats are rounded to the element type."""
+        if element == "float":
+            (value,) = struct.unpack("f", struct.pack("f", value))
+        # LLVM writes a float constant as the bits of the double that equals it.
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        text = str(int(value)) if element.startswith("i") else f"0x{bits:016X}"
         if self.lanes > 1:
             text = "<" + ", ".join([f"{element} {text}"] * self.lanes) + ">"
         return VectorValue(self, text, element)
@@ -51,17 +55,10 @@ class Body:
         return self.emit(f"call {ty} @llvm.{name}.{mangled}({', '.join(f'{ty} {a.text}' for a in args)})", element)
 
 
-def _hex(value: float, element: str) -> str:
-    # LLVM writes a float constant as the bits of the double that equals it.
-    if element == "float":
-        (value,) = struct.unpack("f", struct.pack("f", value))
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-
 def _binary(
     of_floats: str, of_integers: str = "", *, gives: str = ""
 ) -> Callable[[VectorValue, VectorValue | float | int], VectorValue]:
-    """A method for an instruction that has these names, the first one alone where it has one name only."""
+    """Make a method for an instruction with these names for floats and integers, or one name."""
 
     def method(self: VectorValue, other: VectorValue | float | int) -> VectorValue:
         name = of_floats if self.is_float or not of_integers else of_integers
@@ -119,10 +116,10 @@ class VectorValue:
         return self._unordered(self)
 
     def where(self, a: VectorValue | float | int, b: VectorValue | float | int) -> VectorValue:
-        """`a` in the lanes where this bool holds, `b` elsewhere; at least one of them is a Value."""
+        """Choose `a` in the lanes where this bool holds, `b` elsewhere; at least one of them is a VectorValue."""
         model = a if isinstance(a, VectorValue) else b
         if not isinstance(model, VectorValue):
-            raise TypeError("where needs a Value to know the type")
+            raise TypeError("where needs a VectorValue to know the type")
         ty = self.body.type(model.element)
         condition = f"{self.body.type('i1')} {self.text}"
         return self.body.emit(
@@ -138,7 +135,7 @@ class VectorValue:
         return self.gt(bound).where(bound, self)
 
     def fma(self, factor: VectorValue | float, addend: VectorValue | float) -> VectorValue:
-        """`self * factor + addend`, fused where the target does that in one instruction."""
+        """Compute `self * factor + addend`, fused if the target does that in one instruction."""
         return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
 
     def abs(self) -> VectorValue:
@@ -154,14 +151,14 @@ class VectorValue:
         return self.body.emit(f"{op} {self.body.type(self.element)} {self.text} to {self.body.type(element)}", element)
 
     def bits(self) -> VectorValue:
-        """The representation as an integer of the same width."""
+        """Reinterpret the bits as an integer of the same width."""
         return self._convert("bitcast", INTEGER_OF[self.element])
 
     def from_bits(self, element: str) -> VectorValue:
         return self._convert("bitcast", element)
 
     def to_float(self, element: str) -> VectorValue:
-        """Another float type, or the number that a signed integer is."""
+        """Convert to another float type, or from a signed integer."""
         if not self.is_float:
             return self._convert("sitofp", element)
         if element == self.element:
@@ -169,12 +166,12 @@ class VectorValue:
         return self._convert("fpext" if BITS[element] > BITS[self.element] else "fptrunc", element)
 
     def to_int(self, element: str) -> VectorValue:
-        """An integer with more bits (zeros in front) or fewer."""
+        """Convert to an integer with more bits (zeros in front) or fewer."""
         return self._convert("zext" if BITS[element] > BITS[self.element] else "trunc", element)
 
 
 def horner(x: VectorValue, coefficients: Sequence[float]) -> VectorValue:
-    """The polynomial c[0] + c[1] x + ... ."""
+    """Compute the polynomial c[0] + c[1] x + ... ."""
     result = x.lift(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         result = result.fma(x, c)
