@@ -18,7 +18,7 @@ from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import current_history
 from pegbox.task import Template
-from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
+from pegbox.task.config_view import ApplyingConfig
 
 __getattr__ = names(__name__)
 
@@ -76,7 +76,7 @@ class AutotvmTemplate(Template):
 
 
 def _fallback(target: pegbox.Target) -> Knobs:
-    return Knobs(DeclaringConfig(target), is_fallback=True)
+    return Knobs(TemplateConfig(target), is_fallback=True)
 
 
 @functools.cache
