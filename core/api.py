@@ -31,11 +31,10 @@ from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te.draft import check_legal
-from pegbox.schedule.te.program import program_of
+from pegbox.schedule.te.program import at_sizes, program_of, variables_of
 from pegbox.schedule.te.replay import check_arguments, replay
+from pegbox.schedule.te.replay_state import check_legal
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.sizes import at_sizes, variables_of
 from pegbox.search.asktell import create_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.models.inputs import program_features
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.runtime_module import RuntimeModule
     from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.comparison import Comparison
-    from pegbox.comparison.contenders import Tuners
+    from pegbox.comparison.arguments import Tuners
     from pegbox.measure.runners.runner import RunnerLike
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]

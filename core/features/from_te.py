@@ -16,15 +16,15 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.features.index import Loop, Sum, digit, fixed, reach
-from pegbox.features.nest import Nest, Reference, Statement
+from pegbox.features.nest import Nest, Reference, Statement, statements_of, unroll_steps
 from pegbox.features.rolls import per_iteration
-from pegbox.features.statements import statements_of, unroll_steps
 from pegbox.features.symbol import Quantity, ceil_div, least, most
 from pegbox.features.traced import quantity
 from pegbox.loops.from_compute import block_of
 from pegbox.loops.nodes import ForKind
+from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
+from pegbox.schedule.te.stage import At, Inline, Stage
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Place
         loop = host.by_var[place.loop]
         around = host.path[: host.path.index(loop) + 1]
         _narrow(op, around, placed, extents, bases)
-        if stage.rolling:
+        if ("rolling_buffer",) in stage.steps:
             extents |= {iv: per_iteration(extents[iv], bases[iv], around) for iv in op.axis}
     by_var, values = _loops(stage, extents)
     path = (*around, *(by_var[iv] for iv in stage.leaf_iter_vars))
@@ -131,27 +131,26 @@ def _loops(stage: Stage, extents: Mapping[IterVar, Quantity]) -> tuple[dict[Iter
     extent = dict(extents)
     for relation in stage.relations:
         match relation:
-            case SplitRelation(parent, outer, inner, factor, nparts):
+            case Step("split", (parent, factor, nparts), _, (outer, inner)):
                 whole = extent[parent]
                 small = least(quantity(factor if factor is not None else nparts or 1), whole)
                 large = ceil_div(whole, small)
                 extent[outer], extent[inner] = (large, small) if factor is not None else (small, large)
-            case FuseRelation(outer, inner, fused):
+            case Step("fuse", (outer, inner), _, (fused,)):
                 extent[fused] = extent[outer] * extent[inner]
-            case UnitRelation(made):
-                extent[made] = 1
-    by_var = {iv: _loop(stage, iv, extent[iv]) for iv in stage.leaf_iter_vars}
+            case _:
+                extent[relation.results[0]] = 1
+    kinds, pragmas = stage.kinds, stage.pragmas
+    by_var = {}
+    for iv in stage.leaf_iter_vars:
+        notes = {f"pragma_{name}": value for name, value in pragmas.get(iv, {}).items()}
+        by_var[iv] = Loop(iv.name, extent[iv], kinds.get(iv, ForKind.SERIAL), unroll_steps(notes))
     values = {iv: Sum(((loop, 1),)) for iv, loop in by_var.items()}
     for relation in reversed(stage.relations):
         match relation:
-            case SplitRelation(parent, outer, inner):
+            case Step("split", (parent, *_), _, (outer, inner)):
                 values[parent] = values[inner].plus(values[outer], extent[inner])
-            case FuseRelation(outer, inner, fused):
+            case Step("fuse", (outer, inner), _, (fused,)):
                 values[outer] = digit("floordiv", values[fused], extent[inner])
                 values[inner] = digit("floormod", values[fused], extent[inner])
     return by_var, values
-
-
-def _loop(stage: Stage, iv: IterVar, extent: Quantity) -> Loop:
-    pragmas = {f"pragma_{name}": value for name, value in stage.pragmas.get(iv, {}).items()}
-    return Loop(iv.name, extent, stage.kinds.get(iv, ForKind.SERIAL), unroll_steps(pragmas))

@@ -14,9 +14,8 @@ from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
-from pegbox.hooks.construction import construct
-from pegbox.hooks.options import bind_options, options_of
-from pegbox.hooks.spec import Spec, parse_spec
+from pegbox.hooks.options import bind_options, construct, options_of
+from pegbox.hooks.refs import Spec, parse_spec
 from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule

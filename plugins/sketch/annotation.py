@@ -15,7 +15,7 @@ from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
 from pegbox.plugins.sketch.scan_rows import shared_loops
 from pegbox.plugins.sketch.state import State
-from pegbox.plugins.sketch.steps import Choice, Name, OptionValue, SketchKnob, StageCall, Step, compute_at
+from pegbox.plugins.sketch.steps import Choice, Name, OptionValue, SketchKnob, SketchStep, compute_at, stage_call
 from pegbox.plugins.sketch.tiles import Place
 
 UNROLL = (0, 16, 64, 512)
@@ -160,13 +160,15 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
         state.choose(own, [(ROOT, [Choice(knob, tuple((n, tuple(steps)) for n, steps in branches))])])
 
 
-def _shared(name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[Place]) -> list[Step]:
+def _shared(
+    name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[Place]
+) -> list[SketchStep]:
     """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
     if len(loops) == 1:
-        return [StageCall(name, "parallel", (Name(loops[0]),))]
-    steps: list[Step] = [
-        StageCall(name, "fuse", tuple(map(Name, loops)), (fused,)),
-        StageCall(name, "parallel", (Name(fused),)),
+        return [stage_call(name, "parallel", Name(loops[0]))]
+    steps: list[SketchStep] = [
+        stage_call(name, "fuse", *map(Name, loops), results=(fused,)),
+        stage_call(name, "parallel", Name(fused)),
         *(compute_at(fixed[loop], name, fused) for loop in loops if loop in fixed),
     ]
     for place in places:

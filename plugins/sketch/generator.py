@@ -28,7 +28,7 @@ from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.dot_product import DotProduct
 from pegbox.plugins.sketch.lane_axis import LaneAxis
-from pegbox.plugins.sketch.panels import Panels, pack_ahead
+from pegbox.plugins.sketch.packed_layout import PackedLayout, pack_ahead
 from pegbox.plugins.sketch.rules import MultiLevelTiling, Rule, ansor_rules, derive
 from pegbox.plugins.sketch.scan_rows import scan_rules
 from pegbox.plugins.sketch.shared_tiles import SharedTiles
@@ -91,10 +91,10 @@ class SketchGenerator:
         own = self.rules != "ansor"
         if own:
             given = without_zeros(given)
-        panels: tuple[Panels, ...] = ()
+        layouts: tuple[PackedLayout, ...] = ()
         plain: tuple[Tensor, ...] = ()
         if self.pack_ahead:
-            given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
+            given, layouts, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
         outputs = [t for t in given if isinstance(t.op, ComputeOp)]
         names = names_of(given)
         labels: list[str] = []
@@ -103,7 +103,7 @@ class SketchGenerator:
             labels.append(unused_name("+".join(state.applied) or "plain", labels))
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
-            sketches.append(Sketch(labels[-1], given, names, *parts, panels, tuple(done.credits), plain))
+            sketches.append(Sketch(labels[-1], given, names, *parts, layouts, tuple(done.credits), plain))
         if not sketches:
             raise TemplateError(
                 f"the rules derive no sketch of {', '.join(names)}; let one go on at each stage: Skip()"

@@ -16,13 +16,13 @@ from pegbox.compute import identifier
 from pegbox.errors import TemplateError
 from pegbox.expr import quoted, unused_name
 from pegbox.loops import literal
-from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, plain_lines, schedule_lines, targets
+from pegbox.plugins.sketch.code import RESERVED, compute_lines, list_of, plain_lines
 from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
-from pegbox.plugins.sketch.steps import CHOICE
+from pegbox.plugins.sketch.steps import CHOICE, schedule_lines, targets
 from pegbox.task import Workload
 
 if TYPE_CHECKING:
-    from pegbox.plugins.sketch.panels import Panels
+    from pegbox.plugins.sketch.packed_layout import PackedLayout
     from pegbox.plugins.sketch.space import Sketch, SketchSpace
 
 _WIDTH = 120
@@ -62,10 +62,10 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
         *([_plain(sketches[0], names.plain)] if sketches[0].plain else []),
         *(_schedule(space, sketch, names.schedules[sketch.name]) for sketch in sketches),
         _template(space, name, arguments, names),
-        *(_pack(panels, names.packs[panels.name]) for panels in sketches[0].panels),
+        *(_pack(layout, names.packs[layout.name]) for layout in sketches[0].layouts),
     ]
     imports = ["import math\n"] if any("math.prod(" in text for text in functions) else []
-    imports += ["import numpy as np"] if sketches[0].panels else []
+    imports += ["import numpy as np"] if sketches[0].layouts else []
     imports += ["import pegbox as pb", "from pegbox import te"]
     about = f"A template for {_in_docstring(name)}, written by `pegbox sketch`."
     contents = "What is computed, the knobs, and a schedule for each sketch."
@@ -115,8 +115,8 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
 
     functions = own("_compute"), own("_plain"), own("_declare"), own(WRITTEN_OUT), own("_lists")
     schedules = {s: own(f"_schedule_{identifier(s)}".replace("__", "_").rstrip("_")) for s in space.sketches}
-    panels = next(iter(space.sketches.values())).panels
-    packs = {each.name: own(f"pack_{identifier(each.name)}") for each in panels}
+    layouts = next(iter(space.sketches.values())).layouts
+    packs = {each.name: own(f"pack_{identifier(each.name)}") for each in layouts}
     return _Names(template, given, *functions, schedules, packs, tensors)
 
 
@@ -129,7 +129,7 @@ def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _knob_lines(space: SketchSpace, names: _Names) -> list[str]:
-    lines = [knob_line(knob, name, space.condition(name)) for name, (knob, _) in space.declared.items()]
+    lines = [step.python("cfg", None, literal) for step in space.declarations]
     for limit in space.limits:
         holds = _cut(f"lambda c: {limit.text(names.written_out)},")
         given = f"reads={list_of(limit.knobs)},", f"message={quoted(limit.message)},"
@@ -166,15 +166,15 @@ def _inputs(sketch: Sketch) -> list[str]:
     ]
 
 
-def _pack(panels: Panels, function: str) -> str:
+def _pack(layout: PackedLayout, function: str) -> str:
     """The function that packs an operand ahead."""
-    wanted = f"{_in_docstring(panels.name)}, {panels.dtype} of shape {panels.shape}"
+    wanted = f"{_in_docstring(layout.name)}, {layout.dtype} of shape {layout.shape}"
     refusal = quoted(f"give {wanted}")
     lines = [
-        f'if array.shape != {panels.shape} or array.dtype.name != "{panels.dtype}":',
+        f'if array.shape != {layout.shape} or array.dtype.name != "{layout.dtype}":',
         f"    raise ValueError({refusal})",
-        *([f"array = np.pad(array, {panels.padding})"] if any(after for _, after in panels.padding) else []),
-        f"return np.ascontiguousarray(array.reshape{panels.cut_shape}.transpose{panels.cut_order})",
+        *([f"array = np.pad(array, {layout.padding})"] if any(after for _, after in layout.padding) else []),
+        f"return np.ascontiguousarray(array.reshape{layout.cut_shape}.transpose{layout.cut_order})",
     ]
     return _function(f"{function}(array: np.ndarray)", "np.ndarray", f"{wanted}, as the kernels take it.", lines)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pegbox.compute import PlaceholderOp
 from pegbox.expr import Var, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
-from pegbox.plugins.sketch.state import State, order_option
-from pegbox.plugins.sketch.steps import Axes, Name, StageCall, Step
+from pegbox.plugins.sketch.state import State
+from pegbox.plugins.sketch.steps import Axes, Name, SketchStep, stage_call
 from pegbox.plugins.sketch.tiles import Place
 
 AS_IT_LIES = "no"
@@ -36,7 +36,8 @@ def pack_operands(state: State, name: str, lanes: int) -> None:
     for n, operand in enumerate(shared):
         copy = state.unused(f"{operand}_packed")
         order = _order(state, name, operand)
-        read = StageCall(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,), order_option(order))
+        arguments = Name(operand), "global", (Name(name),)
+        read = stage_call(None, "cache_read", *arguments, results=(copy,), order=order)
         place = Place(f"{name}_{operand}_pack", copy, name, tuple(places))
         elsewhere = AS_IT_LIES if order is None or not places else None
         like = others[n] if len(others) == len(shared) else None
@@ -54,7 +55,7 @@ def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:
     return (*(dim for dim in range(len(indices)) if dim != along[0]), along[0])
 
 
-def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> list[Step]:
+def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> list[SketchStep]:
     """The loops of a transposing copy: blocks of vectors along the rows of what it reads."""
     axes = tuple(state.unused(f"{copy}_{dim}") for dim in order)
     *_, row, column = axes
@@ -62,11 +63,11 @@ def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> lis
     blocks, vector = state.unused(f"{column}_outer"), state.unused(f"{column}_inner")
     return [
         Axes(copy, axes),
-        StageCall(copy, "split", (Name(row), lanes), (outer, rows)),
-        StageCall(copy, "split", (Name(column), lanes), (blocks, vector)),
-        StageCall(copy, "reorder", (Name(outer), Name(blocks), Name(rows), Name(vector))),
-        StageCall(copy, "unroll", (Name(rows),)),
-        StageCall(copy, "vectorize", (Name(vector),)),
+        stage_call(copy, "split", Name(row), lanes, results=(outer, rows)),
+        stage_call(copy, "split", Name(column), lanes, results=(blocks, vector)),
+        stage_call(copy, "reorder", Name(outer), Name(blocks), Name(rows), Name(vector)),
+        stage_call(copy, "unroll", Name(rows)),
+        stage_call(copy, "vectorize", Name(vector)),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pegbox.codegen import LATENCY, Target, fits_registers, lanes_of
 from pegbox.plugins.sketch.limit import TileLimit, vectors_of
@@ -24,10 +25,10 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     last = knobs[-1]
     exact: set[int] = set()
     if not fills_vectors(divisors := state.knobs[last].innermosts(), lanes):
-        state.with_tails(last)
+        state.knobs[last] = replace(state.knobs[last], policy="verbose")
         exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
     full = full_extents(state.knobs[last].innermosts(), lanes)
-    state.fill_vectors(last, tuple(sorted({*full, *exact})))
+    state.knobs[last] = replace(state.knobs[last], whole=tuple(sorted({*full, *exact})))
     if tiles.like:
         return  # the limit of that stage is one of these knobs
     registers = target.vector_registers

@@ -11,9 +11,8 @@ from pegbox.errors import ScheduleError, TemplateError
 from pegbox.expr import SLOW
 from pegbox.hooks import explained, located
 from pegbox.plugins.sketch.analysis import SLOW_OF_ANSOR, is_strictly_inlineable
-from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.state import State, follow, spatial_and_reduce
-from pegbox.plugins.sketch.steps import Axes, Name
+from pegbox.plugins.sketch.steps import Axes, Name, schedule_lines
 from pegbox.plugins.sketch.tiles import Tiles
 
 MOST_STEPS = 4000  # of a derivation: an attention has 400

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pegbox.compute import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, ScheduleError
 from pegbox.expr import unused_name
-from pegbox.plugins.sketch.code import compute_lines, schedule_lines
+from pegbox.plugins.sketch.code import compute_lines
 from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.module import template_module
-from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
-from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, Step, StepRun
+from pegbox.plugins.sketch.packed_layout import LAYOUT_FREE, PackedLayout
+from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, SketchStep, StepRun, schedule_lines
 from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Sketch:
     Attributes:
         name: the rules that made it.
         arguments: the kernel's arguments in call order.
-        panels: the layouts of those that are packed ahead.
+        layouts: the layouts of those that are packed ahead.
         credits: up to how many steps each rule made; knobs and places were added behind them.
         plain: the outputs of the same computation of those operands unpacked; none where none is packed.
     """
@@ -37,8 +37,8 @@ class Sketch:
     tensors: Mapping[str, Tensor]
     knobs: tuple[SketchKnob, ...]
     limits: tuple[Limit, ...]
-    steps: tuple[Step, ...]
-    panels: tuple[Panels, ...] = ()
+    steps: tuple[SketchStep, ...]
+    layouts: tuple[PackedLayout, ...] = ()
     credits: tuple[tuple[int, str], ...] = ()
     plain: tuple[Tensor, ...] = ()
 
@@ -89,13 +89,14 @@ class SketchSpace:
         for name, (knob, users) in self.declared.items():
             for user in users:
                 self._names[user][knob.name] = name
+        self.declarations = [knob.declaration(name, self._condition(name)) for name, (knob, _) in self.declared.items()]
         self.limits = self._limits()
 
     def __call__(self, cfg: Any) -> tuple[TESchedule, list[Tensor]]:
         if len(self.sketches) > 1:
             cfg.define_knob(CHOICE, list(self.sketches))
-        for name, (knob, _) in self.declared.items():
-            knob.declare(cfg, name, self.condition(name))
+        for step in self.declarations:
+            step.call(cfg, None)
         for limit in self.limits:
             cfg.add_constraint(limit.holds, reads=limit.knobs, message=limit.message)
         chosen = self.chosen(cfg)
@@ -126,16 +127,16 @@ class SketchSpace:
         Raises:
             ArgumentError: none is packed or not this one, or the array has another shape or dtype.
         """
-        panels = {each.name: each for each in next(iter(self.sketches.values())).panels}
-        if not panels:
+        layouts = {each.name: each for each in next(iter(self.sketches.values())).layouts}
+        if not layouts:
             raise ArgumentError(
                 f"pack_weights: no input's layout is free; list those that are packed ahead in the attribute "
                 f"attrs={{'{LAYOUT_FREE}': [B]}} of te.compute, or in space='sketch:layout_free=B'"
             )
-        chosen = name or next(iter(panels))
-        if chosen not in panels or (not name and len(panels) > 1):
-            raise ArgumentError(f"pack_weights: name={name!r}; give one of those that are packed: {', '.join(panels)}")
-        return panels[chosen].pack(array)
+        chosen = name or next(iter(layouts))
+        if chosen not in layouts or (not name and len(layouts) > 1):
+            raise ArgumentError(f"pack_weights: name={name!r}; give one of those that are packed: {', '.join(layouts)}")
+        return layouts[chosen].pack(array)
 
     def _limits(self) -> list[Limit | SketchLimit]:
         users: dict[Limit, list[str]] = {}
@@ -160,7 +161,7 @@ class SketchSpace:
         """The names in the space of a sketch's knobs."""
         return self._names[sketch.name]
 
-    def condition(self, name: str) -> dict[str, Any]:
+    def _condition(self, name: str) -> dict[str, Any]:
         """Give the condition under which a knob exists."""
         knob, users = self.declared[name]
         found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}

@@ -15,22 +15,21 @@ from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling
 from pegbox.plugins.sketch.limit import Extent, Limit
 from pegbox.plugins.sketch.steps import (
     CHOICE,
-    Argument,
     Axes,
     Choice,
     Name,
     Size,
     SketchKnob,
+    SketchStep,
     StageArgument,
-    StageCall,
-    Step,
     StepRun,
     Tile,
     compute_at,
+    stage_call,
 )
 from pegbox.plugins.sketch.tiles import Place, Tiles
 from pegbox.schedule import At, Inline, Root
-from pegbox.te import create_schedule
+from pegbox.te import Stage, create_schedule
 
 
 class State:
@@ -40,10 +39,10 @@ class State:
     sketch that it derives, and calls the methods below, which are those of a TE schedule.
 
     Attributes:
-        by_access: reuse is that of each access, not of each tensor; see `needs_multi_level_tiling`.
-        applied: the words that say which rules made it what it is.
-        credits: up to how many steps each rule has made it.
-        limits: what its knobs may not be together.
+        by_access: each access is asked for reuse, not each tensor; see `needs_multi_level_tiling`.
+        applied: words for the rules that made the sketch.
+        credits: the number of steps after each rule, with the rule.
+        limits: the conditions that its knobs meet together.
         tiles: the stages that are tiled.
         places: the stages whose place is a knob.
         caches: the stages that `cache_write` made, each with the stage that copies out of it.
@@ -54,7 +53,7 @@ class State:
         self, outputs: Sequence[Tensor], names: dict[str, Tensor], target: Target, *, by_access: bool = False
     ) -> None:
         self.outputs, self.names, self.target, self.by_access = tuple(outputs), names, target, by_access
-        self.steps: list[Step] = []
+        self.steps: list[SketchStep] = []
         self.knobs: dict[str, SketchKnob] = {}
         self.applied: list[str] = []
         self.credits: list[tuple[int, str]] = []
@@ -85,15 +84,13 @@ class State:
         """The names of the computed tensors' stages (the first output of each), producers first."""
         return [self._run.names[stage.op.outputs[0].buffer] for stage in self._run.s.stages]
 
-    @property
-    def run(self) -> StepRun:
-        """The schedule that the steps have made so far, to look at."""
-        return self._run
-
     def tensor(self, name: str) -> Tensor:
         """A tensor by its name in the sketch."""
         found: Tensor = self._run.values[name]
         return found
+
+    def _stage(self, name: str) -> Stage:
+        return self._run.s[self._run.values[name]]
 
     def name_of(self, buffer: Buffer) -> str | None:
         """The name of the tensor in a buffer."""
@@ -101,7 +98,7 @@ class State:
 
     def op(self, stage: str) -> ComputeOp:
         """The operation of a stage as it is now: rewrites exchange it."""
-        return self._run.s[self._run.values[stage]].op
+        return self._stage(stage).op
 
     @property
     def graph(self) -> Graph:
@@ -137,7 +134,7 @@ class State:
         if len(consumers) != 1 or self.graph.is_output(self.op(stage)):
             return None
         mine, its = self.op(stage), self.op(consumers[0])
-        if self._run.s[self._run.values[consumers[0]]].leaf_iter_vars != [*its.axis, *its.reduce_axis]:
+        if self._stage(consumers[0]).leaf_iter_vars != [*its.axis, *its.reduce_axis]:
             return None  # its loops are others already
         matches = self.is_elementwise(stage, consumers[0])
         return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
@@ -148,28 +145,28 @@ class State:
 
     def is_root(self, stage: str) -> bool:
         """Is it computed whole, in loops of its own?"""
-        return isinstance(self._run.s[self._run.values[stage]].attach, Root)
+        return isinstance(self._stage(stage).attach, Root)
 
     def is_cached(self, stage: str) -> bool:
         """Is it computed in a stage of its own, out of which it copies?"""
         return stage in self.caches.values()
 
     def is_serial(self, stage: str, loop: str) -> bool:
-        """Was nothing said of how a loop runs?"""
-        return self._run.values[loop] not in self._run.s[self._run.values[stage]].kinds
+        """Has a loop no kind yet?"""
+        return self._run.values[loop] not in self._stage(stage).kinds
 
     def attached(self, stage: str) -> list[tuple[str, str]]:
         """The stages that are computed in loops of this one, each with the loop."""
-        mine = self._run.s[self._run.values[stage]]
-        places = [(name, self._run.s[self._run.values[name]].attach) for name in self.stages]
-        return [(name, self._run.names[p.loop]) for name, p in places if isinstance(p, At) and p.stage is mine]
+        places = [(name, self._stage(name).attach) for name in self.stages]
+        at = [(name, place) for name, place in places if isinstance(place, At) and place.stage is self._stage(stage)]
+        return [(name, self._run.names[place.loop]) for name, place in at]
 
     def is_inlined(self, stage: str) -> bool:
-        return isinstance(self._run.s[self._run.values[stage]].attach, Inline)
+        return isinstance(self._stage(stage).attach, Inline)
 
     def loops(self, stage: str) -> list[str]:
         """The names of a stage's loops, outermost first. Axes that no step has named get names."""
-        leaves = self._run.s[self._run.values[stage]].leaf_iter_vars
+        leaves = self._stage(stage).leaf_iter_vars
         if any(loop not in self._run.names for loop in leaves):
             self._name_axes(stage)
         return [self._run.names[loop] for loop in leaves]
@@ -189,18 +186,15 @@ class State:
 
     def iterations(self, stage: str, loop: str) -> Extent | int | None:
         """Count a loop's iterations: a number, or a part of a split; None where other parts decide it."""
-        loop = self._factored.get(stage, {}).get(self._axis_number(stage, loop), loop)
+        numbers = (n for n, axis in enumerate(self.op(stage).loop_axes) if axis is self._run.values[loop])
+        loop = self._factored.get(stage, {}).get(next(numbers, None), loop)
         if loop in self._levels:
             return self._levels[loop]
         return None if loop in self._longest else self.extent(loop)
 
-    def _axis_number(self, stage: str, loop: str) -> int | None:
-        op = self.op(stage)
-        return next((n for n, axis in enumerate((*op.axis, *op.reduce_axis)) if axis is self._run.values[loop]), None)
-
     def parts_of(self, stage: str, axis: IterVar) -> list[str]:
         """The loops of a stage that are parts of an axis of its operation."""
-        parts = self._run.s[self._run.values[stage]].parts_of(axis)
+        parts = self._stage(stage).parts_of(axis)
         return [loop for loop in self.loops(stage) if self._run.values[loop] in parts]
 
     def is_reduce(self, loop: str) -> bool:
@@ -209,13 +203,13 @@ class State:
 
     def is_ordered(self, stage: str, loop: str) -> bool:
         """Does a loop of a stage run over the rows of a scan, one after the other?"""
-        mine = self._run.s[self._run.values[stage]]
+        mine = self._stage(stage)
         axis = self._run.values[loop]
         return isinstance(mine.op, ScanOp) and axis in mine.parts_of(mine.op.scan_axis)
 
     # Steps ----------------------------------------------------------------------------------------------------------
 
-    def do(self, *steps: Step) -> None:
+    def do(self, *steps: SketchStep) -> None:
         """Add steps.
 
         Raises:
@@ -225,7 +219,7 @@ class State:
         self.steps += steps
 
     def credit(self, rule: str) -> None:
-        """Say who added the latest steps."""
+        """Name the rule that added the latest steps."""
         if len(self.steps) > (self.credits[-1][0] if self.credits else 0):
             self.credits.append((len(self.steps), rule))
 
@@ -235,14 +229,6 @@ class State:
         self.knobs[name] = replace(knob, name=name)
         return name
 
-    def with_tails(self, knob: str) -> None:
-        """Let a split also have parts that do not divide the extent."""
-        self.knobs[knob] = replace(self.knobs[knob], policy="verbose")
-
-    def fill_vectors(self, knob: str, extents: tuple[int, ...]) -> None:
-        """Let the last loop of a split have these extents alone."""
-        self.knobs[knob] = replace(self.knobs[knob], whole=extents)
-
     def unused(self, name: str) -> str:
         """A name for a tensor that only some values of a knob make."""
         found = self._unused([name])[0]
@@ -250,11 +236,11 @@ class State:
         return found
 
     def call(
-        self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = (), **options: Argument
+        self, stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any
     ) -> list[str]:
         """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
         unique = self._unused(results)
-        self.do(StageCall(stage, method, arguments, tuple(unique), tuple(options.items())))
+        self.do(stage_call(stage, method, *arguments, results=unique, **options))
         return unique
 
     def tile(
@@ -290,7 +276,7 @@ class State:
             self.call(stage, "fuse", *map(Name, loops), results=[f"{stage}_fused"])[0] if len(loops) > 1 else loops[0]
         )
 
-    def split(self, stage: str, loop: str, factor: Argument, results: tuple[str, str]) -> list[str]:
+    def split(self, stage: str, loop: str, factor: Any, results: tuple[str, str]) -> list[str]:
         parts = self.call(stage, "split", Name(loop), factor, results=list(results))
         self._longest.update(dict.fromkeys(parts, self.longest(loop)))
         return parts
@@ -298,16 +284,16 @@ class State:
     def cache_write(self, stage: str, scope: str = "local", order: Sequence[int] | None = None) -> str:
         """A stage of its own that computes; what was the stage copies out of it."""
         outputs = self._outputs(stage)
-        given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
+        given = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
         results = [f"{name}_{scope}" for name in outputs]
-        cache = self.call(None, "cache_write", given, scope, results=results, **dict(order_option(order)))[0]
+        cache = self.call(None, "cache_write", given, scope, results=results, order=order and tuple(order))[0]
         self.caches[cache] = stage
         return cache
 
     def cache_read(self, tensor: str, reader: str, copy: str, order: Sequence[int] | None = None) -> str:
         """A copy of a tensor that a stage then reads, a stage of its own."""
         arguments = Name(tensor), "global", (Name(reader),)
-        return self.call(None, "cache_read", *arguments, results=[copy], **dict(order_option(order)))[0]
+        return self.call(None, "cache_read", *arguments, results=[copy], order=order and tuple(order))[0]
 
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
@@ -320,7 +306,7 @@ class State:
         self._factored[stage] = {len(self.op(stage).axis): loop}
         return partial
 
-    def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
+    def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[SketchStep]]]) -> None:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
 
@@ -328,8 +314,8 @@ class State:
         self,
         place: Place,
         elsewhere: str | None,
-        before: Sequence[Step],
-        after: Sequence[Step] = (),
+        before: Sequence[SketchStep],
+        after: Sequence[SketchStep] = (),
         like: Place | None = None,
     ) -> None:
         """Let a knob say in which loop of its consumer a stage is computed.
@@ -366,11 +352,6 @@ class State:
             found.append(unused_name(name, taken))
             taken.add(found[-1])
         return found
-
-
-def order_option(order: Sequence[int] | None) -> tuple[tuple[str, Argument], ...]:
-    """The options of a cache's call for an order of its axes; none where they stay."""
-    return () if order is None else (("order", tuple(order)),)
 
 
 def has_few_divisors(extent: int) -> bool:

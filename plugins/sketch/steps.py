@@ -1,135 +1,211 @@
 """The steps of a sketch: calls on a TE schedule whose values are left to knobs.
 
-`StepRun` does them, `pegbox.plugins.sketch.code` writes them.
-
-Tensors and loops are named, so that one sketch can be replayed on a schedule that is made anew for each candidate.
+`StepRun` does them, `StepWriter` writes them as te code. Tensors and loops are named, so that one sketch can be
+replayed on a schedule that is made anew for each candidate.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from pegbox.compute import IterVar, Tensor
-from pegbox.expr import Buffer
+from pegbox.expr import Buffer, quoted
+from pegbox.loops import literal
+from pegbox.schedule import Reference, Step
 from pegbox.space import SplitEntity, policy_splits
 from pegbox.te import TESchedule
 
 CHOICE = "sketch"  # the knob that chooses one of several sketches
 
 
+class KnobChoices(Protocol):
+    """The values of knobs: the `cfg` of a template."""
+
+    def __getitem__(self, name: str) -> Any: ...
+
+
 @dataclass(frozen=True)
-class Name:
+class Name(Reference):
     """A tensor or a loop."""
 
     name: str
 
+    def resolve(self, run: StepRun) -> Any:
+        return run.values[self.name]
+
+    def python(self, context: StepWriter) -> str:
+        return self.name
+
 
 @dataclass(frozen=True)
-class StageArgument:
+class StageArgument(Reference):
     """The stage of a tensor, as an argument."""
 
     tensor: str
 
+    def resolve(self, run: StepRun) -> Any:
+        return run.s[run.values[self.tensor]]
+
+    def python(self, context: StepWriter) -> str:
+        return f"s[{self.tensor}]"
+
 
 @dataclass(frozen=True)
-class OptionValue:
+class OptionValue(Reference):
     """The value of a `define_knob`."""
 
     knob: str
 
+    def resolve(self, run: StepRun) -> Any:
+        return 0 if run.choices is None else run.choices[self.knob].val
+
+    def python(self, context: StepWriter) -> str:
+        return f"{context.knob(self.knob)}.val" if context.cfg is None else literal(context.cfg[self.knob].val)
+
 
 @dataclass(frozen=True)
-class Size:
-    """The product of a split's extents from a level on: what the loops from there on have together."""
+class Size(Reference):
+    """The product of a split's extents from a level on: the iterations of the loops from there on."""
 
     knob: str
     level: int
 
+    def resolve(self, run: StepRun) -> int:
+        return 1 if run.choices is None else math.prod(run.choices[self.knob].size[self.level :])
 
-Argument: TypeAlias = Name | StageArgument | OptionValue | Size | int | str | bool | tuple["Argument", ...]
+    def python(self, context: StepWriter) -> str:
+        if context.cfg is not None:
+            return str(math.prod(context.cfg[self.knob].size[self.level :]))
+        return f"math.prod({context.knob(self.knob)}.size[{self.level}:])"
+
+
+@dataclass(frozen=True)
+class SplitFilter(Reference):
+    """The filter of a `define_split`: the most iterations of the last loop, or a list of those that it may have."""
+
+    most: int | None
+    whole: tuple[int, ...]
+
+    def __call__(self, split: SplitEntity) -> bool:
+        return split.size[-1] in self.whole if self.whole else self.most is None or split.size[-1] <= self.most
+
+    def resolve(self, run: None) -> SplitFilter:
+        return self
+
+    def python(self, context: None) -> str:
+        return f"lambda split: split.size[-1] {f'in {[*self.whole]}' if self.whole else f'<= {self.most}'}"
 
 
 @dataclass(frozen=True)
 class Axes:
-    """`i, j = s[C].op.axis`: names for the axes of an operation."""
+    """The step `i, j = s[C].op.axis`: names for the axes of an operation."""
 
     tensor: str
     names: tuple[str, ...]
     reduce: bool = False
 
+    def do(self, run: StepRun) -> None:
+        op = run.s[run.values[self.tensor]].op
+        run.bind(self.names, op.reduce_axis if self.reduce else op.axis)
 
-@dataclass(frozen=True)
-class StageCall:
-    """`results = s[stage].method(*arguments)`, or of the schedule itself where there is no stage."""
-
-    stage: str | None
-    method: str
-    arguments: tuple[Argument, ...] = ()
-    results: tuple[str, ...] = ()
-    options: tuple[tuple[str, Argument], ...] = ()
+    def lines(self, writer: StepWriter) -> Iterator[str]:
+        yield f"{targets(self.names)} = s[{self.tensor}].op.{'reduce_axis' if self.reduce else 'axis'}"
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`results = cfg[knob].apply(s, stage, loop)`: a loop becomes one for each extent of a split."""
+    """The step `results = cfg[knob].apply(s, stage, loop)`: a loop becomes one for each extent of a split."""
 
     stage: str
     loop: str
     knob: str
     results: tuple[str, ...]
 
+    def do(self, run: StepRun) -> None:
+        tensor, loop = run.values[self.stage], run.values[self.loop]
+        if run.choices is not None:
+            run.bind(self.results, run.choices[self.knob].apply(run.s, tensor, loop))
+            return
+        made = []
+        for _ in self.results[1:]:
+            outer, loop = run.s[tensor].split(loop, factor=1)
+            made.append(outer)
+        run.bind(self.results, [*made, loop])
+
+    def lines(self, writer: StepWriter) -> Iterator[str]:
+        if writer.cfg is None:
+            yield f"{targets(self.results)} = {writer.knob(self.knob)}.apply(s, {self.stage}, {self.loop})"
+            return
+        size, rest, inner = writer.cfg[self.knob].size, self.loop, self.results[-1]
+        for level, outer in enumerate(self.results[:-1], start=1):
+            yield f"{outer}, {inner} = s[{self.stage}].split({rest}, factor={math.prod(size[level:])})"
+            rest = inner
+        if len(self.results) == 1:
+            yield f"{inner} = {self.loop}"
+
 
 @dataclass(frozen=True)
 class Choice:
-    """Other steps for each value of a knob; none for values that are not listed."""
+    """Other steps for each value of a knob; none for values that are not listed, or while nothing is chosen."""
 
     knob: str
-    branches: tuple[tuple[Any, tuple[Step, ...]], ...]
+    branches: tuple[tuple[Any, tuple[SketchStep, ...]], ...]
+
+    def chosen(self, choices: KnobChoices) -> tuple[SketchStep, ...]:
+        """The steps for the chosen value."""
+        chosen = choices[self.knob].val
+        return next((steps for value, steps in self.branches if value == chosen), ())
+
+    def do(self, run: StepRun) -> None:
+        if run.choices is not None:
+            run.do(self.chosen(run.choices))
+
+    def lines(self, writer: StepWriter) -> Iterator[str]:
+        if writer.cfg is not None:
+            yield from writer.lines(self.chosen(writer.cfg))
+            return
+        word = "if"
+        for value, steps in self.branches:
+            yield f"{word} {writer.knob(self.knob)}.val == {literal(value)}:"
+            yield from (f"    {line}" for line in writer.lines(steps))
+            word = "elif"
 
 
-Step: TypeAlias = Axes | StageCall | Tile | Choice
+SketchStep: TypeAlias = Axes | Step | Tile | Choice
+
+
+def stage_call(stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any) -> Step:
+    """The step that calls a method of a stage, or of the schedule; options that are None are left out."""
+    given = tuple((name, value) for name, value in options.items() if value is not None)
+    return Step(method, arguments, given, tuple(results), stage)
 
 
 @lru_cache(maxsize=4096)  # sketches have most of them in common
-def compute_at(stage: str, consumer: str, loop: str) -> StageCall:
+def compute_at(stage: str, consumer: str, loop: str) -> Step:
     """The step that computes a stage in a loop of another one."""
-    return StageCall(stage, "compute_at", (StageArgument(consumer), Name(loop)))
-
-
-class KnobChoices(Protocol):
-    """What knobs say: the `cfg` of a template, or `Undecided`."""
-
-    def __getitem__(self, name: str) -> Any: ...
-
-
-class Undecided:
-    """For a sketch that is still derived: all splits into ones, no branch of a choice. The structure is the same."""
-
-    def __getitem__(self, name: str) -> Undecided:
-        return self
-
-    val = None
+    return stage_call(stage, "compute_at", StageArgument(consumer), Name(loop))
 
 
 class StepRun:
     """The schedule that steps have made so far.
 
     Attributes:
-        values: the tensors and loops that the names of the steps mean.
+        values: the tensors and loops by their names in the steps.
         names: the names of buffers and loops.
+        choices: the values of the knobs. Without any, for a sketch that is still derived, all splits are into ones and
+            no branch of a choice is taken; the structure is the same.
     """
 
     def __init__(self, s: TESchedule, values: Mapping[str, Any], choices: KnobChoices | None = None) -> None:
-        self.s = s
-        self.choices: KnobChoices = Undecided() if choices is None else choices
+        self.s, self.choices = s, choices
         self.values: dict[str, Any] = {}
         self.names: dict[Buffer | IterVar, str] = {}
-        self._bind(list(values), list(values.values()))
+        self.bind(list(values), list(values.values()))
 
     def copy(self) -> StepRun:
         """The same, to be continued on its own."""
@@ -137,55 +213,62 @@ class StepRun:
         other.s, other.values, other.names = self.s.copy(), self.values.copy(), self.names.copy()
         return other
 
-    def do(self, steps: Sequence[Step]) -> None:
+    def do(self, steps: Sequence[SketchStep]) -> None:
         """Do the steps in order.
 
         Raises:
             ScheduleError: one is not legal.
         """
         for step in steps:
-            match step:
-                case Axes(tensor, names, reduce):
-                    op = self.s[self.values[tensor]].op
-                    self._bind(names, op.reduce_axis if reduce else op.axis)
-                case StageCall(stage, method, arguments, results, options):
-                    target: Any = self.s if stage is None else self.s[self.values[stage]]
-                    given = {name: self._argument(value) for name, value in options}
-                    made = getattr(target, method)(*map(self._argument, arguments), **given)
-                    self._bind(results, made if len(results) > 1 else [made])
-                case Tile(stage, loop, knob, results):
-                    self._bind(results, self._tile(stage, self.values[loop], knob, len(results)))
-                case Choice(knob, branches) if not isinstance(self.choices, Undecided):
-                    self.do(next((steps for value, steps in branches if value == self.choices[knob].val), ()))
+            if isinstance(step, Step):
+                made = step.call(self.s if step.stage is None else self.s[self.values[step.stage]], self)
+                self.bind(step.results, made if len(step.results) > 1 else [made])
+            else:
+                step.do(self)
 
-    def _bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
+    def bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Give names to tensors or loops."""
         for name, value in zip(names, values, strict=True) if names else ():
             self.values[name] = value
             self.names[value.buffer if isinstance(value, Tensor) else value] = name
 
-    def _tile(self, stage: str, loop: Any, knob: str, count: int) -> Sequence[Any]:
-        if not isinstance(self.choices, Undecided):
-            return list(self.choices[knob].apply(self.s, self.values[stage], loop))
-        made = []
-        for _ in range(count - 1):
-            outer, loop = self.s[self.values[stage]].split(loop, factor=1)
-            made.append(outer)
-        return [*made, loop]
 
-    def _argument(self, argument: Argument) -> Any:
-        match argument:
-            case Name(name):
-                return self.values[name]
-            case StageArgument(tensor):
-                return self.s[self.values[tensor]]
-            case OptionValue(knob):
-                return 0 if isinstance(self.choices, Undecided) else self.choices[knob].val
-            case Size(knob, level):
-                return 1 if isinstance(self.choices, Undecided) else math.prod(self.choices[knob].size[level:])
-            case tuple():
-                return [self._argument(each) for each in argument]
-            case _:
-                return argument
+@dataclass(frozen=True)
+class StepWriter:
+    """Steps as te code.
+
+    Attributes:
+        cfg: the values of the knobs, where the code is for one configuration; without it the code asks `cfg`.
+        knobs: the names that the knobs have in `cfg`, where these are others.
+    """
+
+    cfg: KnobChoices | None
+    knobs: Mapping[str, str]
+
+    def knob(self, name: str) -> str:
+        """The expression for a knob."""
+        return f"cfg[{quoted(self.knobs.get(name, name))}]"
+
+    def lines(self, steps: Sequence[SketchStep]) -> Iterator[str]:
+        """Yield the lines of the steps."""
+        for step in steps:
+            if isinstance(step, Step):
+                call = step.python("s" if step.stage is None else f"s[{step.stage}]", self, literal)
+                yield f"{', '.join(step.results)} = {call}" if step.results else call
+            else:
+                yield from step.lines(self)
+
+
+def schedule_lines(
+    steps: Sequence[SketchStep], cfg: KnobChoices | None = None, knobs: Mapping[str, str] | None = None
+) -> list[str]:
+    """The te code of a sketch's steps; see `StepWriter`."""
+    return list(StepWriter(cfg, knobs or {}).lines(steps))
+
+
+def targets(names: Sequence[str]) -> str:
+    """Names as one statement binds or returns them."""
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
 
 
 @dataclass(frozen=True)
@@ -193,7 +276,7 @@ class SketchKnob:
     """A choice that a sketch leaves open: `define_split` of an extent, or `define_knob` of candidates.
 
     Attributes:
-        levels, innermost: of a split: how many loops it makes, and the most iterations of the last one.
+        levels, innermost: of a split: the number of loops that it makes, and the most iterations of the last one.
         whole: of a split: the iterations that the last one may have where its vectors are to be full; empty: any.
         when: another knob of the sketch, and its values for which this one exists.
     """
@@ -207,22 +290,23 @@ class SketchKnob:
     when: tuple[str, tuple[Any, ...]] | None = None
     whole: tuple[int, ...] = ()
 
-    def declare(self, cfg: Any, name: str, when: Mapping[str, Any] | None) -> None:
-        """Declare it in a template's space, under a name and a condition on other knobs."""
+    def declaration(self, name: str, when: Mapping[str, Any]) -> Step:
+        """The step that declares it in a template's space, under a name and a condition on other knobs."""
         if self.extent is None:
-            cfg.define_knob(name, list(self.candidates), when=when)
-            return
-        cfg.define_split(name, self.extent, self.policy, num_outputs=self.levels, filter=self._filter(), when=when)
+            return stage_call(None, "define_knob", name, self.candidates, when=when or None)
+        policy = None if self.policy == "factors" else self.policy
+        given = name, self.extent
+        return stage_call(
+            None, "define_split", *given, policy=policy, num_outputs=self.levels, filter=self._filter, when=when or None
+        )
 
     def innermosts(self) -> list[int]:
         """The extents that the last loop of a split may have."""
         assert self.extent is not None  # a split
         splits = policy_splits(self.extent, self.policy, self.levels, self.extent, self.policy != "factors")
-        fits = self._filter()
-        return sorted({split.sizes[-1] for split in splits if fits is None or fits(split)})
+        fits = self._filter or (lambda split: True)
+        return sorted({split.sizes[-1] for split in splits if fits(split)})
 
-    def _filter(self) -> Callable[[SplitEntity], bool] | None:
-        most, whole = self.innermost, self.whole
-        if whole:
-            return lambda split: split.size[-1] in whole
-        return None if most is None else (lambda split: split.size[-1] <= most)
+    @property
+    def _filter(self) -> SplitFilter | None:
+        return SplitFilter(self.innermost, self.whole) if self.whole or self.innermost is not None else None

@@ -9,8 +9,7 @@ import pegbox
 from pegbox.errors import ArgumentError
 from pegbox.plugins.tvm.runtime.module import Module
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.schedule.te.program import shown_sizes
-from pegbox.schedule.te.sizes import variables_of
+from pegbox.schedule.te.program import shown_sizes, variables_of
 from pegbox.te import Tensor, TESchedule
 from pegbox.tir import IRModule, PrimFunc
 

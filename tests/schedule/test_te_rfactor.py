@@ -11,6 +11,7 @@ from te_values import check_values, matmul, stages
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ScheduleError
+from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.stage import At
 
 
@@ -308,7 +309,7 @@ def test_te_rfactor_refuses_a_stage_that_is_tensorized() -> None:
     _, b = row_sums()
     s = te.create_schedule(b.op)
     outer, inner = s[b].split(b.op.reduce_axis[0], factor=8)
-    s[b].tensorized = (inner, "dot8")
+    s[b].steps["tensorize", inner] = Step("tensorize", (inner, "dot8"))
     refused(lambda: s.rfactor(b, outer), s, "B is tensorized by dot8 already; rfactor first, then tensorize")
 
 

@@ -16,8 +16,8 @@ from pegbox import te, tir
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError, ComputeError, LoweringError, ScheduleError
+from pegbox.schedule.te.program import at_sizes
 from pegbox.schedule.te.replay import lower_te
-from pegbox.schedule.te.sizes import at_sizes
 
 Made = tuple[te.TESchedule, list[Tensor]]
 

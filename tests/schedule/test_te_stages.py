@@ -711,7 +711,7 @@ def test_te_look_ups() -> None:
     del a, b, c
 
 
-def test_te_a_stage_that_only_a_product_by_zero_reads_stays_where_it_is() -> None:
+def test_te_a_stage_that_only_a_product_by_zero_reads_is_left_out() -> None:
     X = te.placeholder((8,), "int32", "X")
     zero = te.compute((8,), lambda i: te.const(0, "int32"), "Z")
     Y = te.compute((8,), lambda i: X[i] * zero[i] + 1, "Y")
@@ -723,3 +723,40 @@ def test_te_a_stage_that_only_a_product_by_zero_reads_stays_where_it_is() -> Non
     y = np.zeros(8, "int32")
     pb.build(s, [X, Y])(np.arange(8, dtype="int32"), y)
     assert y.tolist() == [1] * 8
+
+
+@pytest.mark.parametrize(("other_reader", "at_dead"), [(False, False), (False, True), (True, False)])
+def test_te_stages_of_which_simplification_leaves_out_readers(other_reader: bool, at_dead: bool) -> None:
+    """T -> V -> Y, where Y reads V times zero; another stage W, which Y reads, may read T too."""
+    X = te.placeholder((8,), "int32", "X")
+    Z = te.compute((8,), lambda i: te.const(0, "int32"), "Z")
+    T = te.compute((8,), lambda i: X[i] + 1, "T")
+    V = te.compute((8,), lambda i: T[i] * 2, "V")
+    W = te.compute((8,), lambda i: (T[i] if other_reader else X[i]) * 3, "W")
+    Y = te.compute((8,), lambda i: V[i] * Z[i] + W[i], "Y")
+    s = te.create_schedule(Y.op)
+    s[Z].compute_inline()
+    outer, _ = s[Y].split(s[Y].op.axis[0], 4)
+    for stage in (V, W):
+        s[stage].compute_at(s[Y], outer)
+    s[T].set_scope("local")
+    s[T].compute_at(s[V] if at_dead else s[Y], V.op.axis[0] if at_dead else outer)
+    func = lower_te(s, [X, Y])
+    assert [name for name in ("T", "V", "W") if f"block {name}:" in str(func)] == ["T"] * other_reader + ["W"]
+    y = np.zeros(8, "int32")
+    pb.build(s, [X, Y])(np.arange(8, dtype="int32"), y)
+    assert y.tolist() == [3 * (n + 1 if other_reader else n) for n in range(8)]
+
+
+def test_te_an_argument_whose_reader_was_simplified_away_is_written() -> None:
+    X = te.placeholder((8,), "int32", "X")
+    Z = te.compute((8,), lambda i: te.const(0, "int32"), "Z")
+    T = te.compute((8,), lambda i: X[i] + 1, "T")
+    Y = te.compute((8,), lambda i: T[i] * Z[i] + X[i], "Y")
+    s = te.create_schedule(Y.op)
+    s[Z].compute_inline()
+    s[T].compute_at(s[Y], s[Y].op.axis[0])
+    t, y = np.zeros(8, "int32"), np.zeros(8, "int32")
+    pb.build(s, [X, T, Y])(np.arange(8, dtype="int32"), t, y)
+    assert t.tolist() == [n + 1 for n in range(8)]
+    assert y.tolist() == list(range(8))

@@ -126,7 +126,7 @@ def test_a_limit_of_one_sketch_says_nothing_of_others_with_the_same_knobs() -> N
     space = pb.ConfigSpace()
     space.define_knob("sketch", ["a", "b"])
     for knob in knobs:
-        knob.declare(space, knob.name, None)
+        knob.declaration(knob.name, {}).call(space, None)
     refused = [config for config in space.iterate() if not of_one.holds(config)]
     assert {(c["sketch"].val, c["i"].size[1], c["u"].val) for c in refused} == {("a", 8, 16)}
     text = eval(f"lambda c: {of_one.text('written_out')}", {"written_out": written_out})

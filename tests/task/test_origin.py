@@ -15,7 +15,6 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ComputeError, PegboxError, ScheduleError, SpaceError, TemplateError
-from pegbox.origin import line_at
 from pegbox.task.config_view import ApplyingConfig
 
 HEAD = """
@@ -135,8 +134,8 @@ def test_a_tile_names_the_line_of_the_user_not_that_of_a_step_inside_of_it() -> 
     s = te.create_schedule(te.compute((8, 8), lambda i, j: i + j, name="C").op)
     stage = s.stages[0]
     stage.tile(*stage.op.axis, 2, 4)
-    assert [method for method, *_ in stage.calls] == ["split", "split", "reorder", "tile"]
-    lines = {line_at(code, running) for _, code, running, *_ in stage.calls if code}
+    assert [step.primitive for step in stage.steps.values()] == ["split", "split", "reorder"]
+    lines = {step.line for step in stage.steps.values()}
     assert len(lines) == 1
     assert Path(__file__).name in lines.pop()
 
@@ -147,15 +146,15 @@ def test_a_refused_call_leaves_no_line_and_a_copy_has_those_of_its_schedule() ->
         s.stages[0].split(s.stages[0].op.axis[0], factor=0)
     copy = s.copy()
     copy.stages[0].unroll(copy.stages[0].op.axis[0])
-    assert (len(s.stages[0].calls), len(copy.stages[0].calls)) == (0, 1)
+    assert (len(s.stages[0].steps), len(copy.stages[0].steps)) == (0, 1)
 
 
 def test_the_calls_of_a_template_of_pegboxs_own_have_no_line() -> None:
     task = pb.create_task("matmul", args=(8, 8, 8))
     made, _ = task._run(ApplyingConfig(task.space.get(0), task.target))
-    places = [code for stage in made.stages for _, code, *_ in stage.calls]
-    assert places
-    assert set(places) == {None}
+    lines = [step.line for stage in made.stages for step in stage.steps.values()]
+    assert lines
+    assert set(lines) == {""}
 
 
 def test_a_read_outside_of_a_tensor_names_the_line_that_computes_it(written: Any) -> None:

@@ -12,9 +12,9 @@ from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import check_intermediate, check_scope, choose_written
+from pegbox.schedule.state.circular_buffer import check_circular_buffer
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
-from pegbox.schedule.state.rolls import check_roll
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.shown import value_text
 
@@ -91,7 +91,7 @@ def rolling_buffer(sch: ScheduleState, block: BlockRef | str, write_buffer_index
     """
     realize = sch.find_block(block)
     buffer = choose_written(realize, write_buffer_index)
-    check_roll(sch.tree, realize.block.name, buffer)
+    check_circular_buffer(sch.tree, realize.block.name, buffer)
     notes = {**dict(realize.block.annotations), ROLLING: written_buffers(realize.block).index(buffer)}
     changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
     sch.update(sch.tree.replace(realize, changed))

@@ -77,13 +77,10 @@ def _test(hint: Any) -> _Test:
     if hint is None or hint is type(None):
         return lambda value: value is None
     if hint in (int, float):
-        return _is_integer if hint is int else _is_number
-    if isinstance(hint, type) and typing.get_origin(hint) is None:
+        return lambda value: (hint is float and isinstance(value, float)) or integer(value) is not None
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and origin is None:
         return lambda value: isinstance(value, hint)
-    return _test_generic(typing.get_origin(hint), typing.get_args(hint))
-
-
-def _test_generic(origin: Any, args: tuple[Any, ...]) -> _Test:
     if origin in (Union, types.UnionType):
         tests = [_test(a) for a in args]
         return lambda value: any(test(value) for test in tests)
@@ -114,14 +111,6 @@ def _all(test: _Test, values: Any) -> bool:
         return all(map(test, values))
     except TypeError:  # a NumPy scalar cannot be iterated
         return False
-
-
-def _is_integer(value: Any) -> bool:
-    return integer(value) is not None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or integer(value) is not None
 
 
 @cache

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.index_layout import covers
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.printer import unused_name
 from pegbox.loops.kind import SCOPES, is_global
-from pegbox.loops.nodes import BlockRealize
+from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.write_cover import places_of
@@ -80,29 +80,26 @@ def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree
 
 
 def has_gaps(tree: Tree, buffer: Buffer) -> bool:
-    """Are there places of an intermediate buffer that nobody writes, such as the padding of a layout?
+    """Are there places of an intermediate buffer that no block writes, such as the padding of a layout?
 
-    True also where that cannot be told.
+    True also where the places are not known.
     """
-    writers = tree.writers(buffer)
-    if not writers or any(_writes_all(w, buffer) for w in writers):
+    written = [
+        (region, {it.var: it.extent for it in writer.block.iters})
+        for writer in tree.writers(buffer)
+        for region in writer.block.writes
+        if region.buffer is buffer
+    ]
+    if not written or any(_is_whole(region, extents) for region, extents in written):
         return False
-    written = [(r, _domain(w)) for w in writers for r in w.block.writes if r.buffer is buffer]
     try:
         return not covers([places_of(*each) for each in written], buffer.shape)
     except ExprError:  # places that are read from memory, or made in loops inside
         return True
 
 
-def _writes_all(writer: BlockRealize, buffer: Buffer) -> bool:
-    extents = _domain(writer)
-    return any(
-        w.buffer is buffer
-        and len({lo for lo, _ in w.box}) == len(w.box)
-        and all(isinstance(lo, Var) and extents.get(lo) == n for (lo, _), n in zip(w.box, buffer.shape, strict=True))
-        for w in writer.block.writes
-    )
-
-
-def _domain(writer: BlockRealize) -> dict[Var, int]:
-    return {it.var: it.extent for it in writer.block.iters}
+def _is_whole(region: Region, extents: Mapping[Var, int]) -> bool:
+    """Do the iterations of a block write each element once, each index being a variable of the block?"""
+    sizes = zip((low for low, _ in region.box), region.buffer.shape, strict=True)
+    once = len({low for low, _ in region.box}) == len(region.box)
+    return once and all(isinstance(low, Var) and extents.get(low) == size for low, size in sizes)

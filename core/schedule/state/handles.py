@@ -35,6 +35,10 @@ class BlockRef:
 
     name: str
 
+    def trace_python(self) -> str:
+        """The name, as primitives take it."""
+        return repr(self.name)
+
 
 # What TVM calls them.
 LoopRV: TypeAlias = LoopRef

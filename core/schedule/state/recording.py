@@ -14,10 +14,11 @@ from pegbox.schedule.analysis.recurrence import check_rows
 from pegbox.schedule.errors import add_call, names_of, shown
 from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import BlockScope, common_path
+from pegbox.schedule.state.circular_buffer import check_circular_buffers, has_circular_buffers
 from pegbox.schedule.state.handles import LoopRef, SampledInt, SampledLoop, handles
-from pegbox.schedule.state.rolls import check_rolls, has_rolls
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.state.trace import Drawn, LoopAt, Step, frozen
+from pegbox.schedule.state.step import Step, frozen
+from pegbox.schedule.state.trace import Drawn, LoopAt
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -56,7 +57,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         values = (*args, *options.values())
         try:
             signature.check(args, options)
-            whole = sch.tree if sch.func_name is not None and has_rolls(sch.tree) else None
+            whole = sch.tree if sch.func_name is not None and has_circular_buffers(sch.tree) else None
             rows = (
                 sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
             )
@@ -78,7 +79,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             if stays is not None:
                 sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
             if whole is not None:
-                check_rolls(whole, sch.tree)
+                check_circular_buffers(whole, sch.tree)
             if rows is not None:
                 check_rows(rows, sch.tree)
         except Exception as error:

@@ -16,7 +16,8 @@ from pegbox.loops.nodes import BlockRealize, For, Function
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.legality_table import LegalityTable
-from pegbox.schedule.state.trace import Step, Trace
+from pegbox.schedule.state.step import Step
+from pegbox.schedule.state.trace import Trace
 from pegbox.schedule.tree import Tree
 from pegbox.shown import value_text
 

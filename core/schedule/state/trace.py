@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_flag
 from pegbox.errors import ScheduleError
-from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.step import Reference, Step
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
@@ -19,19 +19,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopAt:
-    """A loop told by its place, at the moment of the step: the `depth`-th loop around a block, 0 the outermost."""
+class LoopAt(Reference):
+    """A loop by its place at the moment of the step: the `depth`-th loop around a block, 0 the outermost."""
 
     block: str
     depth: int
 
+    def resolve(self, run: _Run) -> LoopRef:
+        return run.schedule.get_loop(self.block, self.depth)
+
+    def python(self, context: Mapping[Drawn, str]) -> str:
+        return f"sch.get_loop({self.block!r}, {self.depth})"
+
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """What an earlier sampling step drew: its result number `position`. Steps are counted from 0."""
+class Drawn(Reference):
+    """The result number `position` of an earlier sampling step. Steps are counted from 0."""
 
     step: int
     position: int = 0
+
+    def resolve(self, run: _Run) -> Any:
+        if not (0 <= self.step < len(run.results) and 0 <= self.position < len(run.results[self.step])):
+            raise ScheduleError(f"step {self.step} has drawn no result {self.position}", "a step uses what came before")
+        return run.results[self.step][self.position]
+
+    def python(self, context: Mapping[Drawn, str]) -> str:
+        return context.get(self, f"<result {self.position} of step {self.step}>")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The schedule that a trace is applied to, and the results of the steps so far."""
+
+    schedule: Schedule
+    results: list[tuple[Any, ...]]
 
 
 _Value = TypeVar("_Value")
@@ -54,38 +76,6 @@ def trace_value(kind: str) -> Callable[[type[_Value]], type[_Value]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One call of a primitive.
-
-    Arguments are numbers, strings, booleans, None, BlockRef, LoopAt, Drawn, values of `trace_value` classes, or tuples
-    of those.
-    """
-
-    primitive: str
-    args: tuple[Any, ...]
-    options: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def decision(self) -> Any:
-        """The decision that a sampling step drew; None for other steps."""
-        return dict(self.options).get("decision")
-
-    def with_decision(self, decision: Any) -> Step:
-        """The same step with another decision; with None it draws anew."""
-        rest = tuple((k, v) for k, v in self.options if k != "decision")
-        return replace(self, options=rest if decision is None else (*rest, ("decision", frozen(decision))))
-
-    def __str__(self) -> str:
-        return self.as_python({})
-
-    def as_python(self, names: Mapping[Drawn, str]) -> str:
-        """The call, with the variables that hold what was drawn."""
-        parts = [_python(v, names) for v in self.args]
-        parts += (f"{k}={_python(v, names)}" for k, v in self.options)
-        return f"sch.{self.primitive}({', '.join(parts)})"
-
-
-@dataclass(frozen=True, slots=True)
 class Trace:
     """The steps that made a schedule, oldest first. `str(trace)` is Python code for a schedule called `sch`."""
 
@@ -105,13 +95,12 @@ class Trace:
         names: dict[Drawn, str] = {}
         lines = []
         for number, step in enumerate(self.steps):
-            call = step.as_python(names)
+            call = step.python("sch", names)
             if step.primitive.startswith("sample_"):
-                fresh = {p: f"v{len(names) + n}" for n, p in enumerate(_results(number, step))}
-                names |= fresh
-                call = (
-                    f"{', '.join(fresh.values())}{',' if step.primitive in _TILES and len(fresh) == 1 else ''} = {call}"
-                )
+                several = step.primitive in _TILES
+                fresh = [f"v{len(names) + n}" for n in range(len(step.decision) if several else 1)]
+                names |= {Drawn(number, n): name for n, name in enumerate(fresh)}
+                call = f"{', '.join(fresh)}{',' if several and len(fresh) == 1 else ''} = {call}"
             lines.append(call)
         return lines
 
@@ -145,9 +134,13 @@ class Trace:
             step = self.steps[number]
             if number in used or not step.primitive.startswith("sample_"):
                 keep.append(number)
-                used |= {d.step for d in _drawn((step.args, tuple(v for _, v in step.options)))}
+                step.mapped(lambda value: used.add(value.step) if isinstance(value, Drawn) else None)
         place = {old: new for new, old in enumerate(reversed(keep))}
-        return Trace(tuple(_renumbered(self.steps[n], place) for n in reversed(keep)))
+
+        def renumbered(value: Any) -> Any:
+            return replace(value, step=place[value.step]) if isinstance(value, Drawn) else value
+
+        return Trace(tuple(self.steps[n].mapped(renumbered) for n in reversed(keep)))
 
     def apply(self, schedule: Schedule) -> Schedule:
         """Do every step on `schedule`, which starts from the same program, and return it.
@@ -176,11 +169,11 @@ class Trace:
         if decisions is not None and decisions is not changed:
             raise ScheduleError(f"decisions={value_text(decisions)} is not a mapping", "give {step: decision}")
         self._check_sampling(changed)
-        results: list[tuple[Any, ...]] = []
+        run = _Run(sch, [])
         for number, step in enumerate(self.steps[: self._count(remove_postproc)]):
             todo = step.with_decision(changed[number]) if number in changed else step
             try:
-                results.append(_do(sch, todo, results))
+                run.results.append(_do(todo, run))
             except ScheduleError as error:
                 error.step = f"step {number + 1} of {len(self.steps)} of the trace, {step}"
                 raise
@@ -236,40 +229,15 @@ _TILES = ("sample_perfect_tile", "sample_partitioned_tile")
 _POSTPROC = "enter_postproc"
 
 
-def _results(number: int, step: Step) -> list[Drawn]:
-    count = len(step.decision) if step.primitive in _TILES else 1
-    return [Drawn(number, n) for n in range(count)]
-
-
-def _drawn(value: Any) -> Iterator[Drawn]:
-    if isinstance(value, Drawn):
-        yield value
-    elif isinstance(value, tuple):
-        for each in value:
-            yield from _drawn(each)
-
-
-def _renumbered(step: Step, place: Mapping[int, int]) -> Step:
-    def go(value: Any) -> Any:
-        if isinstance(value, Drawn):
-            return replace(value, step=place[value.step])
-        return tuple(map(go, value)) if isinstance(value, tuple) else value
-
-    return replace(step, args=go(step.args), options=tuple((k, go(v)) for k, v in step.options))
-
-
-def _do(schedule: Schedule, step: Step, results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    if step.primitive not in schedule.primitives():
+def _do(step: Step, run: _Run) -> tuple[Any, ...]:
+    if step.primitive not in run.schedule.primitives():
         raise ScheduleError(f"no primitive is called {step.primitive!r}")
-    call = getattr(schedule, step.primitive)
-    args = _resolve(schedule, step.args, results)
-    options = {k: _resolve(schedule, v, results) for k, v in step.options}
-    signature = inspect.signature(call)
+    signature = inspect.signature(getattr(run.schedule, step.primitive))
     try:
-        signature.bind(*args, **options)
+        signature.bind(*step.args, **dict(step.options))
     except TypeError as error:
         raise ScheduleError(str(error), f"write {step.primitive}{signature}") from None
-    result = call(*args, **options)
+    result = step.call(run.schedule, run)
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
@@ -280,34 +248,6 @@ def _step(item: Any) -> Step:
     if not isinstance(args, list | tuple):
         raise ValueError(f"the arguments {args!r} are no list")
     return Step(primitive, _decode(args), tuple((k, _decode(v)) for k, v in options.items()))
-
-
-def _resolve(schedule: Schedule, value: Any, results: list[tuple[Any, ...]]) -> Any:
-    if isinstance(value, LoopAt):
-        return schedule.get_loop(value.block, value.depth)
-    if isinstance(value, Drawn):
-        if not (0 <= value.step < len(results) and 0 <= value.position < len(results[value.step])):
-            raise ScheduleError(
-                f"step {value.step} has drawn no result {value.position}", "a step uses what came before"
-            )
-        return results[value.step][value.position]
-    return tuple(_resolve(schedule, v, results) for v in value) if isinstance(value, tuple) else value
-
-
-def _python(value: Any, names: Mapping[Drawn, str]) -> str:
-    match value:
-        case LoopAt(block, depth):
-            return f"sch.get_loop({block!r}, {depth})"
-        case Drawn(step, position):
-            return names.get(value, f"<result {position} of step {step}>")
-        case BlockRef(name):
-            return repr(name)
-        case tuple():
-            return f"[{', '.join(_python(v, names) for v in value)}]"
-        case float() if not math.isfinite(value):
-            return f"float({str(value)!r})"
-        case _:
-            return value.trace_python() if hasattr(value, "trace_python") else repr(value)
 
 
 def _encode(value: Any) -> Any:
@@ -341,21 +281,3 @@ def _decode(value: Any) -> Any:
             return BlockRef(data)
         case _:
             return _KINDS[kind](data)
-
-
-_DEEPEST = 20  # lists in lists of an argument
-
-
-def frozen(value: Any, depth: int = 0) -> Any:
-    """A value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's.
-
-    Raises:
-        ScheduleError: its lists are nested too deep, or one holds itself.
-    """
-    if depth > _DEEPEST:
-        raise ScheduleError("an argument is a list of lists that nest too deep", "give a list of numbers or names")
-    if isinstance(value, list | tuple):
-        return tuple(frozen(each, depth + 1) for each in value)
-    if type(value).__module__ == "numpy":
-        return frozen(value.tolist(), depth + 1)
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar
@@ -14,12 +14,11 @@ from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
-from pegbox.schedule.te.stage import At, Inline, Root, Stage
-from pegbox.schedule.te.stage_base import GroupBase, StageBase
+from pegbox.schedule.te.stage import At, Stage
+from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled
 from pegbox.shown import value_text
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
-_Place = TypeVar("_Place", bound=Root | Inline | At)
 
 
 class TEScheduleBase:
@@ -33,7 +32,7 @@ class TEScheduleBase:
         if not computed:
             raise ScheduleError(f"create_schedule: nothing to compute in {[op.name for op in outputs]}")
         wanted = {id(op) for op in outputs}
-        self.stages = [Stage(op, id(op) in wanted) for op in computed]
+        self.stages = [Stage(op=op, is_output=id(op) in wanted) for op in computed]
         for stage in self.stages:
             self._attach_to_rows(stage)
         self.placeholders = [op.outputs[0] for op in order if isinstance(op, PlaceholderOp)]
@@ -52,12 +51,30 @@ class TEScheduleBase:
         """A schedule of the same operations that says the same, to be continued on its own. Loops are the same too."""
         other = copy(self)
         other.stages, other.placeholders = [stage.copy() for stage in self.stages], list(self.placeholders)
-        mine = dict(zip(map(id, self.stages), other.stages, strict=True))
-        groups: dict[int, GroupBase] = {}
+        mine: dict[int, Any] = dict(zip(map(id, self.stages), other.stages, strict=True))
+        for group in self.groups:  # those around it first
+            around = None if group.group is None else mine[id(group.group)]
+            members = [mine[id(stage)] for stage in group.stages]
+            mine[id(group)] = replace(group, stages=members, group=around, steps=group.steps.copy())
+        for each in [*other.stages, *(mine[id(group)] for group in self.groups)]:
+            if isinstance(each.attach, At):
+                each.steps[PLACE] = each.steps[PLACE].mapped(lambda value: mine.get(id(value), value))
         for stage in other.stages:
-            stage.attach = _moved(stage.attach, mine)
-            stage.group = _copied(stage.group, mine, groups)
+            stage.group = None if stage.group is None else mine[id(stage.group)]
         return other
+
+    @property
+    def groups(self) -> list[Group]:
+        """All groups, each after those around it."""
+        found: list[Group] = []
+        for stage in self.stages:
+            chain: list[Group] = []
+            group = stage.group
+            while group is not None and group not in found:
+                chain.insert(0, group)
+                group = group.group
+            found += chain
+        return found
 
     def normalize(self: _Schedule) -> _Schedule:
         """The schedule itself: there is nothing to prepare here. For scripts that were written for TVM."""
@@ -95,7 +112,7 @@ class TEScheduleBase:
 
     def _insert_before(self, stage: Stage, op: ComputeOp) -> Stage:
         """A stage for a new operation, in the same group as the one that it was split off from."""
-        made = Stage(op, False)
+        made = Stage(op=op)
         made.group = stage.group
         self.stages.insert(self.stages.index(stage), made)
         self._attach_to_rows(made)
@@ -105,31 +122,12 @@ class TEScheduleBase:
         """Compute a stage that reads rows of a scan, and stands before it, in the loop over the rows."""
         for later in self.stages[self.stages.index(stage) + 1 :]:
             if isinstance(later.op, ScanOp) and any(tensor in later.op.outputs for tensor in stage.op.inputs):
-                stage.attach = At(later, later.op.scan_axis)
+                stage.record(PLACE, "compute_at", later, later.op.scan_axis)
 
     def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
         """Stages that are attached to a loop of `old` that moves go along with it."""
-        placed: list[Stage | GroupBase] = list(self.stages)
-        for each in placed:  # which grows by the groups around
-            if each.group is not None and each.group not in placed:
-                placed.append(each.group)
+        placed: list[Scheduled] = [*self.stages, *self.groups]
         for other in placed:
             place = other.attach
             if isinstance(place, At) and place.stage is old and place.loop in moved:
-                other.attach = At(new, moved[place.loop])
-
-
-def _moved(place: _Place, stages: Mapping[int, Stage]) -> _Place:
-    """A place in the copy of the stage that it is in."""
-    return replace(place, stage=stages[id(place.stage)]) if isinstance(place, At) else place
-
-
-def _copied(group: GroupBase | None, stages: Mapping[int, Stage], known: dict[int, GroupBase]) -> GroupBase | None:
-    """The copy of a group, and of those around it, with the copies of its stages."""
-    if group is None:
-        return None
-    if id(group) not in known:
-        around = _copied(group.group, stages, known)
-        members: list[StageBase] = [stages[id(stage)] for stage in group.stages]
-        known[id(group)] = replace(group, stages=members, group=around, attach=_moved(group.attach, stages))
-    return known[id(group)]
+                other.steps[PLACE] = replace(other.steps[PLACE], args=(new, moved[place.loop]))

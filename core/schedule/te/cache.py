@@ -20,7 +20,7 @@ from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.relations import axes_of_loops, loops_of_axes
 from pegbox.schedule.te.stage import Stage
-from pegbox.schedule.te.stage_base import parents_of, te_method
+from pegbox.schedule.te.stage_base import loops_in, te_method
 from pegbox.shown import value_text
 
 
@@ -81,7 +81,7 @@ class CacheRewrites(TEScheduleBase):
         moved = {iv: iv for iv in op.reduce_axis}
         if layout.relaid:
             moved |= dict(zip(layout.loops, layout.axes, strict=True))
-            gone = {iv: stage.leaf_of(iv) for relation in stage.relations for iv in parents_of(relation)}
+            gone = {iv: stage.leaf_of(iv) for relation in stage.relations for iv in loops_in(relation.args)}
             moved |= {iv: moved[leaf] for iv, leaf in gone.items() if leaf in moved}
             stage.restart()
         self._attached_to(self._insert_before(stage, cached), stage, moved)

@@ -5,35 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.checks import check_flag, check_list
-from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.base import TEScheduleBase
-from pegbox.schedule.te.stage import At, Root, Stage
-from pegbox.schedule.te.stage_base import GroupBase, StageBase, recorded, te_method
-
-
-class Group(GroupBase):
-    """Stages that go together: each that is not attached anywhere by itself is computed where its group is."""
-
-    @recorded
-    def compute_at(self, parent: StageBase, loop: IterVar) -> None:
-        """Compute the stages of the group inside a loop of a consumer.
-
-        Raises:
-            ScheduleError: `loop` is not a loop of `parent`, `parent` belongs to the group, or an output does.
-        """
-        parent.position(loop)
-        for stage in self.stages:
-            if stage is parent:
-                raise ScheduleError(f"{parent.op.name} belongs to the group", "give a stage outside of it")
-            if stage.is_output:
-                raise ScheduleError(f"{stage.op.name} is an output and stays at the root")
-        self.attach = At(parent, loop)
-
-    def compute_root(self) -> None:
-        """Compute the stages of the group in nests of their own (as at the start)."""
-        self.attach = Root()
+from pegbox.schedule.te.stage import Stage
+from pegbox.schedule.te.stage_base import Group, te_method
 
 
 class Groups(TEScheduleBase):
@@ -95,22 +71,22 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
 def _grouped(members: list[Stage]) -> Group:
     """A group inside of the one that all members share, if any; groups of some of the members come into it."""
     if len({id(s.group) for s in members}) == 1:
-        parts: list[Stage | GroupBase] = [*members]
+        parts: list[Stage | Group] = [*members]
     else:
         parts = [_outermost(s, members) for s in members]
     around = {id(part.group): part.group for part in parts}
     if len(around) > 1:
         inside = ", ".join(s.op.name for s in members if s.group is not None)
         raise ScheduleError(f"{inside} belong(s) to another group, the rest does not")
-    group = Group(list(members), next(iter(around.values())))
+    group = Group(next(iter(around.values())), stages=list(members))
     for part in parts:
         part.group = group
     return group
 
 
-def _outermost(stage: Stage, members: list[Stage]) -> Stage | GroupBase:
+def _outermost(stage: Stage, members: list[Stage]) -> Stage | Group:
     """The stage, or the largest group around it that has no other stages than these."""
-    part: Stage | GroupBase = stage
+    part: Stage | Group = stage
     while part.group is not None and all(each in members for each in part.group.stages):
         part = part.group
     return part

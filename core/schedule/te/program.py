@@ -1,19 +1,20 @@
-"""The program of a TE schedule: sizes given, every relation replayed."""
+"""The program of a TE schedule: with the numbers of its size variables, every step replayed."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pegbox.compute.axis import SizeVar
-from pegbox.compute.sizes import GivenSizes, check_sizes, stand_ins
+from pegbox.compute.axis import IterVar, SizeVar
+from pegbox.compute.sizes import GivenSizes, Sizes, check_sizes, size_variables, stand_ins
 from pegbox.compute.tensor import Tensor
 from pegbox.loops.nodes import Function
 from pegbox.origin import users_level
-from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.replay import check_arguments, replay
+from pegbox.schedule.te.replay_state import Draft
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.sizes import at_sizes, variables_of
+from pegbox.schedule.te.stage_base import moved
 
 
 def program_of(
@@ -24,12 +25,12 @@ def program_of(
     sizes: GivenSizes | None = None,
     shown: bool = False,
 ) -> Function:
-    """The scheduled program (with blocks) that a TE schedule stands for.
+    """The scheduled program (with blocks) of a TE schedule.
 
     Args:
         sizes: the numbers of the size variables.
-        shown: nobody will build it. Numbers may stand in for sizes, and what is not legal stays, as far as a program
-            can have it, with the place marked; warnings say so.
+        shown: the program is only read, not built. Numbers may replace sizes, and illegal loops stay, as far as a
+            program can have them, with a mark; warnings say so.
 
     Raises:
         ArgumentError: not the sizes that the computation has.
@@ -50,11 +51,49 @@ def program_of(
 
 
 def shown_sizes(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
-    """Numbers that stand in for sizes in a program to be read; a warning says which."""
+    """Choose numbers for sizes in a program that is only read; a warning says which."""
     numbers = stand_ins(variables)
-    told = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
+    chosen = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
     warnings.warn(
-        f"sizes are variables; the program is shown for {told} (pegbox.lower takes others: sizes={{...}})",
+        f"sizes are variables; the program is shown for {chosen} (pegbox.lower takes others: sizes={{...}})",
         stacklevel=users_level(),
     )
     return numbers
+
+
+def variables_of(schedule: TESchedule) -> list[SizeVar]:
+    """The size variables of all that a schedule computes, in order of first use."""
+    return size_variables([*(tensor.op for tensor in schedule.placeholders), *(stage.op for stage in schedule.stages)])
+
+
+def at_sizes(
+    schedule: TESchedule, args: Sequence[Tensor], sizes: Mapping[SizeVar, int]
+) -> tuple[TESchedule, list[Tensor]]:
+    """A schedule that says the same of the same computation with these sizes, and its arguments.
+
+    What depends on the sizes (whether a split leaves a tail, whether a step is legal) is decided when that schedule is
+    lowered, as it is for a computation that had these numbers from the beginning.
+
+    Raises:
+        ArgumentError: an extent is below 1 for these sizes.
+    """
+    copied = Sizes(sizes)
+    other = schedule.copy()
+    other.placeholders = [copied.tensor(tensor) for tensor in schedule.placeholders]
+    for stage in other.stages:
+        stage.op = copied.operation(stage.op)
+    for stage in other.stages:
+        stage.leaf_iter_vars = [copied.axis(iv) for iv in stage.leaf_iter_vars]
+
+    def change(value: Any) -> Any:
+        return (
+            copied.axis(value)
+            if isinstance(value, IterVar)
+            else copied.tensor(value)
+            if isinstance(value, Tensor)
+            else value
+        )
+
+    for each in (*other.stages, *other.groups):
+        each.steps = moved(each.steps, change)
+    return other, [copied.argument(tensor) for tensor in args]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce
@@ -13,11 +13,11 @@ from pegbox.expr.build import TRUE, all_of, index, select
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
+from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.base import TEScheduleBase
-from pegbox.schedule.te.call import moved_calls
 from pegbox.schedule.te.relations import axes_of_loops, touched_by
-from pegbox.schedule.te.stage import FuseRelation, Relation, Stage
-from pegbox.schedule.te.stage_base import parents_of, results_of, te_method
+from pegbox.schedule.te.stage import Stage
+from pegbox.schedule.te.stage_base import Subject, loops_in, moved, te_method
 from pegbox.shown import value_text
 
 
@@ -74,26 +74,16 @@ class RfactorRewrites(TEScheduleBase):
         values = tuple(Load(t.buffer, where) for t in partial.outputs)
         stage.op = stage.op.rebuilt(tuple(Reduce(reduce.reducer, values, (over,), TRUE, n) for n in range(len(values))))
         new = self._insert_before(stage, partial)
-        new.relations, new.leaf_iter_vars = [*split.relations], [*partial.axis, *split.loops]
-        self._hand_over(stage, new, {axis: split.factor} | {iv: iv for iv in split.loops})
+        new.leaf_iter_vars = [*partial.axis, *split.loops]
+        loops = {axis: split.factor} | {iv: iv for iv in split.loops}
+        stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in loops]
+        taken = {subject: step for subject, step in stage.steps.items() if _is_reduce(subject)}
+        stage.steps = {subject: step for subject, step in stage.steps.items() if subject not in taken}
+        kept = {s: step for s, step in taken.items() if s[0] != "loops" or step in split.relations}
+        new.steps |= moved(kept, lambda value: loops.get(value, value) if isinstance(value, IterVar) else value)
+        self._attached_to(new, stage, loops)
         stage.leaf_iter_vars.append(over)
         return partial.outputs if len(partial.outputs) > 1 else partial.outputs[0]
-
-    def _hand_over(self, old: Stage, new: Stage, moved: Mapping[IterVar, IterVar]) -> None:
-        """Hand the calls on the reduce loops over to the new stage."""
-        old.leaf_iter_vars = [iv for iv in old.leaf_iter_vars if iv not in moved]
-        old.relations = [r for r in old.relations if _kind(r) != "reduce"]
-        for loop, new_loop in moved.items():
-            if loop in old.kinds:
-                new.kinds[new_loop] = old.kinds.pop(loop)
-            if loop in old.fixed_extents:
-                new.fixed_extents[new_loop] = old.fixed_extents.pop(loop)
-            if loop in old.pragmas:
-                new.pragmas[new_loop] = old.pragmas.pop(loop)
-            new.prefetches += [replace(hint, loop=new_loop) for hint in old.prefetches if hint.loop is loop]
-        old.prefetches = [hint for hint in old.prefetches if hint.loop not in moved]
-        new.calls += moved_calls(old.calls, moved)
-        self._attached_to(new, old, moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +98,21 @@ class _Split:
     factor: IterVar
     axes: tuple[IterVar, ...]
     loops: tuple[IterVar, ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[Step, ...]
     values: Mapping[Var, Expr]
     conditions: Sequence[Expr]
 
     @staticmethod
     def of(stage: Stage, axis: IterVar) -> _Split:
         factor = IterVar(axis.name, Range(0, axis.extent), "spatial")
-        relations = [r for r in stage.relations if _kind(r) == "reduce"]
+        relations = [r for r in stage.relations if _is_reduce(r.results)]
         touched = touched_by(relations, axis)
         own = tuple(iv for iv in stage.op.reduce_axis if iv not in touched)
         leaves = [iv for iv in stage.leaf_iter_vars if iv.kind == "reduce" and iv is not axis]
         rest = tuple(iv for iv in leaves if iv in touched)
         # Loops count from zero; an axis of the operation may not.
         known: dict[IterVar, Expr] = {iv: iv - index(iv.dom.min) if iv.dom.min else iv for iv in rest}
-        of_axis = [r for r in relations if touched.issuperset(parents_of(r))]
+        of_axis = [r for r in relations if touched.issuperset(loops_in(r.args))]
         known, conditions = axes_of_loops(of_axis, {**known, axis: factor})
         inside = (*own, *rest)
         values: dict[Var, Expr] = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in inside}
@@ -130,8 +120,8 @@ class _Split:
         return _Split(factor, inside, loops, tuple(r for r in relations if r not in of_axis), values, conditions)
 
 
-def _kind(relation: Relation) -> str:
-    return "reduce" if any(loop.kind == "reduce" for loop in results_of(relation)) else "spatial"
+def _is_reduce(values: Subject) -> bool:
+    return any(loop.kind == "reduce" for loop in loops_in(values))
 
 
 def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]]:
@@ -155,9 +145,9 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
         raise ScheduleError(f"{op.name} is not a reduction", "give a stage that reduces")
     stage.position(axis)
     for relation in stage.relations:
-        if isinstance(relation, FuseRelation) and relation.outer.kind != relation.inner.kind:
+        if len({loop.kind for loop in loops_in(relation.args)}) > 1:
             raise ScheduleError(
-                f"{relation.fused.name} was fused from a spatial and a reduce loop",
+                f"{relation.results[0].name} was fused from a spatial and a reduce loop",
                 "fuse spatial loops with each other, and reduce loops with each other",
             )
     if axis.kind != "reduce":
@@ -165,7 +155,7 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
         raise ScheduleError(f"{axis.name} is a spatial loop", f"give a reduce loop: {leaves}")
     if stage.tensorized is not None:
         raise ScheduleError(
-            f"{op.name} is tensorized by {stage.tensorized[1]} already", "rfactor first, then tensorize"
+            f"{op.name} is tensorized by {stage.tensorized.args[1]} already", "rfactor first, then tensorize"
         )
     rank, given = len(op.axis), integer(factor_axis)
     if given is None or not -rank - 1 <= given <= rank:

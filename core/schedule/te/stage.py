@@ -1,19 +1,15 @@
-"""`Stage`: one operation of a TE schedule, the relations of its loops, and its place.
+"""`Stage`: one operation of a TE schedule.
 
-The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...) of what `stage_base` holds.
+The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...), each beside its replay.
 """
 
 from __future__ import annotations
 
-from pegbox.schedule.te import stage_attach, stage_kinds, stage_loops, stage_storage, stage_tensorize, stage_threads
+from pegbox.schedule.te import stage_attach, stage_kinds, stage_loops, stage_storage, stage_threads
 from pegbox.schedule.te.stage_base import At as At
-from pegbox.schedule.te.stage_base import FuseRelation as FuseRelation
 from pegbox.schedule.te.stage_base import Inline as Inline
-from pegbox.schedule.te.stage_base import Relation as Relation
 from pegbox.schedule.te.stage_base import Root as Root
-from pegbox.schedule.te.stage_base import SplitRelation as SplitRelation
 from pegbox.schedule.te.stage_base import StageBase
-from pegbox.schedule.te.stage_base import UnitRelation as UnitRelation
 
 
 class Stage(StageBase):
@@ -36,7 +32,7 @@ class Stage(StageBase):
     parallel = stage_kinds.parallel
     pragma = stage_kinds.pragma
     prefetch = stage_kinds.prefetch
-    tensorize = stage_tensorize.tensorize
+    tensorize = stage_kinds.tensorize
     bind = stage_threads.bind
     env_threads = stage_threads.env_threads
     set_store_predicate = stage_threads.set_store_predicate

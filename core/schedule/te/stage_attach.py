@@ -8,11 +8,15 @@ from pegbox.compute.axis import IterVar
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ExternOp
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, recorded, results_of
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te.stage_base import PLACE, At, Inline, StageBase, loops_in, te_method
+from pegbox.schedule.te.stage_storage import infer_scope
+from pegbox.schedule.tree import with_allocs
 from pegbox.shown import value_text
 
 
-@recorded
+@te_method
 def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
 
@@ -48,10 +52,10 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     parent.position(loop)
     if parent is stage:
         raise ScheduleError(f"{stage.op.name} cannot be computed inside itself", "give a consumer's stage")
-    stage.attach = At(parent, loop)
+    stage.record(PLACE, "compute_at", parent, loop)
 
 
-@recorded
+@te_method
 def compute_inline(stage: StageBase) -> None:
     """Compute this stage's elements where they are used; its loops and its buffer are gone.
 
@@ -80,16 +84,43 @@ def compute_inline(stage: StageBase) -> None:
         raise ScheduleError(f"{stage.op.name} is a reduction", "use compute_at instead")
     if len(stage.op.outputs) > 1:
         raise ScheduleError(f"{stage.op.name} has {len(stage.op.outputs)} outputs", "use compute_at instead")
-    stage.attach = Inline()
+    stage.record(PLACE, "compute_inline")
 
 
-@recorded
+@te_method
 def compute_root(stage: StageBase) -> None:
     """Compute this stage in a nest of its own (as at the start)."""
-    stage.attach = Root()
+    stage.record(PLACE, "compute_root")
 
 
-def attach_error(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:
+def replay_place(replay: ReplayState, stage: StageBase) -> bool:
+    """Move a stage to the loop that it is computed at, and set the scope of its buffer; is the stage needed at all?"""
+    place, sch, block = stage.place, replay.sch, replay.block(stage)
+    loop = None
+    if isinstance(place, At):
+        # Simplification may have left out what reads it, such as a product by zero: then no loop needs any of it.
+        if not sch.get_consumers(block) and any(
+            t in other.op.inputs for other in replay.stages for t in stage.op.outputs
+        ):
+            realize = sch.tree.blocks[block.name]
+            made = written_buffers(realize.block)
+            if all(buffer in sch.func.allocs for buffer in made):
+                sch.update(with_allocs(sch.tree.replace(realize, None), drop=tuple(made)))
+                return False
+        else:
+            replay.step = stage.place_step
+            loop = replay.loops.get(id(place.stage), {}).get(place.loop)
+            if loop is None:
+                raise _attach_error(stage, place, replay.stages)
+    # What is computed there depends on which threads share it.
+    infer_scope(replay, stage, loop)
+    if loop is not None:
+        replay.step = stage.place_step
+        sch.compute_at(block, loop)
+    return True
+
+
+def _attach_error(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:
     """Why a stage cannot be computed where it is attached, when that place does not exist."""
     other, loop = place.stage, place.loop
     readers = [s for s in stages if any(t.buffer in {o.buffer for o in stage.op.outputs} for t in s.op.inputs)]
@@ -101,7 +132,7 @@ def attach_error(stage: StageBase, place: At, stages: Sequence[StageBase]) -> Sc
     elif any(iv is loop for iv in other.leaf_iter_vars):
         why = f"which does not need it: attach it to {_names(readers)}"
     else:
-        became = ", ".join(iv.name for r in other.relations if loop in parents_of(r) for iv in results_of(r))
+        became = ", ".join(iv.name for r in other.relations if loop in loops_in(r.args) for iv in r.results)
         where = f"became {became}" if became else "went over to another stage (cache_write, rfactor)"
         why = f"which is not one of its loops any more: it {where}; attach it to a loop that is there"
     return ScheduleError(f"compute_at: {stage.op.name} is attached to {loop.name} of {other.op.name}, {why}")

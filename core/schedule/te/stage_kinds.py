@@ -1,4 +1,4 @@
-"""Stage methods for loop kinds: vectorize, parallel, unroll, pragma, prefetch."""
+"""Stage methods for loop kinds and hints: vectorize, parallel, unroll, tensorize, pragma, prefetch."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 from pegbox.checks import check_text
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
-from pegbox.compute.tensor import Tensor
+from pegbox.compute.tensor import Tensor, TensorBuffer
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.loops.foreign import CLibrary, CSource, c_source
-from pegbox.loops.nodes import ForKind
+from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.primitives.kinds import pragma_value
-from pegbox.schedule.te.stage_base import Prefetch, StageBase, recorded
+from pegbox.schedule.state.step import Step
+from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te.stage_base import StageBase, kind_of, te_method
 from pegbox.shown import value_text
 
 # Pragmas that are primitives under another name.
-_KINDS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED, "parallel": ForKind.PARALLEL}
+_KINDS = ("unroll", "vectorize", "parallel")
 _HINTS = ("auto_unroll_max_step", "unroll_explicit")
 # How threads share a loop: here always in equal parts, each loop a region of its own with a barrier at its end.
 _NO_EFFECT = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
@@ -27,7 +30,7 @@ _REFUSED = {
 }
 
 
-@recorded
+@te_method
 def vectorize(stage: StageBase, loop: IterVar) -> None:
     """Run the iterations of a loop as the lanes of vectors.
 
@@ -44,45 +47,55 @@ def vectorize(stage: StageBase, loop: IterVar) -> None:
     Raises:
         ScheduleError: not a loop of this stage; when lowered: two lanes would write one element.
     """
-    _annotate(stage, loop, ForKind.VECTORIZED)
+    _set_kind(stage, loop, "vectorize")
 
 
-@recorded
+@te_method
 def unroll(stage: StageBase, loop: IterVar) -> None:
     """Write the iterations of a loop out.
 
     Raises:
         ScheduleError: not a loop of this stage.
     """
-    _annotate(stage, loop, ForKind.UNROLLED)
+    _set_kind(stage, loop, "unroll")
 
 
-@recorded
+@te_method
 def parallel(stage: StageBase, loop: IterVar) -> None:
     """Share the iterations of a loop among threads.
 
     Raises:
         ScheduleError: not a loop of this stage; when lowered: two iterations would write one element.
     """
-    _annotate(stage, loop, ForKind.PARALLEL)
+    _set_kind(stage, loop, "parallel")
 
 
-def _annotate(stage: StageBase, loop: IterVar, kind: ForKind) -> None:
+def _set_kind(stage: StageBase, loop: IterVar, primitive: str) -> None:
     stage.position(loop)
-    _check_free(stage, loop)
-    stage.kinds[loop] = kind
-
-
-def _check_free(stage: StageBase, loop: IterVar) -> None:
-    kind = stage.kinds.get(loop)
-    if kind is not None and kind.is_thread:
+    before = stage.steps.get(("kind", loop))
+    if before is not None and before.primitive == "bind":
         raise ScheduleError(
-            f"{loop.name} is {kind.in_words} already",
+            f"{loop.name} is {kind_of(before).in_words} already",
             "split it before you bind a part of it, and use the other part",
         )
+    stage.record(("kind", loop), primitive, loop)
 
 
-@recorded
+def replay_on_loops(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Call the primitive of the same name on the loops of the program."""
+    live = replay.live(stage)
+    step.mapped(lambda value: live[value] if isinstance(value, IterVar) else value).call(replay.sch, None)
+
+
+def replay_kind(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Give a loop its kind; in a draft, it is shown so even where that is not legal."""
+    try:
+        replay_on_loops(replay, stage, step)
+    except ScheduleError as error:
+        replay.refuse(error, replay.live(stage)[step.args[0]], kind_of(step))
+
+
+@te_method
 def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> None:
     """Attach a hint to a loop, for everything below it.
 
@@ -100,18 +113,19 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     check_text("pragma: name", name, error=ScheduleError)
     stage.position(loop)
     if name in ("import_c", "import_llvm") and isinstance(value, CSource | CLibrary):
-        stage.code.append(value)
+        stage.record(("import_c", value), "import_c", value)
         return
     if name in _REFUSED:
         raise ScheduleError(f"{name!r} is not supported", _REFUSED[name])
     if name == "import_c":
-        stage.code.append(c_source(value))
+        code = c_source(value)
+        stage.record(("import_c", code), "import_c", code)
     elif name in _KINDS:
         if value is False:
             raise ScheduleError("False says nothing", "leave it out instead")
-        _annotate(stage, loop, _KINDS[name])
+        _set_kind(stage, loop, name)
     elif name in _HINTS:
-        stage.pragmas.setdefault(loop, {})[name] = pragma_value(name, value)
+        stage.record(("pragma", loop, name), "pragma", loop, name, pragma_value(name, value))
     elif name == "prefetch":
         for tensor in stage.op.inputs:
             prefetch(stage, tensor, loop, 1 if value is True else value)
@@ -122,7 +136,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
         )
 
 
-@recorded
+@te_method
 def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
     """Prefetch, in each iteration of a loop, what the stage will read of a tensor `offset` iterations later.
 
@@ -161,5 +175,61 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
             f"{stage.op.name} does not read {tensor.name}",
             f"it reads {', '.join(t.name for t in stage.op.inputs) or 'nothing'}",
         )
-    stage.prefetches = [p for p in stage.prefetches if (p.tensor, p.loop) != (tensor, loop)]
-    stage.prefetches.append(Prefetch(tensor, loop, number))
+    stage.record(("prefetch", loop, tensor), "prefetch", tensor, loop, number)
+
+
+def replay_pragma(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    loop, name, value = step.args
+    replay.sch.annotate(replay.live(stage)[loop], f"pragma_{name}", value)
+
+
+def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Prefetch last of all: only when every stage has its place, it is known what is made where."""
+    tensor, loop, offset = step.args
+    block = replay.block(stage)
+    reads = read_buffers(replay.sch.tree.blocks[block.name].block)
+    # A stage whose scope was set has another buffer, of the same tensor.
+    own = [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is tensor]
+    if not own:
+        raise ScheduleError(
+            f"prefetch({tensor.name}, {loop.name}): {stage.op.name} does not read {tensor.name} any more",
+            f"it reads {', '.join(b.name for b in reads)}: prefetch one of these",
+        )
+    alone = [b.name for b in reads].count(tensor.name) == 1
+    replay.sch.prefetch(block, tensor.name if alone else own[0], replay.live(stage)[loop], offset)
+
+
+@te_method
+def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
+    """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
+
+    Before `tensorize(j_inner, gemv)`::
+
+        for i in range(64):
+            for j_outer in range(4):
+                for j_inner in range(16):
+                    for k in range(64):
+                        C[i, j] = C[i, j] + A[i, k] * B[j, k]
+
+    After::
+
+        for i in range(64):
+            for j_outer in range(4):
+                call_extern("int32", "gemv", address(C[i, j_outer * 16 ...]), ...)
+
+    Raises:
+        ScheduleError: not a loop of this stage, or no tensor intrinsic; when lowered: the loops compute something
+            else than the intrinsic describes, or their tiles are not whole.
+    """
+    stage.position(var)
+    name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
+    if not isinstance(name, str):
+        raise ScheduleError(
+            f"{value_text(tensor_intrin)} is not a tensor intrinsic",
+            "give one that te.decl_tensor_intrin made, or the name of a registered one",
+        )
+    TensorIntrin.get(name)
+    before = stage.tensorized
+    if before is not None and before.args[0] is not var:
+        raise ScheduleError(f"{before.args[0].name} is tensorized already", "one loop of a stage can be")
+    stage.record(("tensorize", var), "tensorize", var, name)

@@ -11,11 +11,14 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
-from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, UnitRelation, recorded
+from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.state.step import Step
+from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te.stage_base import StageBase, kind_of, moved, te_method
 from pegbox.shown import value_text
 
 
-@recorded
+@te_method
 def split(
     stage: StageBase,
     parent: IterVar,
@@ -65,15 +68,14 @@ def split(
     outer_extent, inner_extent = (large, small) if factor is not None else (small, large)
     outer = IterVar(f"{parent.name}.outer", Range(0, outer_extent), parent.kind)
     inner = IterVar(f"{parent.name}.inner", Range(0, inner_extent), parent.kind)
-    stage.relations.append(
-        SplitRelation(parent, outer, inner, number if nparts is None else None, number if factor is None else None)
-    )
+    numbers = (number, None) if nparts is None else (None, number)
+    stage.record(("loops", outer), "split", parent, *numbers, results=(outer, inner))
     _hand_on_pragmas(stage, parent, outer)
     stage.leaf_iter_vars[position : position + 1] = [outer, inner]
     return outer, inner
 
 
-@recorded
+@te_method
 def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
     """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
 
@@ -99,21 +101,17 @@ def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
             raise ScheduleError(f"{value_text(each)} is not a loop", "give loops, or one list of them")
         given.extend([each] if isinstance(each, IterVar) else each)
     if not given:
-        return _unit_loop(stage)
+        if stage.op.axis:
+            raise ScheduleError("no loops given", f"give at least one of {stage.loop_names()}")
+        made = IterVar("singleton", Range(0, 1), "spatial")
+        stage.record(("loops", made), "add_unit_loop", results=(made,))
+        stage.leaf_iter_vars.insert(0, made)
+        return made
     fused = given[0]
     stage.position(fused)
     for inner in given[1:]:
         fused = _fuse_two(stage, fused, inner)
     return fused
-
-
-def _unit_loop(stage: StageBase) -> IterVar:
-    if stage.op.axis:
-        raise ScheduleError("no loops given", f"give at least one of {stage.loop_names()}")
-    made = IterVar("singleton", Range(0, 1), "spatial")
-    stage.relations.append(UnitRelation(made))
-    stage.leaf_iter_vars.insert(0, made)
-    return made
 
 
 def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
@@ -126,14 +124,14 @@ def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
     stage.check_serial(outer, inner)
     kind: AxisKind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
     fused = IterVar(f"{outer.name}.{inner.name}.fused", Range(0, outer.extent * inner.extent), kind)
-    stage.relations.append(FuseRelation(outer, inner, fused, tuple(stage.leaf_iter_vars)))
+    stage.record(("loops", fused), "fuse", outer, inner, results=(fused,), order=tuple(stage.leaf_iter_vars))
     stage.leaf_iter_vars[position : position + 2] = [fused]
     _hand_on_pragmas(stage, inner, fused)
     _hand_on_pragmas(stage, outer, fused)
     return fused
 
 
-@recorded
+@te_method
 def reorder(stage: StageBase, *loops: IterVar) -> None:
     """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
@@ -147,9 +145,10 @@ def reorder(stage: StageBase, *loops: IterVar) -> None:
         raise ScheduleError(f"a loop stands twice in {[iv.name for iv in loops]}", "give each once")
     for place, iv in zip(sorted(places), loops, strict=True):
         stage.leaf_iter_vars[place] = iv
+    stage.record(("order",), "reorder", *loops)
 
 
-@recorded
+@te_method
 def tile(
     stage: StageBase, x: IterVar, y: IterVar, x_factor: int, y_factor: int
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
@@ -166,7 +165,46 @@ def tile(
 
 def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
     """A pragma speaks of a whole nest: it goes on to the outermost loop that its own one becomes."""
-    stage.pragmas.setdefault(new, {}).update(stage.pragmas.pop(old, {}))
+    for subject in [each for each in stage.steps if each[0] == "pragma" and each[1] is old]:
+        taken = {subject: stage.steps.pop(subject)}
+        stage.steps |= moved(taken, lambda value: new if value is old else value)
+
+
+def replay_split(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    (parent, factor, nparts), (outer, inner) = step.args, step.results
+    live = replay.live(stage)
+    whole = live.pop(parent)
+    # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
+    # threads there are as many as were asked for.
+    kind = stage.steps.get(("kind", inner if factor is not None else outer))
+    most = 1 << 62 if kind is not None and kind_of(kind).is_thread else replay.sch.extent(whole)
+    factors = [None, min(factor, most)] if factor is not None else [min(nparts, most), None]
+    live[outer], live[inner] = replay.sch.split(whole, factors=factors, names=(outer.name, inner.name))
+
+
+def replay_fuse(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    (outer, inner), (fused,), live = step.args, step.results, replay.live(stage)
+    # The loops that become one may have been brought together by a reorder.
+    _reorder(replay.sch, replay.block(stage), [live[iv] for iv in dict(step.options)["order"] if iv in live])
+    live[fused] = replay.sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
+
+
+def replay_unit_loop(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    live, block = replay.live(stage), replay.block(stage)
+    inside = [loop for loop in replay.sch.get_loops(block) if loop in live.values()]
+    live[step.results[0]] = replay.sch.add_unit_loop(inside[0] if inside else block)
+
+
+def replay_order(replay: ReplayState, stage: StageBase) -> None:
+    """Put the loops of a stage in their final order, once they are all there."""
+    replay.step = stage.steps.get(("order",))
+    live = replay.live(stage)
+    _reorder(replay.sch, replay.block(stage), [live[iv] for iv in stage.leaf_iter_vars])
+
+
+def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
+    if order and list(sch.get_loops(block)[-len(order) :]) != order:
+        sch.reorder(*order)
 
 
 def _positive(value: object) -> int | None:

@@ -7,12 +7,17 @@ from typing import NoReturn
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.schedule import LoopRef, Schedule
 from pegbox.schedule.state.buffers import check_scope
-from pegbox.schedule.te.stage_base import StageBase, recorded, te_method
+from pegbox.schedule.state.circular_buffer import keeps_nothing
+from pegbox.schedule.state.step import Step
+from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te.stage_base import At, StageBase, te_method
 from pegbox.shown import value_text
 
 
-@recorded
+@te_method
 def set_scope(stage: StageBase, scope: str) -> None:
     """Keep the stage's values in another kind of memory: "global", "local", "shared", "shared.dyn" or "warp".
 
@@ -21,10 +26,10 @@ def set_scope(stage: StageBase, scope: str) -> None:
     """
     check_scope(scope)
     _check_own(stage, "cache_write makes a stage of its own for it")
-    stage.scope = scope
+    stage.record(("scope",), "set_scope", scope)
 
 
-@recorded
+@te_method
 def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> None:
     """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
 
@@ -43,10 +48,10 @@ def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> 
         raise ScheduleError(f"factor = {value_text(factor)}", "give a number of elements, 1 or more")
     if rest is None or not 0 <= rest < size:
         raise ScheduleError(f"offset = {value_text(offset)}", f"give one in range({size})")
-    stage.alignments[axis] = (size, rest)
+    stage.record(("storage_align", axis), "storage_align", axis, size, rest)
 
 
-@recorded
+@te_method
 def double_buffer(stage: StageBase) -> None:
     """Make the values of the next iteration, of the loop where the stage is attached, while these are used.
 
@@ -54,10 +59,10 @@ def double_buffer(stage: StageBase) -> None:
         ScheduleError: the stage is an output.
     """
     _check_own(stage, "cache_write or cache_read makes a stage of its own")
-    stage.doubled = True
+    stage.record(("double_buffer",), "double_buffer")
 
 
-@recorded
+@te_method
 def rolling_buffer(stage: StageBase) -> None:
     """Keep what an iteration has made for the next one, of the loop where the stage is attached or one around it.
 
@@ -85,7 +90,7 @@ def rolling_buffer(stage: StageBase) -> None:
             parallel, vectorized or bound to threads.
     """
     _check_own(stage, "cache_write makes a stage of its own for it")
-    stage.rolling = True
+    stage.record(("rolling_buffer",), "rolling_buffer")
 
 
 @te_method
@@ -105,3 +110,47 @@ def transform_layout(stage: StageBase, mapping_function: object) -> NoReturn:
 def _check_own(stage: StageBase, remedy: str) -> None:
     if stage.is_output:
         raise ScheduleError(f"{stage.op.name} is an output, kept where and as the caller has it", remedy)
+
+
+def infer_scope(replay: ReplayState, stage: StageBase, loop: LoopRef | None = None) -> None:
+    """Set the scope of a stage's buffers; without one, below threads they are local, below blocks of threads shared."""
+    replay.step = stage.steps.get(("scope",))
+    scope = replay.step.args[0] if replay.step else None if loop is None else _scope_below(replay.sch, loop)
+    if scope is None:
+        return
+    sch, block = replay.sch, replay.block(stage)
+    for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
+        if replay.step or (buffer.scope == "global" and buffer in sch.func.allocs):
+            sch.set_scope(block, number, scope)
+
+
+def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
+    target = sch.tree.loops[loop.var]
+    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
+    if not above:
+        return None
+    return "local" if any(kind.in_block for kind in above) else "shared"
+
+
+def replay_storage_align(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    axis, factor, offset = step.args
+    for number in range(len(stage.op.outputs)):
+        replay.sch.storage_align(replay.block(stage), number, stage.op.axis.index(axis), factor, offset)
+
+
+def replay_double_buffer(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    if not isinstance(stage.attach, At):
+        raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole", "compute_at a loop of its consumer")
+    replay.sch.annotate(replay.block(stage), "double_buffer_scope", 0)
+
+
+def replay_rolling_buffer(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Roll the buffer once all loops are final. Where nothing is needed twice, nothing is kept, as in TVM."""
+    sch, block, place = replay.sch, replay.block(stage), stage.place
+    if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
+        return
+    try:
+        sch.rolling_buffer(block, 0)
+    except ScheduleError as error:
+        around = replay.live(place.stage).get(place.loop) if isinstance(place, At) else None
+        replay.refuse(error, around or next(iter(sch.get_loops(block)), None))

@@ -9,16 +9,15 @@ from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import ForKind
 from pegbox.loops.threads.axis import ThreadAxis
-from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
-from pegbox.schedule.te.call import ReplayStep
-from pegbox.schedule.te.stage_base import StageBase, recorded
+from pegbox.schedule.schedule import LoopRef
+from pegbox.schedule.state.step import Step
+from pegbox.schedule.te.replay_state import ReplayState
+from pegbox.schedule.te.stage_base import StageBase, kind_of, te_method
 from pegbox.shown import value_text
 
 
-@recorded
+@te_method
 def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     """Let each iteration of a loop be a thread, a block of threads, or a virtual thread (see `te.thread_axis`).
 
@@ -40,17 +39,13 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     """
     stage.position(loop)
     _check_axis(thread)
-    if loop in stage.kinds:
-        raise ScheduleError(
-            f"{loop.name} is {stage.kinds[loop].in_words} already",
-            "bind a serial loop",
-        )
-    stage.kinds[loop] = ForKind(thread.thread_tag)
-    if thread.fixed_extent is not None:
-        stage.fixed_extents[loop] = thread.fixed_extent
+    before = stage.steps.get(("kind", loop))
+    if before is not None:
+        raise ScheduleError(f"{loop.name} is {kind_of(before).in_words} already", "bind a serial loop")
+    stage.record(("kind", loop), "bind", loop, thread.thread_tag, extent=thread.fixed_extent)
 
 
-@recorded
+@te_method
 def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
     """Start threads around all loops of the stage, outermost first; loops bound to the same axes join them.
 
@@ -63,10 +58,10 @@ def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) ->
     given = [threads] if isinstance(threads, IterVar) else check_list("threads", threads, wanted, error=ScheduleError)
     for axis in given:
         _check_axis(axis)
-    stage.env = given
+    stage.record(("env_threads",), "env_threads", *((axis.thread_tag, axis.fixed_extent) for axis in given))
 
 
-@recorded
+@te_method
 def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
     """Store only in those threads where the predicate, a condition on thread axes, holds.
 
@@ -88,7 +83,7 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
                 f"{var.name} is not a thread axis",
                 "give a condition on thread axes such as tx.var.equal(0)",
             )
-    stage.store_predicate = predicate
+    stage.record(("set_store_predicate",), "set_store_predicate", predicate)
 
 
 def _check_axis(axis: object) -> None:
@@ -97,48 +92,29 @@ def _check_axis(axis: object) -> None:
         raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
 
 
-def start_threads(sch: Schedule, stage: StageBase, block: BlockRef, step: ReplayStep) -> None:
-    """The threads around a stage whose loops are what they shall be, and the predicate of its stores."""
-    if stage.env:
-        own = _own_loops(sch, stage, block)
-        threads = [(axis.thread_tag, _extent(sch, stage, block, axis)) for axis in stage.env]
-        sch.env_threads(own[0] if own else block, threads)
-    if stage.store_predicate is not None:
-        try:
-            sch.set_store_predicate(block, stage.store_predicate)
-        except ScheduleError as error:
-            step.refuse(error, next(reversed(_own_loops(sch, stage, block)), None))
+def replay_env_threads(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Start the threads around a stage whose loops have their kinds."""
+    block, own = replay.block(stage), _own_loops(replay, stage)
+    around = replay.sch.tree.ancestors(replay.sch.tree.blocks[block.name])
+    bound = {loop.kind.value: loop.extent for loop in reversed(around)}
+    threads = []
+    for tag, extent in step.args:
+        if extent is None and tag not in bound:
+            raise ScheduleError(
+                f"env_threads of {stage.op.name}: {tag} has no extent",
+                f'give it one, te.thread_axis((0, extent), "{tag}"), or bind a loop of the stage to it',
+            )
+        threads.append((tag, bound[tag] if extent is None else extent))
+    replay.sch.env_threads(own[0] if own else block, threads)
 
 
-def _own_loops(sch: Schedule, stage: StageBase, block: BlockRef) -> Sequence[LoopRef]:
-    return sch.get_loops(block)[-len(stage.leaf_iter_vars) :] if stage.leaf_iter_vars else ()
+def replay_store_predicate(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    try:
+        replay.sch.set_store_predicate(replay.block(stage), step.args[0])
+    except ScheduleError as error:
+        replay.refuse(error, next(reversed(_own_loops(replay, stage)), None))
 
 
-def _extent(sch: Schedule, stage: StageBase, block: BlockRef, axis: ThreadAxis) -> int:
-    if axis.fixed_extent is not None:
-        return axis.fixed_extent
-    for loop in sch.tree.ancestors(sch.tree.blocks[block.name]):
-        if loop.kind.value == axis.thread_tag:
-            return loop.extent
-    raise ScheduleError(
-        f"env_threads of {stage.op.name}: {axis.thread_tag} has no extent",
-        f'give it one, te.thread_axis((0, extent), "{axis.thread_tag}"), or bind a loop of the stage to it',
-    )
-
-
-def infer_scope(sch: Schedule, stage: StageBase, block: BlockRef, loop: LoopRef | None = None) -> None:
-    """The scope that the stage has; without one, what goes to a loop below threads is local, below blocks shared."""
-    scope = stage.scope or (None if loop is None else _scope_below(sch, loop))
-    if scope is None:
-        return
-    for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
-        if stage.scope or (buffer.scope == "global" and buffer in sch.func.allocs):
-            sch.set_scope(block, number, scope)
-
-
-def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
-    target = sch.tree.loops[loop.var]
-    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
-    if not above:
-        return None
-    return "local" if any(kind.in_block for kind in above) else "shared"
+def _own_loops(replay: ReplayState, stage: StageBase) -> Sequence[LoopRef]:
+    count = len(stage.leaf_iter_vars)
+    return replay.sch.get_loops(replay.block(stage))[-count:] if count else ()

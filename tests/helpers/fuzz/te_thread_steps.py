@@ -22,6 +22,12 @@ def _free(stage: Stage, rng: random.Random) -> IterVar:
     return rng.choice(plain or stage.leaf_iter_vars)
 
 
+def _env(stage: Stage) -> list[str]:
+    """The thread axes that are started around a stage."""
+    step = stage.steps.get(("env_threads",))
+    return [tag for tag, _ in step.args] if step else []
+
+
 def bind(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
     stage.bind(_free(stage, rng), te.thread_axis(rng.choice(TAGS)))
@@ -55,7 +61,7 @@ def env_threads(s: TESchedule, rng: random.Random) -> None:
 
 def store_predicate(s: TESchedule, rng: random.Random) -> None:
     """Set a store predicate where there are threads, else on a reduction that threads make together."""
-    stages = [x for x in s.stages if x.env or any(kind.is_thread for kind in x.kinds.values())]
+    stages = [x for x in s.stages if _env(x) or any(kind.is_thread for kind in x.kinds.values())]
     if not stages or rng.random() < 0.4:
         reductions = [(x, iv) for x in s.stages for iv in x.leaf_iter_vars if iv.kind == "reduce" and iv not in x.kinds]
         if not reductions:
@@ -64,5 +70,5 @@ def store_predicate(s: TESchedule, rng: random.Random) -> None:
         stage.bind(axis, te.thread_axis("threadIdx.x"))
         stages = [stage]
     stage = rng.choice(stages)
-    axes = [*stage.env, *(te.thread_axis(kind.value) for kind in stage.kinds.values() if kind.is_thread)]
+    axes = [*map(te.thread_axis, _env(stage)), *(te.thread_axis(k.value) for k in stage.kinds.values() if k.is_thread)]
     stage.set_store_predicate(rng.choice(axes).var.equal(rng.choice((0, 0, 1, 2))))

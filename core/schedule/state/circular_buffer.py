@@ -1,4 +1,4 @@
-"""Rolling buffers of a program: may they be, and do they stay right?"""
+"""Circular buffers of a program (`rolling_buffer`): the checks that they can be, and stay, circular."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import BlockBody, Tree
 
 
-def has_rolls(tree: Tree) -> bool:
-    """Does a block keep what an iteration has made for the next one?"""
+def has_circular_buffers(tree: Tree) -> bool:
+    """Does a block keep values of an iteration for the next one?"""
     return any(key == ROLLING for realize in tree.blocks.values() for key, _ in realize.block.annotations)
 
 
-def check_roll(tree: Tree, name: str, buffer: Buffer) -> None:
-    """Raises ScheduleError: the buffer that the block `name` writes cannot roll."""
+def check_circular_buffer(tree: Tree, name: str, buffer: Buffer) -> None:
+    """Raises ScheduleError: the buffer that the block `name` writes cannot be circular."""
     if isinstance(tree.func, BlockBody):
         raise refuse(
             tree,
@@ -31,12 +31,12 @@ def check_roll(tree: Tree, name: str, buffer: Buffer) -> None:
 
 
 def keeps_nothing(tree: Tree, buffer: Buffer) -> bool:
-    """Could the buffer roll, but without any use: no iteration needs what another one has made?"""
+    """Could the buffer be circular, but without any use, as no iteration needs values of another one?"""
     return isinstance(roll_of(tree.func, buffer), NothingKept)
 
 
-def check_rolls(before: Tree, after: Tree) -> None:
-    """Raises ScheduleError: a step has made it impossible that a buffer goes on rolling."""
+def check_circular_buffers(before: Tree, after: Tree) -> None:
+    """Raises ScheduleError: after a step, a circular buffer could not be one any more."""
     for realize, buffer in rolling(after.func):
         found = roll_of(after.func, buffer)
         if isinstance(found, Obstacle):

@@ -216,7 +216,7 @@ def test_a_module_packs_whatever_its_tensors_and_its_workload_are_called() -> No
     (sketch, *_) = SketchGenerator(layout_free="np").sketches(named("np"), pb.Target(HERE))
     scope: dict[str, Any] = {}
     exec(sketch.to_template("np"), scope)
-    assert scope["pack_np"](np.ones((16, 24), "float32")).shape == sketch.panels[0].packed_shape
+    assert scope["pack_np"](np.ones((16, 24), "float32")).shape == sketch.layouts[0].packed_shape
 
 
 def test_records_belong_to_the_layout(tmp_path: Path) -> None:

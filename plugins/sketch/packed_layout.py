@@ -1,4 +1,4 @@
-"""`Panels`: the layout of an operand that is packed ahead of time, and computations that read it so.
+"""`PackedLayout`: the layout of an operand that is packed ahead of time, and computations that read it so.
 
 A stage that is tiled reads such an operand in panels: Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019.
 """
@@ -30,7 +30,7 @@ _WIDEST = 4  # vectors in a panel, where an extent is no multiple of one
 
 
 @dataclass(frozen=True)
-class Panels:
+class PackedLayout:
     """An operand with an axis that is cut into panels: the innermost loops of a tile read one element after the other.
 
     B[k, j] of a product lies as (ceil(n / width), k, width): all rows of the first columns, then those of the next.
@@ -101,7 +101,7 @@ class Panels:
 
 def pack_ahead(
     arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
-) -> tuple[tuple[Tensor, ...], tuple[Panels, ...], tuple[Tensor, ...]]:
+) -> tuple[tuple[Tensor, ...], tuple[PackedLayout, ...], tuple[Tensor, ...]]:
     """The arguments of the same computation that reads the inputs whose layout is free in panels, and those panels.
 
     Third are the outputs of the computation as it was, which reads these operands unpacked; none without panels.
@@ -118,15 +118,15 @@ def pack_ahead(
     marked = [*_marked(ops, inputs), *(_named(name, "layout_free", inputs) for name in names)]
     if not marked:
         return tuple(arguments), (), ()
-    panels = {t.buffer: _panels(t, ops, target) for t in dict.fromkeys(marked)}
+    layouts = {t.buffer: _layout(t, ops, target) for t in dict.fromkeys(marked)}
     taken = [op.name for op in post_order([t.op for t in arguments])]
     packed = {
         buffer: placeholder(each.packed_shape, each.dtype, unused_name(f"{each.name}_packed", taken))
-        for buffer, each in panels.items()
+        for buffer, each in layouts.items()
     }
-    unpacked = {buffer: each.unpacked(packed[buffer]) for buffer, each in panels.items()}
+    unpacked = {buffer: each.unpacked(packed[buffer]) for buffer, each in layouts.items()}
     plain = _rewritten([t for t in arguments if isinstance(t.op, ComputeOp)], unpacked, {})
-    return _rewritten(arguments, packed, panels), tuple(panels.values()), plain
+    return _rewritten(arguments, packed, layouts), tuple(layouts.values()), plain
 
 
 def _marked(ops: Sequence[ComputeOp], inputs: Mapping[str, Tensor]) -> list[Tensor]:
@@ -148,7 +148,7 @@ def _named(name: object, where: str, inputs: Mapping[str, Tensor]) -> Tensor:
     return inputs[name]
 
 
-def _panels(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Panels:
+def _layout(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> PackedLayout:
     """The layout in which the tiles of the stage that reads an operand go through it."""
     readers = [op for op in ops if operand in op.inputs]
     if len(readers) != 1:
@@ -168,7 +168,9 @@ def _panels(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Panels
         )
     lanes = target.vector_bits // BITS[op.outputs[0].dtype]
     order = sorted(range(len(indices)), key=lambda n: _depth(op, indices[n]))
-    return Panels(operand.name, operand.shape, operand.dtype, cut, _width(operand.shape[cut], lanes), tuple(order))
+    return PackedLayout(
+        operand.name, operand.shape, operand.dtype, cut, _width(operand.shape[cut], lanes), tuple(order)
+    )
 
 
 def _position(op: ComputeOp, index: Expr) -> int:
@@ -191,7 +193,7 @@ def _width(extent: int, lanes: int) -> int:
 
 
 def _rewritten(
-    arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], panels: Mapping[Buffer, Panels]
+    arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], layouts: Mapping[Buffer, PackedLayout]
 ) -> tuple[Tensor, ...]:
     """The arguments with new operations for all that is computed, over other operands, some of them in panels."""
     made = dict(replaced)
@@ -200,7 +202,7 @@ def _rewritten(
         if not isinstance(expr, Load) or expr.buffer not in made:
             return None
         indices = tuple(rewrite(index, moved) for index in expr.indices)
-        layout = panels.get(expr.buffer)
+        layout = layouts.get(expr.buffer)
         return Load(made[expr.buffer].buffer, indices if layout is None else layout.indices(indices))
 
     for op in post_order([t.op for t in arguments]):
