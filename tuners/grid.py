@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from pegbox.measure import Result
 from pegbox.search import BaseTuner
@@ -26,8 +25,7 @@ class GridTuner(BaseTuner):
         self._walk = space.iterate() if range_idx is None else configs_in(space, iter(index_range(space, range_idx)))
 
     def ask(self, n: int) -> list[Config]:
-        fresh = (config for config in self._walk if config not in self._visited)
-        return list(islice(fresh, n))
+        return self._visited.next_of(self._walk, n)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         self._visited.mark(configs)

@@ -6,7 +6,6 @@ Bergstra and Bengio, "Random Search for Hyper-Parameter Optimization", JMLR 13 (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 
@@ -29,13 +28,13 @@ class RandomTuner(BaseTuner):
     def __init__(self, space: ConfigSpace, *, seed: int = 0, range_idx: str | tuple[int, int] | None = None) -> None:
         self._rng = np.random.default_rng(seed)
         self._visited = VisitedSet(space)
-        self._walk = (
-            None if range_idx is None else configs_in(space, shuffled(index_range(space, range_idx), self._rng))
-        )
+        self._walk = None
+        if range_idx is not None:
+            self._walk = configs_in(space, shuffled(index_range(space, range_idx), self._rng))
 
     def ask(self, n: int) -> list[Config]:
         if self._walk is not None:
-            return list(islice((config for config in self._walk if config not in self._visited), n))
+            return self._visited.next_of(self._walk, n)
         return self._visited.configs(self._visited.sample(n, self._rng))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:

@@ -5,7 +5,8 @@ Rows of digits are compared as bytes: a space may have more points than a 64-bit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -65,6 +66,10 @@ class VisitedSet:
             rows = np.concatenate([rows, self.space.sample(len(self) + n, rng)])
             places = self.fresh(rows, limit=n)
         return rows[places]
+
+    def next_of(self, walk: Iterator[Config], n: int) -> list[Config]:
+        """The next `n` new configurations of a walk; fewer where it ends."""
+        return list(islice((config for config in walk if config not in self), n))
 
     def filled(self, rows: Digits, n: int, rng: np.random.Generator) -> Digits:
         """The first `n` new ones of the rows, and random ones where these are fewer."""

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.reference_contract import Factor, factors, matmul_groups
 from pegbox.compute.reference_grid import Evaluator, Grid
-from pegbox.compute.reference_reduce import Combiner
+from pegbox.compute.reference_reduce import Combiner, Factor, factors, matmul_groups
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr import dtypes

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
-from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
-from pegbox.compute.reference_reduce import CHUNK, reduce_grid
+from pegbox.compute.reference_reduce import CHUNK, contract_grid, factors, reduce_grid
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.tensor import ComputeOp, Operation, Tensor, owner, read_buffers
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor, outputs_of, owner, read_buffers
 from pegbox.expr.nodes import Expr, Select
 
 
@@ -37,11 +37,7 @@ class ScanOp(ComputeOp):
         tag: str,
     ) -> None:
         super().__init__(name, axis, (), attrs, tag)
-        shape = tuple(iv.extent for iv in axis)
-        names = [name] if len(updates) == 1 else [f"{name}_{n}" for n in range(len(updates))]
-        self.outputs = tuple(
-            Tensor(self, n, label, shape, u.dtype) for n, (label, u) in enumerate(zip(names, updates, strict=True))
-        )
+        self.outputs = outputs_of(self, [(tuple(iv.extent for iv in axis), update.dtype) for update in updates])
         self.time, self.rows, self.updates = time, rows, tuple(updates)
         self.define((), (), ())
 
@@ -55,9 +51,7 @@ class ScanOp(ComputeOp):
         """A scan over other axes; `define` sets its expressions."""
         made = copy(self)
         made._axis, made._inputs = axis, ()
-        made.outputs = tuple(
-            Tensor(made, n, t.name, tuple(iv.extent for iv in axis), t.dtype) for n, t in enumerate(self.outputs)
-        )
+        made.outputs = outputs_of(made, [(tuple(iv.extent for iv in axis), t.dtype) for t in self.outputs])
         return made
 
     def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:

@@ -259,10 +259,7 @@ class ComputeOp(Operation):
         self.body = body
         self.attrs = dict(attrs or {})
         shape = tuple(iv.extent for iv in axis)
-        names = [name] if len(body) == 1 else [f"{name}_{i}" for i in range(len(body))]
-        self.outputs = tuple(
-            Tensor(self, i, label, shape, expr.dtype) for i, (label, expr) in enumerate(zip(names, body, strict=True))
-        )
+        self.outputs = outputs_of(self, [(shape, expr.dtype) for expr in body])
         self._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
 
     def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
@@ -318,11 +315,7 @@ class ExternOp(ComputeOp):
     ) -> None:
         super().__init__(name, (), (), attrs, tag)
         self._inputs = tuple(inputs)
-        names = [name] if len(outputs) == 1 else [f"{name}_{i}" for i in range(len(outputs))]
-        self.outputs = tuple(
-            Tensor(self, i, label, shape, dtype)
-            for i, (label, (shape, dtype)) in enumerate(zip(names, outputs, strict=True))
-        )
+        self.outputs = outputs_of(self, outputs)
         self.statement: Any = None
         self.evaluate: Callable[..., Any] | None = None
         self.code: tuple[Any, ...] = ()
@@ -333,6 +326,12 @@ class ExternOp(ComputeOp):
     @property
     def reduce(self) -> Reduce | None:
         return None
+
+
+def outputs_of(op: Operation, types: Sequence[tuple[tuple[int, ...], str]]) -> tuple[Tensor, ...]:
+    """Make the outputs of an operation, of these shapes and dtypes; several are numbered."""
+    numbers = [""] if len(types) == 1 else [f"_{n}" for n in range(len(types))]
+    return tuple(Tensor(op, n, f"{op.name}{numbers[n]}", *shape_and_type) for n, shape_and_type in enumerate(types))
 
 
 def owner(buffer: Buffer) -> Tensor:

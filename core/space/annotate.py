@@ -14,7 +14,7 @@ from pegbox.checks import check_int, check_list, check_text, near_names
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import AnnotateEntity
-from pegbox.space.knob import AxesKnob, Condition, Floats, one_hot, refuse_too_many
+from pegbox.space.knob import AxesKnob, Condition, Floats, checked_axes, one_hot, refuse_too_many, require_values
 
 Marks: TypeAlias = tuple[str, ...] | tuple[int, ...]
 
@@ -74,7 +74,7 @@ def annotate_knob(
     Raises:
         SpaceError: an unknown policy or annotation, or an argument that the policy does not take.
     """
-    names = AnnotateKnob.checked_axes(name, axes)
+    names = checked_axes("annotate", name, axes)
     check_text(f"annotate knob {value_text(name)}: policy", policy, error=SpaceError)
     for argument, value, owner in (
         ("candidate", candidate, "candidate"),
@@ -98,7 +98,9 @@ def annotate_knob(
             rows = [_candidate(name, names, row) for row in listed]
         case _:
             rows = _combinations(name, len(names), policy)
-    return AnnotateKnob(name, tuple(AnnotateEntity(row) for row in dict.fromkeys(rows)), names, policy, when=when)
+    choices = tuple(AnnotateEntity(row) for row in dict.fromkeys(rows))
+    require_values(name, choices, "candidate= is empty")
+    return AnnotateKnob(name, choices, names, policy, when=when)
 
 
 def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:

@@ -154,20 +154,6 @@ class AxesKnob(Knob):
     axes: tuple[str, ...]
     policy: str
 
-    def __post_init__(self) -> None:
-        require_values(self.name, self.entities, "candidate= is empty")
-
-    @classmethod
-    def checked_axes(cls, name: str, axes: Sequence[str]) -> tuple[str, ...]:
-        """The axes as a tuple of distinct names."""
-        what = f"{cls.kind} knob {value_text(name)}"
-        names = tuple(check_list(f"{what}: axes", axes, "a list of names", error=SpaceError))
-        if not names or not all(isinstance(axis, str) for axis in names):
-            raise SpaceError(f"{what}: axes must be a list of one or more names, got {value_text(axes)}")
-        if len(set(names)) != len(names):
-            raise SpaceError(f"{what}: an axis is listed twice in {list(names)}")
-        return names
-
     @abstractmethod
     def texts(self) -> list[str]:
         """The values as text, by digit."""
@@ -181,6 +167,17 @@ class AxesKnob(Knob):
 
     def lookup_key(self, value: Any) -> tuple[Any, ...]:
         return tuple(value)
+
+
+def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
+    """The axes as a tuple of distinct names."""
+    what = f"{family} knob {value_text(name)}"
+    names = tuple(check_list(f"{what}: axes", axes, "a list of names", error=SpaceError))
+    if not names or not all(isinstance(axis, str) for axis in names):
+        raise SpaceError(f"{what}: axes must be a list of one or more names, got {value_text(axes)}")
+    if len(set(names)) != len(names):
+        raise SpaceError(f"{what}: an axis is listed twice in {list(names)}")
+    return names
 
 
 def preview(items: Sequence[object], *, limit: int = 6) -> str:

@@ -14,7 +14,7 @@ from pegbox.checks import check_int, check_list, near_names
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import ReorderEntity
-from pegbox.space.knob import AxesKnob, Condition, Floats, refuse_too_many
+from pegbox.space.knob import AxesKnob, Condition, Floats, checked_axes, refuse_too_many, require_values
 
 POLICIES = ("identity", "all", "interval_all", "interval", "interleave", "interleave_cuda", "candidate")
 
@@ -63,7 +63,7 @@ def reorder_knob(
     Raises:
         SpaceError: an unknown policy or axis, an argument the policy does not take, or too many orders.
     """
-    names, policy = ReorderKnob.checked_axes(name, axes), options.policy
+    names, policy = checked_axes("reorder", name, axes), options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
         raise SpaceError(
             f"reorder knob {value_text(name)}: unknown policy {value_text(policy)}{near_names(policy, POLICIES)}"
@@ -79,6 +79,7 @@ def reorder_knob(
         if given[argument] is None:
             raise SpaceError(f"reorder knob {name!r}: policy {policy!r} needs the argument {argument}=")
     choices = tuple(ReorderEntity(order) for order in dict.fromkeys(_orders(name, names, options)))
+    require_values(name, choices, "candidate= is empty")
     return ReorderKnob(name, choices, names, policy, when=when)
 
 

@@ -11,7 +11,7 @@ from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.task.apply import handle
-    from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, KnobValues, TemplateConfig
+    from pegbox.task.config_view import ApplyingConfig, KnobValues, TemplateConfig
     from pegbox.task.dag import ComputeDAG
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import Template
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegbox.task.workload import GeneratedTemplate, Space, SpaceGenerator, Workload, find_workload
 
 __all__ = [
-    "ApplyingConfig", "ComputeDAG", "DeclaringConfig", "GeneratedTemplate", "KnobValues", "Space", "SpaceGenerator",
+    "ApplyingConfig", "ComputeDAG", "GeneratedTemplate", "KnobValues", "Space", "SpaceGenerator",
     "Task", "Template", "TemplateConfig", "Workload", "create_task", "find_workload", "format_cost", "format_speed",
     "handle",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
-from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
+from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.template import Template
 from pegbox.task.work import bytes_of
@@ -53,7 +53,7 @@ class Task:
         self.kwargs = check_mapping("kwargs", kwargs, "the template's arguments by name, as a dict")
         self.target = check_instance("target", target, Target, "a pegbox.Target", error=TargetError)
         self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(self.args, self.kwargs))
-        declaring = DeclaringConfig(target)
+        declaring = TemplateConfig(target)
         made, self._tensors = self._run(declaring)
         self._check_arguments(made)
         self.space: ConfigSpace = declaring.space

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pegbox import te
-from pegbox.compute import reference_contract, reference_reduce
+from pegbox.compute import reference_reduce
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.ops import compute, placeholder, reduce_axis
@@ -98,7 +98,7 @@ def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if request.param is not None:
         monkeypatch.setattr(reference_reduce, "CHUNK", request.param)
         monkeypatch.setattr("pegbox.compute.reference.CHUNK", request.param)
-        monkeypatch.setattr(reference_contract, "LIMIT", 40)
+        monkeypatch.setattr(reference_reduce, "LIMIT", 40)
 
 
 DTYPES = ["float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8"]
@@ -374,9 +374,9 @@ class TestMemory:
         k = reduce_axis((0, 128))
         c = compute((96, 112), lambda i, j: te_sum(a[i, k] * b[k, j], axis=k))
         shapes = []
-        real = reference_contract._product
+        real = reference_reduce._product
         monkeypatch.setattr(
-            reference_contract, "_product", lambda x, y, t: (shapes.append((x.shape, y.shape)), real(x, y, t))[1]
+            reference_reduce, "_product", lambda x, y, t: (shapes.append((x.shape, y.shape)), real(x, y, t))[1]
         )
         check_numpy = random_array(a), random_array(b)
         (got,) = evaluate([c], dict(zip((a, b), check_numpy, strict=True)))

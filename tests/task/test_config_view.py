@@ -11,7 +11,7 @@ import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import Target
 from pegbox.errors import SpaceError
-from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
+from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import create_task
 
 TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
@@ -68,7 +68,7 @@ def test_axes_may_stand_in_the_options_and_names_come_back(template: Any) -> Non
 
 
 def test_axes_of_one_name_are_told_apart() -> None:
-    cfg = DeclaringConfig(TARGET)
+    cfg = TemplateConfig(TARGET)
     first, second = te.reduce_axis((0, 4), "k"), te.reduce_axis((0, 4), "k")
     cfg.define_reorder("order", [first, second], "candidate", candidate=[[second, first]])
     assert cfg["order"].perm == [1, 0]
@@ -79,7 +79,7 @@ def test_loops_of_a_tir_schedule_are_axes_by_name() -> None:
     a = te.placeholder((4, 4), name="A")
     b = te.compute((4, 4), lambda i, j: a[i, j], "B")
     i, j = tir.Schedule([a, b]).get_loops("B")
-    cfg = DeclaringConfig(TARGET)
+    cfg = TemplateConfig(TARGET)
     cfg.define_reorder("order", [i, j], "candidate", candidate=[[j, i]])
     assert cfg.space.knobs["order"].axes == ("i", "j")  # type: ignore[attr-defined]
 
@@ -87,11 +87,11 @@ def test_loops_of_a_tir_schedule_are_axes_by_name() -> None:
 def test_an_axis_that_was_not_listed_is_named() -> None:
     other = te.reduce_axis((0, 4), "rk")
     with pytest.raises(SpaceError, match="'rk' is not among its axes"):
-        DeclaringConfig(TARGET).define_reorder("order", ["y", "x"], "candidate", candidate=[["y", other]])
+        TemplateConfig(TARGET).define_reorder("order", ["y", "x"], "candidate", candidate=[["y", other]])
 
 
 def test_both_runs_give_the_same_names() -> None:
-    declaring = DeclaringConfig(TARGET)
+    declaring = TemplateConfig(TARGET)
 
     def names(cfg: Any) -> list[Any]:
         return [

@@ -251,7 +251,7 @@ def test_a_template_without_cfg_is_told_how_it_begins(written: Any, call: dict[s
     said = str(caught.value)
     assert said.startswith(f"ops.py:{line_of('def ops')}: template ops: its first parameter 'n' gets the configuration")
     assert "write def ops(cfg, n, m, dtype)" in said
-    assert "DeclaringConfig" not in said
+    assert "TemplateConfig" not in said
 
 
 def test_errors_of_built_in_templates_name_no_line() -> None:

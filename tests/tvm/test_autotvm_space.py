@@ -20,11 +20,11 @@ from pegbox.plugins.tvm.autotvm.task.space import (
     SplitEntity,
 )
 from pegbox.schedule.te.replay import replay
-from pegbox.task.config_view import DeclaringConfig
+from pegbox.task.config_view import TemplateConfig
 
 
 def declaring(*, is_fallback: bool = False) -> Knobs:
-    return Knobs(DeclaringConfig(Target.default()), is_fallback=is_fallback)
+    return Knobs(TemplateConfig(Target.default()), is_fallback=is_fallback)
 
 
 def made(cfg: Knobs) -> ConfigSpace:

@@ -16,7 +16,7 @@ from pegbox import codegen, measure, records, search, te, tir
 from pegbox.expr.nodes import Var
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
-from pegbox.task.config_view import DeclaringConfig
+from pegbox.task.config_view import TemplateConfig
 
 A = te.placeholder((8, 8), name="A")
 B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
@@ -260,7 +260,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "TESchedule": lambda w: w.s,
     "Target": lambda w: TARGET,
     "Task": lambda w: task(),
-    "TemplateConfig": lambda w: DeclaringConfig(TARGET),
+    "TemplateConfig": lambda w: TemplateConfig(TARGET),
     "Tensor": lambda w: A,
     "TensorSlice": lambda w: A[0],
     "TimingPolicy": lambda w: measure.TimingPolicy(),

@@ -11,7 +11,7 @@ import pegbox.space
 from pegbox import TemplateConfig, te
 from pegbox.errors import SpaceError
 from pegbox.space import Knob, OtherEntity, SplitKnob
-from pegbox.task import DeclaringConfig, handle
+from pegbox.task import ApplyingConfig, handle
 
 
 class Knobs:
@@ -56,7 +56,7 @@ class Knobs:
 
     def close(self) -> None:
         """Make the filter a constraint of the space, once all knobs are declared."""
-        if self._filter is not None and isinstance(self.view, DeclaringConfig) and self._knobs:
+        if self._filter is not None and not isinstance(self.view, ApplyingConfig) and self._knobs:
             self.view.add_constraint(self._filter, reads=list(self._knobs), message="multi_filter")
 
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ class Knobs:
 
     @property
     def _knobs(self) -> Mapping[str, Knob]:
-        knobs: Mapping[str, Knob] = self.view.space.knobs  # type: ignore[attr-defined]  # of a declaring one
+        knobs: Mapping[str, Knob] = self.view.space.knobs
         return knobs
 
 

@@ -17,7 +17,7 @@ from pegbox.plugins.tvm.autotvm.task.space import ConfigSpace, Knobs
 from pegbox.plugins.tvm.registry import definition_of, tuples
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records import current_history
-from pegbox.task import ApplyingConfig, DeclaringConfig, Template
+from pegbox.task import ApplyingConfig, Template
 
 logger = logging.getLogger("autotvm")
 
@@ -73,7 +73,7 @@ class AutotvmTemplate(Template):
 
 
 def _fallback(target: pegbox.Target) -> Knobs:
-    return Knobs(DeclaringConfig(target), is_fallback=True)
+    return Knobs(TemplateConfig(target), is_fallback=True)
 
 
 @functools.cache
