@@ -43,7 +43,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
 
     Raises:
         ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
-            is not inside of the loop, the loop was fused with one inside, or runs as lanes.
+            is not inside the loop, the loop was fused with one inside, or runs as lanes.
     """
     if stage.is_output:
         raise ScheduleError(f"{stage.op.name} is an output and stays at the root")

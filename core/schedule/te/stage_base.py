@@ -171,7 +171,7 @@ class StageBase(Scheduled):
     def place(self) -> Root | Inline | At:
         """The place where the stage is computed: its own attachment, or else its group's.
 
-        A loop that was split after that stands for its inner part.
+        Of a loop that was split after that, it is the inner part.
         """
         place = _place_of(self.place_step)
         return At(place.stage, place.stage.leaf_of(place.loop)) if isinstance(place, At) else place

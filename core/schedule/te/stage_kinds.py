@@ -104,7 +104,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     - `unroll`, `vectorize`, `parallel`: the primitives of these names;
     - `import_c` (text, or what `tir.c_source` or `tir.c_library` gives): C functions that tensor intrinsics call;
       `import_llvm` takes the latter two as well;
-    - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
+    - `prefetch` (iterations ahead, by default 1): `prefetch` of each tensor that the stage reads;
     - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
 
     Raises:
@@ -157,8 +157,8 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
 
     Raises:
         ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
-            positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop stands
-            in lanes.
+            positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop is
+            vectorized.
     """
     if not isinstance(tensor, Tensor):
         raise ScheduleError(f"{value_text(tensor)} is not a tensor", "give one that the stage reads")
@@ -201,7 +201,7 @@ def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 @te_method
 def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
-    """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
+    """Let a tensor intrinsic compute what a loop and all loops inside it compute.
 
     Before `tensorize(j_inner, gemv)`::
 

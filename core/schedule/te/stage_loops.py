@@ -52,8 +52,8 @@ def split(
     position = stage.position(parent)
     stage.check_serial(parent)
     given = [x for x in (factor, nparts) if x is not None]
-    number = _positive(given[0]) if len(given) == 1 else None
-    if number is None:
+    number = integer(given[0]) if len(given) == 1 else None
+    if number is None or number < 1:
         raise ScheduleError(
             f"factor={value_text(factor)}, nparts={value_text(nparts)}",
             "give exactly one of them, a positive integer",
@@ -136,13 +136,13 @@ def reorder(stage: StageBase, *loops: IterVar) -> None:
     """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
     Raises:
-        ScheduleError: one is not a loop of this stage or stands twice.
+        ScheduleError: one is not a loop of this stage or is given twice.
     """
     places = [stage.position(iv) for iv in loops]
     if not places:
         raise ScheduleError("no loops given", f"give those that change places: {stage.loop_names()}")
     if len(set(places)) != len(places):
-        raise ScheduleError(f"a loop stands twice in {[iv.name for iv in loops]}", "give each once")
+        raise ScheduleError(f"a loop is given twice in {[iv.name for iv in loops]}", "give each once")
     for place, iv in zip(sorted(places), loops, strict=True):
         stage.leaf_iter_vars[place] = iv
     stage.record(("order",), "reorder", *loops)
@@ -205,11 +205,6 @@ def replay_order(replay: ReplayState, stage: StageBase) -> None:
 def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
     if order and list(sch.get_loops(block)[-len(order) :]) != order:
         sch.reorder(*order)
-
-
-def _positive(value: object) -> int | None:
-    number = integer(value)
-    return number if number is not None and number > 0 else None
 
 
 def least(a: int, b: int) -> int:

@@ -8,7 +8,7 @@ from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.schedule import LoopRef, Schedule
+from pegbox.schedule.schedule import LoopRef
 from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.state.circular_buffer import keeps_nothing
 from pegbox.schedule.state.step import Step
@@ -31,7 +31,7 @@ def set_scope(stage: StageBase, scope: str) -> None:
 
 @te_method
 def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> None:
-    """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
+    """Pad the stage's buffer, so that neighbours along an axis are `factor * n + offset` elements apart.
 
     Raises:
         ScheduleError: the axis is not an axis of the operation or the last one, a factor below one, an offset
@@ -86,7 +86,7 @@ def rolling_buffer(stage: StageBase) -> None:
     Where no iteration needs what another one has made, nothing changes.
 
     Raises:
-        ScheduleError: the stage is an output; when lowered: it is not attached, or the loop or one inside of it is
+        ScheduleError: the stage is an output; when lowered: it is not attached, or the loop or one inside it is
             parallel, vectorized or bound to threads.
     """
     _check_own(stage, "cache_write makes a stage of its own for it")
@@ -115,21 +115,17 @@ def _check_own(stage: StageBase, remedy: str) -> None:
 def infer_scope(replay: ReplayState, stage: StageBase, loop: LoopRef | None = None) -> None:
     """Set the scope of a stage's buffers; without one, below threads they are local, below blocks of threads shared."""
     replay.step = stage.steps.get(("scope",))
-    scope = replay.step.args[0] if replay.step else None if loop is None else _scope_below(replay.sch, loop)
+    sch, block = replay.sch, replay.block(stage)
+    scope = None if replay.step is None else replay.step.args[0]
+    if scope is None and loop is not None:
+        target = sch.tree.loops[loop.var]
+        above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
+        scope = "local" if any(kind.in_block for kind in above) else "shared" if above else None
     if scope is None:
         return
-    sch, block = replay.sch, replay.block(stage)
     for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
         if replay.step or (buffer.scope == "global" and buffer in sch.func.allocs):
             sch.set_scope(block, number, scope)
-
-
-def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
-    target = sch.tree.loops[loop.var]
-    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_thread]
-    if not above:
-        return None
-    return "local" if any(kind.in_block for kind in above) else "shared"
 
 
 def replay_storage_align(replay: ReplayState, stage: StageBase, step: Step) -> None:
