@@ -15,7 +15,7 @@ from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.te.stage import At, Stage
-from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled
+from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled, record
 from pegbox.shown import value_text
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
@@ -122,7 +122,7 @@ class TEScheduleBase:
         """Compute a stage that reads rows of a later scan in the loop over the rows."""
         for later in self.stages[self.stages.index(stage) + 1 :]:
             if isinstance(later.op, ScanOp) and any(tensor in later.op.outputs for tensor in stage.op.inputs):
-                stage.record(PLACE, "compute_at", later, later.op.scan_axis)
+                record(stage, PLACE, "compute_at", later, later.op.scan_axis)
 
     def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
         """Attach the stages at loops of `old` that move to the loops of `new`."""

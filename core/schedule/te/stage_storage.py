@@ -13,7 +13,7 @@ from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.state.circular_buffer import keeps_nothing
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
-from pegbox.schedule.te.stage_base import At, StageBase, te_method
+from pegbox.schedule.te.stage_base import At, StageBase, record, te_method
 from pegbox.shown import value_text
 
 
@@ -26,7 +26,7 @@ def set_scope(stage: StageBase, scope: str) -> None:
     """
     check_scope(scope)
     _check_own(stage, "cache_write makes a stage of its own for it")
-    stage.record(("scope",), "set_scope", scope)
+    record(stage, ("scope",), "set_scope", scope)
 
 
 @te_method
@@ -48,7 +48,7 @@ def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> 
         raise ScheduleError(f"factor = {value_text(factor)}", "give a number of elements, 1 or more")
     if rest is None or not 0 <= rest < size:
         raise ScheduleError(f"offset = {value_text(offset)}", f"give one in range({size})")
-    stage.record(("storage_align", axis), "storage_align", axis, size, rest)
+    record(stage, ("storage_align", axis), "storage_align", axis, size, rest)
 
 
 @te_method
@@ -59,7 +59,7 @@ def double_buffer(stage: StageBase) -> None:
         ScheduleError: the stage is an output.
     """
     _check_own(stage, "cache_write or cache_read makes a stage of its own")
-    stage.record(("double_buffer",), "double_buffer")
+    record(stage, ("double_buffer",), "double_buffer")
 
 
 @te_method
@@ -90,7 +90,7 @@ def rolling_buffer(stage: StageBase) -> None:
             parallel, vectorized or bound to threads.
     """
     _check_own(stage, "cache_write makes a stage of its own for it")
-    stage.record(("rolling_buffer",), "rolling_buffer")
+    record(stage, ("rolling_buffer",), "rolling_buffer")
 
 
 @te_method
