@@ -24,42 +24,6 @@ from pegbox.exports import on_demand
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "api": "pegbox.api",
-    "errors": "pegbox.errors",
-    "te": "pegbox.te",
-    "tir": "pegbox.tir",
-    "ConfigSpace": "pegbox.space",
-    "Config": "pegbox.space",
-    "Task": "pegbox.task.task",
-    "TemplateConfig": "pegbox.task.config_view",
-    "create_task": "pegbox.task.task",
-    "create_tuner": "pegbox.search.asktell",
-    "template": "pegbox.task.template",
-    "workload": "pegbox.task.workload",
-    "Target": "pegbox.codegen.targets.target",
-    "tune": "pegbox.api",
-    "minimize": "pegbox.search.minimize",
-    "load_result": "pegbox.search.loop.archive",
-    "Objective": "pegbox.search.objective",
-    "build": "pegbox.api",
-    "lower": "pegbox.api",
-    "export": "pegbox.api",
-    "compare": "pegbox.api",
-    "apply_history_best": "pegbox.records.history",
-    "Journal": "pegbox.records.journal",
-    "RecordedSpace": "pegbox.records.recorded_space",
-    "recorded_space": "pegbox.records.library",
-    "recorded_spaces": "pegbox.records.library",
-    "SimulatedRunner": "pegbox.records.simulation",
-    "pack_space": "pegbox.records.pack",
-    "sweep": "pegbox.search.sweep.sweep",
-    "BaseTuner": "pegbox.search.factory.base",
-    "Comparison": "pegbox.comparison",
-    "hookimpl": "pegbox.hooks",
-    "program_features": "pegbox.features",
-}
-
 __all__ = [
     "BaseTuner",
     "Comparison",
@@ -110,7 +74,7 @@ if TYPE_CHECKING:
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.search.asktell import create_tuner
-    from pegbox.search.factory.base import BaseTuner
+    from pegbox.search.factory import BaseTuner
     from pegbox.search.loop.archive import load_result
     from pegbox.search.minimize import minimize
     from pegbox.search.objective import Objective
@@ -122,7 +86,7 @@ if TYPE_CHECKING:
     from pegbox.task.workload import workload
 
 
-__getattr__ = on_demand(__name__, _HOME)
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

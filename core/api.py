@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.runtime_module import RuntimeModule
     from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.comparison import Comparison
-    from pegbox.comparison.contenders import Tuners
+    from pegbox.comparison.arguments import Tuners
     from pegbox.measure.runners.runner import RunnerLike
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]

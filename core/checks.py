@@ -1,7 +1,7 @@
 """Checks of arguments at public entry points; an error shows the name, the value and the valid values.
 
-`error` is the class of the room that asks. Nothing is converted but what is meant anyway: numbers of NumPy become
-Python's, text becomes seconds where it says how long.
+`error` is the class of the room that asks. Conversions are few: numbers of NumPy become
+Python's, text of a duration becomes seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST_NAME = 255  # bytes of a file's name that systems take
 _PART = r"(\d+(?:\.\d+)?)([smh]?)"
 DURATIONS = "90, 90s, 1.5m, 2h or 1m30s"
-"""How durations may be written, for messages."""
+"""The forms of durations, for messages."""
 
 
 def check_int(
@@ -37,7 +37,7 @@ def check_int(
     maximum: int | None = None,
     error: type[PegboxError] = ArgumentError,
 ) -> int:
-    """`value` as an int within the bounds, both included; `error` otherwise."""
+    """Return `value` as an int within the bounds, both included; raise `error` otherwise."""
     wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {value_text(maximum)}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise error(f"{name}={value_text(value)} is not an integer; give {wanted}")
@@ -58,7 +58,7 @@ def check_float(
     maximum: float = math.inf,
     error: type[PegboxError] = ArgumentError,
 ) -> float:
-    """`value` as a finite float within the bounds, both included; `error` otherwise."""
+    """Return `value` as a finite float within the bounds, both included; raise `error` otherwise."""
     wanted = f"a number >= {minimum:g}" if maximum == math.inf else f"a number from {minimum:g} to {maximum:g}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise error(f"{name}={value_text(value)} is not a number; give {wanted}")
@@ -77,14 +77,14 @@ def check_cost(name: str, value: object, *, error: type[PegboxError] = ArgumentE
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
-    """`value` when it is one of `choices`; `ArgumentError` otherwise."""
+    """Return `value` when it is one of `choices`; raise `ArgumentError` otherwise."""
     if isinstance(value, str) and value in choices:
         return value
     raise ArgumentError(f"{name}={value_text(value)} is not valid; choose from {', '.join(map(repr, choices))}")
 
 
 def check_text(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> str:
-    """`value` when it is text; `error` otherwise."""
+    """Return `value` when it is text; raise `error` otherwise."""
     if isinstance(value, str):
         return value
     raise error(f"{name}={value_text(value)} is not text; give a string")
@@ -101,7 +101,7 @@ def check_flag(name: str, value: object, *, error: type[PegboxError] = ArgumentE
 def check_instance(
     name: str, value: object, kind: type[_Kind], wanted: str, *, error: type[PegboxError] = ArgumentError
 ) -> _Kind:
-    """`value` when it is of the type; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
+    """Return `value` when it is of the type; raise `error` otherwise. `wanted` ends the message: "give <wanted>"."""
     if isinstance(value, kind):
         return value
     raise error(f"{name}={value_text(value)} is of the type {type(value).__name__}; give {wanted}")
@@ -115,7 +115,7 @@ def check_list(
     error: type[PegboxError] = ArgumentError,
     of: type | tuple[type, ...] = object,
 ) -> list[Any]:
-    """The members of a list, tuple or other iterable, all of them of the types `of`; `error` otherwise.
+    """List the members of a list, tuple or other iterable, all of the types `of`; raise `error` otherwise.
 
     Text is refused: its letters are never what is meant. `wanted` ends the message: "give <wanted>".
     """
@@ -140,7 +140,7 @@ def check_array(what: str, value: object, shape: tuple[int, ...], dtype: str) ->
 
 
 def check_mapping(name: str, value: object, wanted: str, *, error: type[PegboxError] = ArgumentError) -> dict[str, Any]:
-    """`value` as a dict whose keys are text; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
+    """Return `value` as a dict with keys of text; raise `error` otherwise, whose message ends with `wanted`."""
     if not isinstance(value, Mapping):
         raise error(f"{name}={value_text(value)} is not a mapping; give {wanted}")
     for key in value:
@@ -174,7 +174,7 @@ def check_callable(
 
 
 def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> Path:
-    """`value` as a path; `error` for what is neither text nor a path, and for the empty text."""
+    """Return `value` as a path; raise `error` for something else than text or a path, and for the empty text."""
     raw = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if isinstance(raw, str) and raw and "\0" not in raw:
         try:
@@ -187,7 +187,7 @@ def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentE
 
 
 def check_seconds(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
-    """Seconds, at least 0, of a number or of text that `read_seconds` reads; `error` otherwise."""
+    """Read seconds, at least 0, of a number or of text as `read_seconds` does; raise `error` otherwise."""
     seconds = read_seconds(value) if isinstance(value, str) else value
     if seconds is None or isinstance(seconds, bool) or not hasattr(seconds, "__float__"):
         raise error(f"{name}={value_text(value)} is not a time; give seconds, or text such as {DURATIONS}")
@@ -195,7 +195,7 @@ def check_seconds(name: str, value: object, *, error: type[PegboxError] = Argume
 
 
 def read_seconds(text: str) -> float | None:
-    """Seconds of "90", "90s", "1.5m", "2h" or "1m30s"; None for other text."""
+    """Read the seconds of "90", "90s", "1.5m", "2h" or "1m30s"; None for other text."""
     if not re.fullmatch(f"(?:{_PART})+", text.strip()):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))
@@ -213,7 +213,7 @@ def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
 
 
 def with_checked_keywords(function: _Called) -> _Called:
-    """Decorator: a call with a misspelt argument raises `UnknownArgument`, which names the near ones."""
+    """Decorate: let a call with a misspelt argument raise `UnknownArgument`, which names the near ones."""
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -233,13 +233,13 @@ def nearest(name: object, known: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(name: object, known: Iterable[str], *, shown: Callable[[str], str] = repr) -> str:
-    """ "; did you mean 'x'?", or nothing where no name is near. `shown` writes a name, in quotes unless told."""
+    """Write "; did you mean 'x'?", or nothing where no name is near. `shown` writes a name, by default in quotes."""
     close = nearest(name, known)
     return f"; did you mean {' or '.join(map(shown, close))}?" if close else ""
 
 
 def near_names(name: object, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" and the whole list: the last part of an error about an unknown name."""
+    """Write "; did you mean 'x'?" and the whole list: the last part of an error about an unknown name."""
     names = list(known)
     hint = did_you_mean(name, names)
     listing = ", ".join(names) if names else "none"

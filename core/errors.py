@@ -151,8 +151,8 @@ class UnknownName(PegboxError, KeyError):
 class TuningError(PegboxError):
     """A tuning run ended early because a tuner, an essential callback or the measurer broke.
 
-    `result` is the `TuneResult` with everything measured until then, its best configuration included; `reason` says
-    what broke.
+    `result` is the `TuneResult` with everything measured until then, its best configuration included; `reason` is
+    the fault alone.
     """
 
     def __init__(self, message: str, result: Any = None, *, reason: str = "") -> None:
@@ -164,8 +164,8 @@ class TuningError(PegboxError):
 class ComparisonError(PegboxError):
     """A comparison of tuners ended early because a run broke.
 
-    `result` is the `Comparison` of the runs that were finished until then; the cause tells of the one that broke.
-    `reason` is the message for who sees that report already.
+    `result` is the `Comparison` of the runs that were finished until then; the cause is the error of the other.
+    `reason` is the message without the place of that report.
     """
 
     def __init__(self, message: str, result: Any = None, *, reason: str = "") -> None:

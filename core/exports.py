@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are at home in other modules.
+def on_demand(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a package whose names are at home in other modules.
 
     Args:
         package: its `__name__`.
-        homes: the module of each name. A name that is one of the package's modules stands for that module.
+        homes: the module of each name; by default those from which the package imports it under `if TYPE_CHECKING`. A
+            name that is one of the package's modules means that module.
     """
+    known = homes
 
     def get(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(homes))}")
-        home = import_module(homes[name])
-        value = home if homes[name] == f"{package}.{name}" else getattr(home, name)
+        nonlocal known
+        if known is None:
+            known = _imported_for_checkers(package)
+        if name not in known:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(known))}")
+        home = import_module(known[name])
+        value = home if known[name] == f"{package}.{name}" else getattr(home, name)
         setattr(sys.modules[package], name, value)
         return value
 
     return get
 
 
+def _imported_for_checkers(package: str) -> dict[str, str]:
+    """Find the module of each name that a package imports in a condition, which is for type checkers."""
+    program = ast.parse(Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8"))
+    conditions = [statement for statement in program.body if isinstance(statement, ast.If)]
+    imports = [each for condition in conditions for each in condition.body if isinstance(each, ast.ImportFrom)]
+    return {
+        alias.name: f"{package}.{alias.name}" if each.module == package else str(each.module)
+        for each in imports
+        for alias in each.names
+    }
+
+
 def by_name(names: Mapping[str, str]) -> dict[str, str]:
-    """The module of each name, from the names of each module, which are separated by spaces."""
+    """Find the module of each name, from the names of each module, which are separated by spaces."""
     return {name: home for home, listed in names.items() for name in listed.split()}

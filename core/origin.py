@@ -1,4 +1,4 @@
-"""Where in a user's code an error comes from: `my_ops.py:14`."""
+"""The origin of errors in a user's code: `my_ops.py:14`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,18 @@ from pegbox.errors import PegboxError, ScriptError
 _Error = TypeVar("_Error", bound=PegboxError)
 _INSTALLED = ("site-packages", "dist-packages")
 _RUNS_TEMPLATES = "pegbox.task.task"
-"""The module that calls templates: what is further out has not asked for what they do."""
+"""The module that calls templates: callers further out have not asked for their steps."""
 
 
 def located(error: _Error, cause: BaseException | None = None) -> _Error:
-    """The error, which says from now on at which line of a user's code it, or its cause, was raised.
-
-    A place that it names already stays, as scripts have one.
-    """
+    """Add to an error that names no place, as scripts do, the line of a user's code that raised it or its cause."""
     if not error.source and not (isinstance(error, ScriptError) and error.line):
         error.source = origin_of(error if cause is None else cause)
     return error
 
 
 def origin_of(error: BaseException) -> str:
-    """File and line of the innermost call in a user's code, up to where the error was caught; empty if there is none.
+    """Find file and line of the innermost call in a user's code, up to where the error was caught; empty if none.
 
     A user's code is neither pegbox, nor Python's library, nor an installed package.
     """
@@ -43,8 +40,10 @@ def origin_of(error: BaseException) -> str:
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of a user's code, from `frame` outwards; None where a template of pegbox's own, or no user's
-    code at all, has got here. It is quick: schedules ask at each of their calls."""
+    """Find the innermost frame of a user's code, from `frame` outwards; None inside a template of pegbox's own.
+
+    It is quick: schedules ask at each of their calls.
+    """
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if _is_own(module):
@@ -57,7 +56,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def line_at(code: CodeType, running: int) -> str:
-    """File and line of the byte of code that runs, `my_ops.py:14`; empty for what was typed in and is in no file."""
+    """Find file and line of the byte of code that runs, `my_ops.py:14`; empty for code that is in no file."""
     if code.co_filename.startswith("<"):
         return ""
     lines = [line for start, end, line in code.co_lines() if start <= running < end and line is not None]
@@ -65,9 +64,9 @@ def line_at(code: CodeType, running: int) -> str:
 
 
 def explained(error: BaseException, when: str = "") -> str:
-    """The error as text, with its kind; for an attribute that does not exist, with those of near names.
+    """Describe the error with its kind; for an attribute that does not exist, with those of near names.
 
-    `when` stands behind the kind, such as "in ask(4)". An error without a text, such as that of
+    `when` follows the kind, such as "in ask(4)". An error without a text, such as that of
     `assert False`, is its kind alone.
     """
     kind = " ".join(filter(None, (type(error).__name__, when)))
@@ -79,7 +78,7 @@ def explained(error: BaseException, when: str = "") -> str:
 
 
 class Definition(NamedTuple):
-    """Where a function begins: what is quickly taken, and can be pickled. As text it is `my_ops.py:14`."""
+    """The place of a function, quick to take and to pickle. As text it is `my_ops.py:14`."""
 
     module: str = ""
     path: str = ""
@@ -87,7 +86,7 @@ class Definition(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Definition:
-        """Find the definition of a function, beneath its decorators; None for a function without Python code."""
+        """Find the definition of a function, beneath its decorators; an empty one without Python code."""
         plain = inspect.unwrap(function)
         code = getattr(plain, "__code__", None)
         if code is None:
@@ -96,14 +95,14 @@ class Definition(NamedTuple):
 
     @property
     def file(self) -> str:
-        """A user's file: from the current folder, or its name alone where it is elsewhere; empty for all others."""
+        """The user's file, from the current folder, or its name alone where it is elsewhere; empty for all others."""
         if not self._is_users or self.path.startswith("<"):
             return ""
         short = _short(self.path)
         return os.path.basename(short) if os.path.isabs(short) else short
 
     def __str__(self) -> str:
-        """Empty for the functions of others than users."""
+        """Write file and line; empty for the functions of others than users."""
         return f"{_short(self.path)}:{self.line}" if self._is_users else ""
 
     @property
@@ -112,13 +111,12 @@ class Definition(NamedTuple):
 
 
 def definition_of(function: Callable[..., Any]) -> str:
-    """File and line where a user's function begins; empty for the functions of others."""
+    """Find file and line where a user's function begins; empty for the functions of others."""
     return str(Definition.of(function))
 
 
 def users_level() -> int:
-    """The `stacklevel` with which `warnings.warn` names the user's line that the calling function was reached from; 1,
-    its own line, where there is none."""
+    """Compute the `stacklevel` with which `warnings.warn` names the user's line; 1 where there is none."""
     frame, level = inspect.currentframe(), 0
     while frame is not None:
         if level and _is_users(_module(frame), frame.f_code.co_filename):

@@ -33,9 +33,9 @@ class Content:
 
 
 def check_output(path: str | os.PathLike[str] | None, content: Content) -> None:
-    """Before hours of measuring: can the file be written, and is what it would replace of the same kind?
+    """Raise `ArgumentError`, before hours of measuring, if the file cannot be written or would replace another kind.
 
-    A file that is not there, or is empty, can be written; None is no file. Raises `ArgumentError`.
+    A file that does not exist, or is empty, can be written; None means no file.
     """
     if path is None:
         return
@@ -53,7 +53,7 @@ def check_output(path: str | os.PathLike[str] | None, content: Content) -> None:
 
 
 def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Raise `ArgumentError` where two of the files are one, also under two names; the keys say what each is for."""
+    """Raise `ArgumentError` where two of the files are one, also under two names; the keys are their uses."""
     seen: dict[object, str] = {}
     for use, path in files.items():
         if path is None:
@@ -100,7 +100,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, error: typ
 
 
 def _identity(path: str | os.PathLike[str]) -> object:
-    """Equal for the names of one file, links included."""
+    """Make a value that is equal for the names of one file, links included."""
     try:
         found = os.stat(path)
     except OSError:  # not there yet

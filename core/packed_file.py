@@ -29,7 +29,7 @@ _Opener = Callable[[bytes], _Stream]
 
 
 def read_unpacked(path: Path, what: str) -> bytes:
-    """The content of a file, unpacked if it begins as a packed one.
+    """Read the content of a file, unpacked if it begins as a packed one.
 
     A zip file has to hold one file of JSON, whose name does not matter: nothing is written to disk.
 

@@ -1,4 +1,4 @@
-"""Text as it is shown: files without the characters that command a terminal, values without what is too long."""
+"""Text for people: without the characters that command a terminal, and values without the middle of long ones."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def value_text(value: object) -> str:
 
 
 class EscapedStream:
-    """A stream of text that shows control characters, all but the ends of lines and tabs, instead of obeying them."""
+    """A stream of text that shows control characters, other than line ends and tabs, instead of obeying them."""
 
     def __init__(self, stream: Any) -> None:
         self.obeying = stream
-        """The stream behind, for those who draw on a terminal."""
+        """The stream behind, for drawing on a terminal."""
 
     def write(self, text: str) -> int:
         self.obeying.write(escaped(text, kept="\n\t"))

@@ -7,89 +7,79 @@ from dataclasses import replace
 
 from pegbox.checks import check_list, check_text
 from pegbox.compute import elementwise as _elementwise  # noqa: F401  (gives whole tensors their operators)
-from pegbox.compute.axis import IterVar as IterVar
-from pegbox.compute.axis import SizeVar
-from pegbox.compute.division import ceildiv as ceildiv
-from pegbox.compute.division import div as div
-from pegbox.compute.division import truncdiv as truncdiv
-from pegbox.compute.division import truncmod as truncmod
-from pegbox.compute.ops import compute as compute
-from pegbox.compute.ops import max as max
-from pegbox.compute.ops import min as min
-from pegbox.compute.ops import placeholder as placeholder
-from pegbox.compute.ops import prod as prod
-from pegbox.compute.ops import reduce_axis as reduce_axis
-from pegbox.compute.ops import sum as sum
-from pegbox.compute.reducer import comm_reducer as comm_reducer
-from pegbox.compute.scan import cumprod as cumprod
-from pegbox.compute.scan import cumsum as cumsum
-from pegbox.compute.scan import scan as scan
-from pegbox.compute.tag import tag_scope as tag_scope
-from pegbox.compute.tensor import Tensor as Tensor
-from pegbox.compute.tensor import TensorSlice as TensorSlice
+from pegbox.compute.axis import IterVar, SizeVar
+from pegbox.compute.division import ceildiv, div, truncdiv, truncmod
+from pegbox.compute.ops import compute, max, min, placeholder, prod, reduce_axis, sum
+from pegbox.compute.reducer import comm_reducer
+from pegbox.compute.scan import cumprod, cumsum, scan
+from pegbox.compute.tag import tag_scope
+from pegbox.compute.tensor import Tensor, TensorSlice
 from pegbox.errors import ComputeError, ExprError
 from pegbox.expr import dtypes, intrinsics, low_level
-from pegbox.expr.build import all_of, any_of, as_expr
-from pegbox.expr.build import cast as cast
-from pegbox.expr.build import const as const
-from pegbox.expr.build import floordiv as floordiv
-from pegbox.expr.build import floormod as floormod
-from pegbox.expr.build import if_then_else as if_then_else
-from pegbox.expr.build import logical_not as logical_not
-from pegbox.expr.build import maximum as maximum
-from pegbox.expr.build import minimum as minimum
-from pegbox.expr.math import abs as abs
-from pegbox.expr.math import acos as acos
-from pegbox.expr.math import acosh as acosh
-from pegbox.expr.math import asin as asin
-from pegbox.expr.math import asinh as asinh
-from pegbox.expr.math import atan as atan
-from pegbox.expr.math import atan2 as atan2
-from pegbox.expr.math import atanh as atanh
-from pegbox.expr.math import ceil as ceil
-from pegbox.expr.math import clz as clz
-from pegbox.expr.math import copysign as copysign
-from pegbox.expr.math import cos as cos
-from pegbox.expr.math import cosh as cosh
-from pegbox.expr.math import erf as erf
-from pegbox.expr.math import exp as exp
-from pegbox.expr.math import exp2 as exp2
-from pegbox.expr.math import exp10 as exp10
-from pegbox.expr.math import floor as floor
-from pegbox.expr.math import fmod as fmod
-from pegbox.expr.math import hypot as hypot
-from pegbox.expr.math import isfinite as isfinite
-from pegbox.expr.math import isinf as isinf
-from pegbox.expr.math import isnan as isnan
-from pegbox.expr.math import ldexp as ldexp
-from pegbox.expr.math import log as log
-from pegbox.expr.math import log1p as log1p
-from pegbox.expr.math import log2 as log2
-from pegbox.expr.math import log10 as log10
-from pegbox.expr.math import nearbyint as nearbyint
-from pegbox.expr.math import popcount as popcount
-from pegbox.expr.math import pow as pow
-from pegbox.expr.math import round as round
-from pegbox.expr.math import rsqrt as rsqrt
-from pegbox.expr.math import sigmoid as sigmoid
-from pegbox.expr.math import sin as sin
-from pegbox.expr.math import sinh as sinh
-from pegbox.expr.math import sqrt as sqrt
-from pegbox.expr.math import tan as tan
-from pegbox.expr.math import tanh as tanh
-from pegbox.expr.math import trunc as trunc
-from pegbox.expr.nodes import Expr as Expr
+from pegbox.expr.build import (
+    all_of,
+    any_of,
+    as_expr,
+    cast,
+    const,
+    floordiv,
+    floormod,
+    if_then_else,
+    logical_not,
+    maximum,
+    minimum,
+)
+from pegbox.expr.math import (
+    abs,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    clz,
+    copysign,
+    cos,
+    cosh,
+    erf,
+    exp,
+    exp2,
+    exp10,
+    floor,
+    fmod,
+    hypot,
+    isfinite,
+    isinf,
+    isnan,
+    ldexp,
+    log,
+    log1p,
+    log2,
+    log10,
+    nearbyint,
+    popcount,
+    pow,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
+from pegbox.expr.nodes import Expr
 from pegbox.loops import python_function
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
-from pegbox.loops.threads.axis import thread_axis as thread_axis
-from pegbox.schedule.te.intrinsic import IntrinBuffer
-from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
-from pegbox.schedule.te.intrinsic import decl_tensor_intrin as decl_tensor_intrin
-from pegbox.schedule.te.schedule import TESchedule as TESchedule
-from pegbox.schedule.te.schedule import create_schedule as create_schedule
-from pegbox.schedule.te.stage import Stage as Stage
-from pegbox.task.extern import extern as extern
+from pegbox.loops.threads.axis import thread_axis
+from pegbox.schedule.te.intrinsic import IntrinBuffer, decl_buffer, decl_tensor_intrin
+from pegbox.schedule.te.schedule import TESchedule, create_schedule
+from pegbox.schedule.te.stage import Stage
+from pegbox.task.extern import extern
 
 __all__ = [
     "Expr", "IterVar", "Stage", "TESchedule", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "any", "asin",

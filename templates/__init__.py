@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 __all__ = ["pack_weights"]
 
-# The names of the templates are wanted of every command; what packs weights loads NumPy and schedules.
+# Every command needs the names of the templates; packing weights loads NumPy and schedules.
 __getattr__ = on_demand(__name__, {"pack_weights": "pegbox.templates.weights"})

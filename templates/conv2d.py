@@ -1,11 +1,11 @@
 """2-D convolution: C[n, o, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[o, c, kh, kw].
 
-Here it begins; what it says stands in the files beside it:
+The template begins here, and goes on in these modules:
 
 - `conv_shape`: the arguments, as one value, and the indices of each layout
 - `conv_space`: the knobs, and which values go together; `conv_choices`: names for these values
-- `conv_channels` and `conv_pixels`: what is computed and how it is scheduled, where vectors run along output channels
-  or along pixels; `conv_stages`: what the two share
+- `conv_channels` and `conv_pixels`: the computation and the schedule, where vectors run along output channels or along
+  pixels; `conv_stages`: the parts that the two share
 - `conv_tiles`: how many tiles there are, for space and schedules; `conv_register_tiles`: which tiles are worth trying
 """
 

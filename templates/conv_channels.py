@@ -21,13 +21,18 @@ from pegbox.templates.conv_choices import AS_IT_LIES, BLOCKED, CHANNELS_INSIDE, 
 from pegbox.templates.conv_register_tiles import channel_tiles, streams_vectors
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, Place, padded, place_copy, reduction_axes, reduction_loops
+from pegbox.templates.register_tile import write_out
 
-# What is computed --------------------------------------------------------------------------------------------------
+# Computation -------------------------------------------------------------------------------------------------------
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
     """The result from tiles of sums, and these from copies of the operands, as the configuration says."""
-    area, lanes = _area(cfg, conv), conv.lanes
+    (rows, columns), lanes = conv.pixels, conv.lanes
+    if cfg["pack_data"].val != AS_IT_LIES:  # whole tiles are covered
+        height, width = cfg["tile_h"].val, cfg["tile_w"].val
+        rows, columns = -(-rows // height) * height, -(-columns // width) * width
+    area = rows, columns
     copied = _copied_data(cfg, conv, data, area)
     packed = None if conv.weights == PACKED else _packed_weights(cfg, conv, weight)
     tile = _tiles(cfg, conv, data, copied, weight if packed is None else packed, area)
@@ -38,15 +43,6 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
         return tile(n, o // lanes, *at, o % lanes)
 
     return ConvStages(te.compute(conv.out_shape, element, name="C"), tile, copied, packed)
-
-
-def _area(cfg: pb.TemplateConfig, conv: Conv) -> tuple[int, int]:
-    """Rows and columns that whole tiles cover."""
-    rows, columns = conv.pixels
-    if cfg["pack_data"].val == AS_IT_LIES:
-        return rows, columns
-    height, width = cfg["tile_h"].val, cfg["tile_w"].val
-    return -(-rows // height) * height, -(-columns // width) * width
 
 
 def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tuple[int, int]) -> te.Tensor | None:
@@ -131,7 +127,7 @@ def _tiles(
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
-    """Does a row of the filter, and a column, lie in the image? Tests that the loops around channels are cut for."""
+    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut."""
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []
     tests = []
@@ -142,28 +138,31 @@ def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at
     return tests
 
 
-# How it is scheduled -----------------------------------------------------------------------------------------------
+# Schedule ----------------------------------------------------------------------------------------------------------
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
     """The loops that the configuration says."""
     s = te.create_schedule(stages.out.op)
-    tile = stages.sums
-    sums = s.cache_write(tile, "local") if _is_stored_twice(cfg, conv) else tile
+    tile = sums = stages.sums
+    # Before it is turned around, a tile of NCHW passes through memory, so that a loop over its parts can do that.
+    if conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1:
+        sums = s.cache_write(tile, "local")
     block = s[stages.out], _schedule_out(cfg, s, conv, stages)
     if sums is not tile:
-        _schedule_store(s, tile, sums)
+        n, v, y, x, z = s[tile].op.axis
+        write_out(s[tile], z, (v, y, x))
+        s[sums].compute_at(s[tile], n)
     _schedule_tile(cfg, s, sums)
     if stages.copied is not None:
-        _schedule_data(cfg, s, conv, stages.copied, block)
+        copying = s[stages.copied]
+        *outer, last = copying.op.axis
+        place_copy(copying, cfg["data_at"].val, block, outer[:2])
+        if last.extent >= conv.lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
+            copying.vectorize(copying.split(last, factor=conv.lanes)[1])
     if stages.packed is not None:
         _schedule_weights(cfg, s, conv, stages.packed, block)
     return s
-
-
-def _is_stored_twice(cfg: pb.TemplateConfig, conv: Conv) -> bool:
-    """Does the tile pass through memory before it is turned around, so that a loop over its parts can do that?"""
-    return conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1
 
 
 def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
@@ -174,17 +173,16 @@ def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: 
     oo, om = s[out].split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv))
     xt, xi = s[out].split(s[out].fuse(y, x) if conv.flat else x, factor=cfg["tile_w"].val)
     height = cfg["block_h"].val or tiles.heights_of(cfg, conv)
-    rows: list[te.IterVar] = []
+    rows, loops = list[te.IterVar](), {"o": om}
     if conv.flat:
         yo, xt = s[out].split(xt, factor=height)
-        loops: dict[str, list[te.IterVar]] = {"o": [om], "h": [], "w": [xt]}
     else:
         yt, yi = s[out].split(y, factor=cfg["tile_h"].val)
-        yo, ym = s[out].split(yt, factor=height)
+        yo, loops["h"] = s[out].split(yt, factor=height)
         rows = [yi]
-        loops = {"o": [om], "h": [ym], "w": [xt]}
+    loops["w"] = xt
     outer = [oo, yo] if cfg["order"].val != ROWS_OUTSIDE else [yo, oo]
-    inner = [loop for letter in cfg["order_tiles"].val for loop in loops[letter]]
+    inner = [loops[letter] for letter in cfg["order_tiles"].val if letter in loops]
     ov, ol = s[out].split(oi, factor=lanes)
     if conv.layout == "NHWC":
         last, parts, unrolled = ol, list[te.IterVar](), [*rows, xi, ov]
@@ -192,21 +190,11 @@ def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: 
         # Lanes along the row that is stored: vector after vector is turned around in registers.
         last, parts, unrolled = xi, [*rows, ov], [ol]
     s[out].reorder(n, *outer, *inner, *parts, *unrolled, last)
-    s[out].vectorize(last)
-    for loop in unrolled:
-        s[out].unroll(loop)
+    write_out(s[out], last, unrolled)
     first = s[out].fuse(n, outer[0])
     s[out].parallel(first)
     s[stages.sums].compute_at(s[out], inner[-1])
     return first
-
-
-def _schedule_store(s: te.TESchedule, tile: te.Tensor, sums: te.Tensor) -> None:
-    n, v, y, x, z = s[tile].op.axis
-    s[tile].vectorize(z)
-    for loop in (v, y, x):
-        s[tile].unroll(loop)
-    s[sums].compute_at(s[tile], n)
 
 
 def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) -> None:
@@ -215,19 +203,7 @@ def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) ->
     rows, vectors = cfg["tile_h"].val * cfg["tile_w"].val, cfg["vectors"].val
     inside = (v, y, x) if streams_vectors(cfg.target, rows, vectors) else (y, x, v)
     s[tile].reorder(n, *reduction, *inside, z)
-    s[tile].vectorize(z)
-    for loop in (*unrolled, *inside):
-        s[tile].unroll(loop)
-
-
-def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, copied: te.Tensor, block: Place) -> None:
-    """Copy rows of the input, all of them beforehand or those of a block."""
-    *outer, last = s[copied].op.axis
-    lanes = conv.lanes
-    place_copy(s[copied], cfg["data_at"].val, block, outer[:2])
-    if last.extent >= lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
-        _, inside = s[copied].split(last, factor=lanes)
-        s[copied].vectorize(inside)
+    write_out(s[tile], z, (*unrolled, *inside))
 
 
 def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, packed: te.Tensor, block: Place) -> None:
@@ -244,7 +220,5 @@ def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, pack
         outer, near = s[packed].split(ci, factor=lanes)
         outside = [kh, kw, outer, zv]
     s[packed].reorder(panel, co, *outside, near, zl)
-    s[packed].vectorize(zl)
-    if conv.weights != "HWIO":
-        s[packed].unroll(near)
+    write_out(s[packed], zl, [near] if conv.weights != "HWIO" else [])
     place_copy(s[packed], cfg["weights_at"].val, block, [panel])

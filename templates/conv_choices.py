@@ -1,10 +1,10 @@
 """Names for the values of a convolution's knobs."""
 
-# lanes: what the vectors of a register tile run along.
+# lanes: the dimension that the vectors of a register tile run along.
 CHANNELS, PIXELS = "channels", "pixels"
 # pack_data: whether the input is copied first, in the user's layout or in blocks of channels.
 AS_IT_LIES, PLAIN, BLOCKED = "no", "plain", "blocked"
-# inner: what is innermost in the reduction of a block of channels.
+# inner: the innermost loops in the reduction of a block of channels.
 CHANNELS_INSIDE, FILTER_INSIDE = "c", "k"
 # unroll_k: which loops over the filter are written out.
 NO_LOOP, KW, KH_KW = "none", "kw", "kh_kw"
@@ -12,5 +12,5 @@ NO_LOOP, KW, KH_KW = "none", "kw", "kh_kw"
 ROWS_OUTSIDE, CHANNELS_OUTSIDE = "ho", "oh"
 # order_tiles: the loops over the tiles of a block, outermost first: output channels, rows, columns.
 OHW, HOW, HWO = "ohw", "how", "hwo"
-# data_at, weights_at: a copy is made beforehand, or for each of the outermost blocks what it needs.
+# data_at, weights_at: a copy is made beforehand, or in parts for each of the outermost blocks.
 ROOT, BLOCK = "root", "block"

@@ -1,9 +1,9 @@
 """The `pixels` variant of conv2d: its stages and schedule, with vectors along the pixels of NCHW images.
 
-Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that what a
-filter position needs always lies equally far from the pixel of the result: pixel q = y · pitch + x reads element
-q + kh · d · pitch + kw · d. So vectors run on over the ends of rows, and of what they compute only the few elements
-between one row's end and the next one's start are for nothing, also where rows are much shorter than a vector. With
+Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that the
+element for a filter position always lies equally far from the pixel of the result: pixel q = y · pitch + x reads
+element q + kh · d · pitch + kw · d. So vectors run on over the ends of rows, and only the few elements between one
+row's end and the next one's start are computed for nothing, also where rows are much shorter than a vector. With
 strides the copy holds every `stride`-th row and column apart ("phases"), and the same is true of each phase.
 
 The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Blocks of rows have
@@ -22,6 +22,7 @@ from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_choices import AS_IT_LIES, OHW, ROWS_OUTSIDE
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, padded, place_copy, reduction_axes, reduction_loops
+from pegbox.templates.register_tile import write_out
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class _Lines:
         return cls(-(-conv.out[0] // rows), rows * tiles.pitch_of(conv), length, channels)
 
 
-# What is computed --------------------------------------------------------------------------------------------------
+# Computation -------------------------------------------------------------------------------------------------------
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
@@ -119,7 +120,7 @@ def _sums(
     return element
 
 
-# How it is scheduled -----------------------------------------------------------------------------------------------
+# Schedule ----------------------------------------------------------------------------------------------------------
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
@@ -192,14 +193,10 @@ def _schedule_tile(
     qv, ql = store.split(qi, factor=lanes)
     tiled = [om, qm] if cfg["order_tiles"].val == OHW else [qm, om]
     store.reorder(*tiled, oi, qv, ql)
-    store.vectorize(ql)
-    store.unroll(oi)
-    store.unroll(qv)
+    write_out(store, ql, (oi, qv))
     s[tile].compute_at(store, tiled[1])
     *outer, o, q = s[tile].op.axis
     qv, ql = s[tile].split(q, factor=lanes)
     reduction, unrolled = reduction_loops(cfg, s[tile])
     s[tile].reorder(*outer, *reduction, o, qv, ql)
-    s[tile].vectorize(ql)
-    for loop in (*unrolled, o, qv):
-        s[tile].unroll(loop)
+    write_out(s[tile], ql, (*unrolled, o, qv))

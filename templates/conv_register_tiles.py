@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from pegbox.codegen import LATENCY, Target, fits_registers
 from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.register_tile import ROWS, VECTORS, step_cost
 
-_HEIGHTS = (1, 2, 3, 4, 7)
+HEIGHTS = (1, 2, 3, 4, 7)
 _CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
 _CUT_ANYWAY = 0.99  # the same where a row's first and last tiles have code of their own, for the border
 _NEAR = 1.12  # times the least cost, up to which a tile is worth trying
 _FEW_REGISTERS = 16  # with more of them, tiles differ by less than an estimate can tell
 
 
-@dataclass(frozen=True)
-class ChannelTile:
+class ChannelTile(NamedTuple):
     """`height` × `width` pixels by `vectors` vectors of output channels."""
 
     height: int
@@ -36,8 +35,7 @@ class ChannelTile:
         return self.height * self.width
 
 
-@dataclass(frozen=True)
-class ChannelTiles:
+class ChannelTiles(NamedTuple):
     """The tiles that are worth trying, and whether the last ones of a row, and of the channels, are cut."""
 
     tiles: frozenset[ChannelTile]
@@ -61,16 +59,12 @@ def pixel_tiles(conv: Conv) -> frozenset[tuple[int, int]]:
     """(output channels, vectors of pixels) of lanes along pixels."""
     count = -(-conv.pixels[0] * conv.pixels[1] // conv.lanes)
     widths = [v for v in VECTORS if tiles.sticks_out_little(count, v)]
-    rows = tile_sizes(conv.o, ROWS)
-    return frozenset(_good((r, v) for r, v in itertools.product(rows, widths) if fits_registers(conv.target, r, v)))
+    shapes = itertools.product(tile_sizes(conv.o, ROWS), widths)
+    return frozenset(_good(shape for shape in shapes if fits_registers(conv.target, *shape)))
 
 
 def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:
     return [size for size in sizes if tiles.sticks_out_little(extent, size)]
-
-
-def tile_heights(conv: Conv) -> list[int]:
-    return tile_sizes(conv.pixels[0], _HEIGHTS)
 
 
 def tile_widths(conv: Conv) -> list[int]:
@@ -80,7 +74,7 @@ def tile_widths(conv: Conv) -> list[int]:
 
 
 def streams_vectors(target: Target, rows: int, vectors: int) -> bool:
-    """Are a tile's vectors loaded one by one, and its broadcast elements kept? Where registers do not hold a row."""
+    """Decide whether a tile's vectors are loaded one by one and its broadcast elements kept: registers hold no row."""
     return not fits_registers(target, rows, vectors)
 
 
@@ -90,16 +84,15 @@ def _near_the_best(costs: dict[ChannelTile, float]) -> frozenset[ChannelTile]:
 
 
 def _whole_tiles(conv: Conv) -> Iterator[ChannelTile]:
-    count = conv.vectors
-    shapes = itertools.product(tile_heights(conv), tile_sizes(conv.pixels[1], ROWS))
-    found = [ChannelTile(*shape, v) for shape in shapes for v in VECTORS if count % v == 0]
+    shapes = itertools.product(tile_sizes(conv.pixels[0], HEIGHTS), tile_sizes(conv.pixels[1], ROWS))
+    found = [ChannelTile(*shape, v) for shape in shapes for v in VECTORS if conv.vectors % v == 0]
     found = [tile for tile in found if _fits(conv.target, tile)]
     good = _good((tile.rows, tile.vectors) for tile in found)
     return (tile for tile in found if (tile.rows, tile.vectors) in good)
 
 
 def _cut_tiles(conv: Conv) -> Iterator[ChannelTile]:
-    heights = [h for h in _HEIGHTS if conv.pixels[0] % h == 0]
+    heights = [h for h in HEIGHTS if conv.pixels[0] % h == 0]
     widths = [w for w in ROWS if w <= conv.pixels[1]]
     vectors = [v for v in VECTORS if v <= conv.vectors]
     found = (ChannelTile(*shape) for shape in itertools.product(heights, widths, vectors))
@@ -113,14 +106,10 @@ def _fits(target: Target, tile: ChannelTile) -> bool:
 def _good(found: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
     """The best kinds of tiles, of which there are any: with few loads, and enough accumulators."""
     tried = set(found)
-    tried = {tile for tile in tried if _loads_little(*tile)} or tried
+    # At most five loads for four multiply-adds: then many rows of one vector will do.
+    tried = {(r, v) for r, v in tried if 4 * (r + v) <= 5 * r * v} or tried
     most = max(r * v for r, v in tried)
     return {(r, v) for r, v in tried if r * v >= min(LATENCY, most)}
-
-
-def _loads_little(rows: int, vectors: int) -> bool:
-    """Are there at most five loads for four multiply-adds? Then many rows of one vector will do."""
-    return 4 * (rows + vectors) <= 5 * rows * vectors
 
 
 def _cost_of_whole(conv: Conv, tile: ChannelTile) -> float:
@@ -144,7 +133,7 @@ def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
 
 
 def _cost_of_piece(conv: Conv, tile: ChannelTile, x: int, width: int, vectors: int) -> float:
-    """A tile at column `x`, or what is left of it: the average over the filter's columns."""
+    """The cost of a tile at column `x`, or of the rest of it: the average over the filter's columns."""
     if not tiles.leaves_border_out(conv, 1):
         return step_cost(tile.height * width, vectors)
     taps = range(conv.kernel[1])

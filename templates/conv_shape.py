@@ -78,7 +78,7 @@ class Conv:
 
     @property
     def flat(self) -> bool:
-        """Is it a matrix product on the image as one line of pixels, whatever its rows?"""
+        """True for a matrix product on the image as one line of pixels, whatever its rows."""
         return self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0)
 
     @property
@@ -88,9 +88,8 @@ class Conv:
 
     @property
     def steps(self) -> tuple[int, int]:
-        """The distance, in a copy of the input, between elements for neighbours of the result: no filter reads the
-        rest.
-        """
+        """The distance between elements for neighbours of the result in a copy of the input without those in
+        between."""
         y, x = (1 if k == 1 else s for k, s in zip(self.kernel, self.stride, strict=True))
         return y, x
 
@@ -99,7 +98,7 @@ class Conv:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
     def is_inside(self, axis: int, pixel: int, tap: int) -> bool:
-        """Does a row (axis 0) or column (1) of the filter lie in the image, for a row or column of the result?"""
+        """Decide whether a row (axis 0) or column (1) of the filter lies in the image, for one of the result."""
         return 0 <= pixel * self.stride[axis] + tap * self.dilation[axis] - self.padding[axis] < self.size[axis]
 
     def inside(self, axis: int) -> float:
@@ -152,10 +151,11 @@ def conv_shape(
     """The convolution of data (N, C, H, W) with filters (O, KH, KW).
 
     Raises:
-        TemplateError: an argument that means nothing, or no room for a single window.
+        TemplateError: an argument is not in its domain, or there is no room for a single window.
     """
     for name, value in zip(("N", "C", "H", "W", "O", "KH", "KW"), (*data, *filters), strict=True):
-        _check_size(name, value)
+        if not _is_whole(value, 1):
+            raise TemplateError(f"conv2d: {name}={value!r} is not a size; give a whole number from 1 on")
     check_layout("layout", layout, DATA_LAYOUTS)
     weights = weights or USUAL_WEIGHTS[layout]
     check_layout("weights", weights, (*WEIGHT_LAYOUTS, PACKED))
@@ -186,15 +186,8 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def _check_size(name: str, value: object) -> None:
-    if not _is_whole(value, 1):
-        raise TemplateError(f"conv2d: {name}={value!r} is not a size; give a whole number from 1 on")
-
-
 def check_layout(name: str, value: object, known: Sequence[str]) -> None:
-    """Raises:
-    TemplateError: a value that is none of those known.
-    """
+    """Raise TemplateError for a layout that is not known."""
     if value not in known:
         raise TemplateError(f"conv2d: {name}={value!r} is not a layout here; give one of {', '.join(known)}")
 

@@ -14,6 +14,7 @@ not again for each kind of tail. Where that leaves no good one, tiles are cut (`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -39,15 +40,15 @@ from pegbox.templates.conv_choices import (
     PLAIN,
     ROOT,
     ROWS_OUTSIDE,
-)
+)  # fmt: skip
 from pegbox.templates.conv_register_tiles import (
+    HEIGHTS,
     ChannelTile,
     channel_tiles,
     pixel_tiles,
-    tile_heights,
     tile_sizes,
     tile_widths,
-)
+)  # fmt: skip
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS
 
@@ -57,8 +58,7 @@ _BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 12
 
 def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """The knobs of a convolution."""
-    _declare_tile(cfg, conv)
-    _declare_copies(cfg, conv)
+    _declare_tile_and_copies(cfg, conv)
     _declare_reduction(cfg, conv)
     _declare_blocks(cfg, conv)
     _constrain_tile(cfg, conv)
@@ -67,11 +67,11 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _both(conv: Conv) -> bool:
-    """May lanes run along pixels, too? Where pixels are neighbours in memory."""
+    """Decide whether lanes may run along pixels, too: where these are neighbours in memory."""
     return conv.layout == "NCHW"
 
 
-def _declare_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
+def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     channels, pixels = {"lanes": CHANNELS}, {"lanes": PIXELS}
     widest = conv.vectors
     if _both(conv):
@@ -79,13 +79,10 @@ def _declare_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     cfg.define_knob("lanes", [CHANNELS, PIXELS] if _both(conv) else [CHANNELS])
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
     cfg.define_knob("tile_w", tile_widths(conv), when=channels)
-    cfg.define_knob("tile_h", tile_heights(conv), when=channels)
+    cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
     if _both(conv):
         cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
-
-
-def _declare_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Declare the copies that are made first, and their layouts."""
+    # The copies that are made first, and their layouts.
     cfg.define_knob("pack_data", [*([] if any(conv.padding) else [AS_IT_LIES]), *_copies(conv)])
     if _both(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
@@ -96,7 +93,7 @@ def _copies(conv: Conv) -> list[str]:
 
 
 def _channel_blocks(conv: Conv) -> list[int]:
-    """All of them first: what holds where the knob does not exist."""
+    """The sizes of blocks, the whole first: it holds where the knob does not exist."""
     return [b for b in range(conv.c, min(tiles.FEW_CHANNELS, conv.c) - 1, -1) if conv.c % b == 0]
 
 
@@ -122,10 +119,7 @@ def _declare_reduction(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Blocks of tiles (0: all), the orders of loops, over blocks and over a block's tiles, and what is copied when.
-
-    A copy is made beforehand, or for each of the outermost blocks what it needs.
-    """
+    """Blocks of tiles (0: all), the orders of loops over blocks and over a block's tiles, and the places of copies."""
     most = max(conv.pixels[0] if not tiles.is_gapless(conv) else conv.out[0] * conv.out[1], 1)
     cfg.define_knob("block_h", heights := [b for b in _BLOCKS if b < most])
     cfg.define_knob("block_o", panels := [b for b in _BLOCKS if b < conv.o or b == 0])
@@ -169,24 +163,18 @@ def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _body_is_small(conv: Conv, inner: str, c: pb.Config) -> bool:
-    """Does the body fit that has `inner` innermost, if the configuration has?"""
+    """Check the size of the body where `inner` is innermost; other configurations pass."""
     if c["inner"].val != inner:
         return True
     unrolled = c[_UNROLLED[inner]].val
     kh, kw = conv.kernel
     steps = {NO_LOOP: 1, KW: kw, KH_KW: kh * kw}.get(unrolled, unrolled)
-    return bool(_rows(c) * c["vectors"].val * steps <= BODY)
-
-
-def _rows(c: pb.Config) -> int:
-    """Rows of the register tile."""
-    if c["lanes"].val == PIXELS:
-        return int(c["tile_o"].val)
-    return int(c["tile_w"].val * c["tile_h"].val)
+    rows = c["tile_o"].val if c["lanes"].val == PIXELS else c["tile_w"].val * c["tile_h"].val
+    return bool(rows * c["vectors"].val * steps <= BODY)
 
 
 def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Leave out what has no meaning: layouts that lanes cannot read, and blocks that are the whole."""
+    """Leave out layouts that lanes cannot read, and blocks that are the whole."""
     if len(_channel_blocks(conv)) > 1:
         whole = 1 if conv.layout == "NCHW" else conv.c
         cfg.add_constraint(
@@ -241,25 +229,33 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     down = ("lanes", "block_h", "vectors", "tile_w", "tile_h")
     panels = ("lanes", "block_o", "vectors", *tile_o)
 
-    def is_block_of_rows(c: pb.Config) -> bool:
-        count, block = tiles.heights_of(c, conv), c["block_h"].val
-        return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_input_bytes(conv) // count))
+    input_bytes = conv.c * math.prod(conv.size) * nbytes(conv.dtype)
+    weight_bytes = conv.o * conv.c * math.prod(conv.kernel) * nbytes(conv.dtype)
 
-    def is_block_of_panels(c: pb.Config) -> bool:
-        count, block = tiles.panels_of(c, conv), c["block_o"].val
-        return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_weight_bytes(conv) // count))
+    def is_block(count: int, block: int, size: int) -> bool:
+        return tiles.is_block(count, block) and _is_cached(cfg, block, -(-size // count))
 
     def add(predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
         cfg.add_constraint(predicate, reads=reads, message=message)
 
-    add(is_block_of_rows, "blocks of rows fit a cache and leave little beyond the last one", *down)
-    add(is_block_of_panels, "blocks of channels fit a cache and leave little beyond the last one", *panels)
+    add(
+        lambda c: is_block(tiles.heights_of(c, conv), c["block_h"].val, input_bytes),
+        "blocks of rows fit a cache and leave little beyond the last one", *down,
+    )  # fmt: skip
+    add(
+        lambda c: is_block(tiles.panels_of(c, conv), c["block_o"].val, weight_bytes),
+        "blocks of channels fit a cache and leave little beyond the last one", *panels,
+    )  # fmt: skip
     if conv.weights != PACKED:
         add(
             lambda c: c["weights_at"].val == ROOT or tiles.panels_of(c, conv) % c["block_o"].val == 0,
             "weights are turned around for whole blocks", *panels, "weights_at",
         )  # fmt: skip
-    add(_one_block_is_inside, "one block is the inner loop", "order", "block_h", "block_o")
+    add(
+        lambda c: c["order"].val == (CHANNELS_OUTSIDE if c["block_o"].val else ROWS_OUTSIDE)
+        or (c["block_h"].val and c["block_o"].val),
+        "one block is the inner loop", "order", "block_h", "block_o",
+    )  # fmt: skip
     add(
         lambda c: c["order_tiles"].val == OHW or (c["block_o"].val or tiles.panels_of(c, conv)) > 1,
         "one panel in a block has one order", *panels, "order_tiles",
@@ -270,22 +266,8 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     )  # fmt: skip
 
 
-def _one_block_is_inside(c: pb.Config) -> bool:
-    if c["block_h"].val and c["block_o"].val:
-        return True
-    return bool(c["order"].val == (CHANNELS_OUTSIDE if c["block_o"].val else ROWS_OUTSIDE))
-
-
-def _input_bytes(conv: Conv) -> int:
-    return conv.c * conv.size[0] * conv.size[1] * nbytes(conv.dtype)
-
-
-def _weight_bytes(conv: Conv) -> int:
-    return conv.o * conv.c * conv.kernel[0] * conv.kernel[1] * nbytes(conv.dtype)
-
-
 def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
-    """Is a block neither larger than the second cache nor a small share of the first one?
+    """Decide whether a block is neither larger than the second cache nor a small share of the first one.
 
     Small ones are for several cores: each of these has blocks of its own.
     """
@@ -295,7 +277,7 @@ def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
 
 
 def _is_first_name(order: str, rows: int, columns: int) -> bool:
-    """Is it the first of the orders that are the same once loops of one iteration are left out?"""
+    """Decide whether an order is the first of those that are the same without loops of one iteration."""
     left = "o" + ("h" if rows > 1 else "") + ("w" if columns > 1 else "")
     projected = ["".join(x for x in name if x in left) for name in (OHW, HOW, HWO)]
     return projected.index("".join(x for x in order if x in left)) == (OHW, HOW, HWO).index(order)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import pegbox as pb
 from pegbox import te
 from pegbox.compute import AHEAD
+from pegbox.compute import padded as with_border
 from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LOOP
 from pegbox.templates.conv_shape import PACKED, Conv
 
@@ -28,13 +29,18 @@ class ConvStages:
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     """The result without the layouts of a schedule."""
-    if conv.weights == PACKED:
-        return plain(replace(conv, weights="OIHW"), data, _unpacked(conv, weight))
-    rows, columns = conv.padded
-    last = rows - 1, columns - 1
-    border = te.compute(
-        conv.at(conv.n, conv.c, rows, columns), lambda *at: padded(conv, data, last, *conv.named(at)), name="padded"
-    )
+    if conv.weights == PACKED:  # OIHW, made ahead of time
+        lanes, ahead = conv.lanes, {AHEAD: True}
+        whole = te.compute(
+            (conv.vectors * lanes, conv.c, *conv.kernel),
+            lambda o, c, y, x: weight(o // lanes, y, x, c, o % lanes),
+            name="weight_padded",
+            attrs=ahead,
+        )
+        filters = te.compute((conv.o, conv.c, *conv.kernel), lambda *at: whole(*at), name="weight", attrs=ahead)
+        return plain(replace(conv, weights="OIHW"), data, filters)
+    pads = conv.at(0, 0, *conv.padding)
+    border = with_border(data, pads, pads)
     _, kh, kw, c = reduction_axes(conv, conv.c)
 
     def element(*index: te.Expr) -> te.Expr:
@@ -44,18 +50,6 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         return te.sum(pixel * weight(*conv.weight_at(o, c, kh, kw)), axis=[c, kh, kw])
 
     return te.compute(conv.out_shape, element, name="C")
-
-
-def _unpacked(conv: Conv, weight: te.Tensor) -> te.Tensor:
-    """Filters as OIHW, made ahead of time from packed ones."""
-    lanes, ahead = conv.lanes, {AHEAD: True}
-    whole = te.compute(
-        (conv.vectors * lanes, conv.c, *conv.kernel),
-        lambda o, c, y, x: weight(o // lanes, y, x, c, o % lanes),
-        name="weight_padded",
-        attrs=ahead,
-    )
-    return te.compute((conv.o, conv.c, *conv.kernel), lambda *at: whole(*at), name="weight", attrs=ahead)
 
 
 def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
@@ -87,7 +81,7 @@ def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.It
 
 
 def place_copy(stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
-    """Make a copy for each block what it needs, or all of it beforehand, in loops that threads share."""
+    """Make the copy that each block needs at its loop, or all of it beforehand, in loops that threads share."""
     if where == BLOCK:
         stage.compute_at(*block)
     else:

@@ -1,6 +1,6 @@
 """Extents of register tiles and blocks of a convolution, for the space and the schedules.
 
-A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
+A tile may stick out of the result by a small share, into padding: results there are never read. Tiles of a
 block that lie outside are skipped.
 
 Schedules call these with traced integers, whose values `int()` would pin: values of knobs are left as they are.
@@ -19,17 +19,17 @@ FEW_CHANNELS = 8  # a loop over fewer input channels costs more than a block of 
 
 
 def sticks_out_little(extent: int, tile: int) -> bool:
-    """Do tiles of that size cover the extent with little beyond it?"""
+    """Decide whether tiles of that size cover the extent with little beyond it."""
     return (-extent % tile) * _OF_A_TILE <= extent
 
 
 def is_block(count: int, block: int) -> bool:
-    """Is it a block of tiles (0: all of them) of which the last one is not much smaller?"""
+    """Decide whether the last block of so many tiles (0: all of them) is not much smaller than the others."""
     return block == 0 or (block < count and (-count % block) * _OF_A_BLOCK <= count)
 
 
 def leaves_border_out(conv: Conv, axis: int) -> bool:
-    """May tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border?"""
+    """Decide whether tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border."""
     return conv.c >= FEW_CHANNELS and conv.inside(axis) <= 1 - _BORDER
 
 
@@ -46,7 +46,7 @@ def pitch_of(conv: Conv) -> int:
 
 
 def is_gapless(conv: Conv) -> bool:
-    """Are the pixels of a line those of the result, with nothing between the rows?"""
+    """Decide whether the pixels of a line are those of the result, with nothing between the rows."""
     return pitch_of(conv) == conv.out[1]
 
 

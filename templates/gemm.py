@@ -10,7 +10,7 @@ Three ways to multiply, of which the tuner picks one (`layout`):
 
 A register tile is `mr` rows of `nr` columns, nr a multiple of the vector length. It is accumulated in registers over
 `k_block` steps of the reduction (0: all of them) and then written, or added, to C. Tiles need not divide the matrices:
-panels are padded with zeros, and what is left of A's rows is peeled.
+panels are padded with zeros, and the rest of A's rows is peeled.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from pegbox import te
 from pegbox.templates import gemm_space, narrow
 from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
 from pegbox.templates.product import Product, plain, product_of, unpacked
+from pegbox.templates.register_tile import write_out
 
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
 
 
 def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """C = A · B over the leading axes, for B as it is ("plain") or packed ahead: what a template returns.
+    """C = A · B over the leading axes, for B as it is ("plain") or packed ahead, in the form that a template returns.
 
     Raises:
         TemplateError: another value of `weights`.
@@ -42,15 +43,20 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
         return narrow.schedule(cfg, p, c), [a, b, c]
     gemm_space.declare(cfg, p)
     tensors = compute(cfg, p, a, b)
-    return schedule(cfg, p, tensors), [a, b, tensors.c]
+    s = te.create_schedule(tensors.c.op)
+    if layout_of(cfg, p) == STREAM:
+        _schedule_stream(cfg, p, s, tensors.c)
+    else:
+        _schedule_tiled(cfg, p, s, tensors)
+    return s, [a, b, tensors.c]
 
 
-# What is computed --------------------------------------------------------------------------------------------------
+# Computation -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tensors:
-    """C and what is computed on the way: sums over blocks of the reduction, and panels of A and of B."""
+    """C and the tensors on the way: sums over blocks of the reduction, and panels of A and of B."""
 
     c: te.Tensor
     partial: te.Tensor | None
@@ -103,17 +109,7 @@ def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], 
     return te.compute((*p.lead, -(-extent // size), p.k, size), element, name=name)
 
 
-# How it is scheduled -----------------------------------------------------------------------------------------------
-
-
-def schedule(cfg: pb.TemplateConfig, p: Product, tensors: Tensors) -> te.TESchedule:
-    """The loops that the configuration says."""
-    s = te.create_schedule(tensors.c.op)
-    if layout_of(cfg, p) == STREAM:
-        _schedule_stream(cfg, p, s, tensors.c)
-    else:
-        _schedule_tiled(cfg, p, s, tensors)
-    return s
+# Schedule ----------------------------------------------------------------------------------------------------------
 
 
 def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensors: Tensors) -> None:
@@ -133,20 +129,28 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
         outer = [panel]
     xv, xl = s[c].split(xi, factor=p.lanes)
     s[c].reorder(*s[c].op.reduce_axis, *lead, *outer, block, streamed, blocked, yi, xv, xl)
-    s[c].vectorize(xl)
-    s[c].unroll(xv)
-    s[c].unroll(yi)
+    write_out(s[c], xl, (xv, yi))
     threads = _threads(c, lead, [*outer, block][0])
     s[c].parallel(threads)
     s[tile].compute_at(s[c], blocked)
     _schedule_tile(cfg, s, tile, p.lanes)
-    # What stays with a block is packed there, in cache; what every block reads is packed before, for a panel or whole.
+    # The operand that stays with a block is packed there, in cache; the other one before, for a panel or whole.
     at_block = (s[c], threads if threads in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
     if tensors.panels_b is not None:
-        _schedule_pack_b(s, tensors.panels_b, at_panel if rows_stay else at_block, p.lanes)
+        # Row by row through all panels at hand, in vectors, so that B is read in long runs.
+        packing = s[tensors.panels_b]
+        *_, panel, row, z = packing.op.axis
+        packing.reorder(row, panel, z)
+        _place(packing, at_panel if rows_stay else at_block, row)
+        zv, zl = packing.split(z, factor=p.lanes)
+        write_out(packing, zl, [zv])
     if tensors.panels_a is not None:
-        _schedule_pack_a(s, tensors.panels_a, at_block if rows_stay else at_panel)
+        # Panel by panel, so that A is read in as many runs as a panel has rows, and the panel written in one.
+        packing = s[tensors.panels_a]
+        *_, panel, _, z = packing.op.axis
+        _place(packing, at_block if rows_stay else at_panel, panel)
+        packing.unroll(z)
 
 
 def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, lanes: int) -> None:
@@ -155,32 +159,15 @@ def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, la
     xv, xl = s[tile].split(x, factor=lanes)
     ko, ki = s[tile].split(k, factor=cfg["unroll_k"].val)
     s[tile].reorder(*lead, ko, ki, y, xv, xl)
-    s[tile].vectorize(xl)
-    for loop in (ki, y, xv):
-        s[tile].unroll(loop)
+    write_out(s[tile], xl, (ki, y, xv))
 
 
-def _schedule_pack_b(s: te.TESchedule, packed: te.Tensor, at: tuple[te.Stage, te.IterVar] | None, lanes: int) -> None:
-    """Copy row by row through all panels at hand, in vectors, so that B is read in long runs."""
-    *_, panel, row, z = s[packed].op.axis
-    s[packed].reorder(row, panel, z)
+def _place(packing: te.Stage, at: tuple[te.Stage, te.IterVar] | None, shared: te.IterVar) -> None:
+    """Pack at a loop, or everything beforehand in a loop that threads share."""
     if at is not None:
-        s[packed].compute_at(*at)
+        packing.compute_at(*at)
     else:
-        s[packed].parallel(row)
-    zv, zl = s[packed].split(z, factor=lanes)
-    s[packed].unroll(zv)
-    s[packed].vectorize(zl)
-
-
-def _schedule_pack_a(s: te.TESchedule, packed: te.Tensor, at: tuple[te.Stage, te.IterVar] | None) -> None:
-    """Copy panel by panel, so that A is read in as many runs as a panel has rows, and the panel written in one."""
-    *_, panel, _, z = s[packed].op.axis
-    if at is not None:
-        s[packed].compute_at(*at)
-    else:
-        s[packed].parallel(panel)
-    s[packed].unroll(z)
+        packing.parallel(shared)
 
 
 def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te.Tensor) -> None:
@@ -193,9 +180,7 @@ def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te
     xv, xl = s[c].split(xi, factor=p.lanes)
     ko, ki = s[c].split(k, factor=cfg["unroll_k"].val)
     s[c].reorder(*lead, yo, xo, ko, xm, ki, yi, xv, xl)
-    s[c].vectorize(xl)
-    for loop in (ki, yi, xv):
-        s[c].unroll(loop)
+    write_out(s[c], xl, (ki, yi, xv))
     s[c].parallel(_threads(c, lead, xo))
 
 

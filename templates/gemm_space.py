@@ -1,7 +1,7 @@
 """The knobs of matrix products, and their constraints.
 
 A register tile is `mr` rows of `nr` columns, nr a multiple of the target's vectors. It is accumulated over `k_block`
-steps of the reduction (0: all of them). Blocks are laid out around what the target's caches hold, as in Goto and van
+steps of the reduction (0: all of them). Blocks are laid out for the target's caches, as in Goto and van
 de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of one operand's tiles stays in L2 while
 the other operand's stream past, a `panel` of them (0: all) at a time.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pegbox as pb
 from pegbox.codegen import LATENCY, fits_registers
@@ -19,6 +20,7 @@ from pegbox.templates.register_tile import BODY, ROWS, VECTORS, is_balanced
 
 # Values of `layout`: the ways to multiply.
 PACKED, DIRECT, STREAM = "packed", "direct", "stream"
+_TILED = (PACKED, DIRECT)
 # Values of `order`: which operand's tiles stay in cache, in blocks, while the other one's stream past.
 ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 
@@ -30,13 +32,15 @@ _REUSE = 256  # rows from which on packing B costs next to nothing
 def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     """The knobs of a product."""
     layouts = _layouts(p)
-    tiled, packed = _when(layouts, PACKED, DIRECT), _when(layouts, PACKED)
+    tiled, packed = _when(layouts, *_TILED), _when(layouts, PACKED)
+    # Steps of the reduction for which two vectors' columns of B take half of L1, and multiples of that.
+    steps = p.target.caches.l1 // (4 * p.lanes * p.itemsize)
     if len(layouts) > 1:
         cfg.define_knob("layout", layouts)
     cfg.define_knob("mr", _rows(p))
     cfg.define_knob("nr", [v * p.lanes for v in _widths(p)])
     cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8) if u <= p.k])
-    cfg.define_knob("k_block", [0, *_divisors_near(p.k, _depths(p))], when=tiled)
+    cfg.define_knob("k_block", [0, *_divisors_near(p.k, [steps, 2 * steps, 4 * steps])], when=tiled)
     cfg.define_knob("order", [ROWS_STAY, COLUMNS_STAY] if p.m > 1 else [COLUMNS_STAY], when=tiled)
     if p.m > 1:
         cfg.define_knob("y_tiles", _powers(p.m), when=tiled | {"order": [ROWS_STAY]})
@@ -46,7 +50,7 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
         cfg.define_knob("pack_a", [False, True], when=packed)
     if STREAM in layouts:
         cfg.define_knob("stretch", _powers(p.vectors), when=_when(layouts, STREAM))
-    _Constraints(cfg, p, layouts).add()
+    _constrain(cfg, p, layouts)
 
 
 def layout_of(c: KnobValues, p: Product) -> str:
@@ -82,12 +86,6 @@ def _layouts(p: Product) -> list[str]:
     return packed + direct + stream
 
 
-def _depths(p: Product) -> list[int]:
-    """Steps of the reduction for which two vectors' columns of B take half of L1, and multiples of that."""
-    steps = p.target.caches.l1 // (4 * p.lanes * p.itemsize)
-    return [steps, 2 * steps, 4 * steps]
-
-
 def _powers(extent: int) -> list[int]:
     """Block sizes, in tiles."""
     return [1 << e for e in range(_MOST_TILES.bit_length()) if e == 0 or 1 << e < 2 * extent]
@@ -96,7 +94,7 @@ def _powers(extent: int) -> list[int]:
 def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
     """Find, for each wanted block, the divisor of `extent` within a third of it, or the block itself for large extents.
 
-    Blocks that divide need no second copy of the kernel for what is left over.
+    Blocks that divide need no second copy of the kernel for a rest.
     """
     found = []
     for block in wanted:
@@ -108,101 +106,77 @@ def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-class _Constraints:
-    """What leaves out configurations that cannot be fast, and those that mean the same as others."""
+def _constrain(cfg: pb.TemplateConfig, p: Product, layouts: Sequence[str]) -> None:
+    """Leave out configurations that cannot be fast, and those that mean the same as others."""
 
-    def __init__(self, cfg: pb.TemplateConfig, p: Product, layouts: Sequence[str]) -> None:
-        self.cfg, self.p, self.layouts = cfg, p, layouts
-        self.caches = p.target.caches
-        self.least = min(LATENCY, max(r * v for r in _rows(p) for v in _widths(p) if fits_registers(p.target, r, v)))
+    def add(predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
+        cfg.add_constraint(predicate, reads=(*(["layout"] if len(layouts) > 1 else []), *reads), message=message)
 
-    def add(self) -> None:
-        registers, caches = self.p.target.vector_registers, self.caches
-        self._add(self.tile_fits, f"the register tile and its operands take at most {registers} vectors", "mr", "nr")
-        self._add(
-            self.hides_latency,
-            f"the register tile takes at least {self.least} vectors, to hide the latency of additions",
-            "mr",
-            "nr",
-        )
-        if self.p.m >= 4 and self.p.vectors >= 2:
-            self._add(self.is_balanced, "the register tile has more multiply-adds than loads", "mr", "nr")
-        self._add(self.body_is_small, f"the innermost body has at most {BODY} multiply-adds", "mr", "nr", "unroll_k")
-        tiles = ("mr", "nr", "k_block", "order")
-        blocks = ("y_tiles", "x_tiles") if self.p.m > 1 else ("x_tiles",)
-        self._add(
-            self.block_fits,
-            f"a block takes {caches.l2 >> 14} to {caches.l2 >> 10} KiB, or all tiles that there are",
-            *tiles,
-            *blocks,
-        )
-        if self.p.m > 1:
-            self._add(self.order_matters, "where one axis has a single tile, the other one is blocked", *tiles)
-        if PACKED in self.layouts:
-            self._add(
-                self.panel_fits,
-                "a panel takes at most what the last cache holds, and half of the tiles",
-                *tiles,
-                "panel",
-            )
-        if STREAM in self.layouts:
-            self._add(self.stretch_fits, "a stretch of C takes a part of L2, or all of C", "mr", "nr", "stretch")
+    def add_for(among: Sequence[str], predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
+        add(lambda c: layout_of(c, p) not in among or predicate(c), message, *reads)
 
-    def _add(self, predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
-        layout = ("layout",) if len(self.layouts) > 1 else ()
-        self.cfg.add_constraint(predicate, reads=(*layout, *reads), message=message)
+    _constrain_tile(add, partial(add_for, _TILED), p)
+    tiles, blocks = ("mr", "nr", "k_block", "order"), ("y_tiles", "x_tiles") if p.m > 1 else ("x_tiles",)
+    l2 = p.target.caches.l2
+    block_message = f"a block takes {l2 >> 14} to {l2 >> 10} KiB, or all tiles that there are"
+    add_for(_TILED, partial(_block_fits, p), block_message, *tiles, *blocks)
+    if p.m > 1:
+        message = "where one axis has a single tile, the other one is blocked"
+        add_for(_TILED, partial(_order_matters, p), message, *tiles)
+    if PACKED in layouts:
+        message = "a panel takes at most what the last cache holds, and half of the tiles"
+        add_for([PACKED], partial(_panel_fits, p), message, *tiles, "panel")
+    if STREAM in layouts:
+        message = "a stretch of C takes a part of L2, or all of C"
+        add_for([STREAM], partial(_stretch_fits, p), message, "mr", "nr", "stretch")
 
-    def shape(self, c: pb.Config) -> tuple[int, int]:
+
+def _constrain_tile(add: Callable[..., None], add_tiled: Callable[..., None], p: Product) -> None:
+    sizes = [(r, v) for r in _rows(p) for v in _widths(p) if fits_registers(p.target, r, v)]
+    least = min(LATENCY, max(r * v for r, v in sizes))
+
+    def shape(c: pb.Config) -> tuple[int, int]:
         """Rows and vectors of the register tile."""
-        return c["mr"].val, c["nr"].val // self.p.lanes
+        return c["mr"].val, c["nr"].val // p.lanes
 
-    def streams(self, c: pb.Config) -> bool:
-        return layout_of(c, self.p) == STREAM
+    message = f"the register tile and its operands take at most {p.target.vector_registers} vectors"
+    add(lambda c: fits_registers(p.target, *shape(c)), message, "mr", "nr")
+    message = f"the register tile takes at least {least} vectors, to hide the latency of additions"
+    add_tiled(lambda c: math.prod(shape(c)) >= least, message, "mr", "nr")
+    if p.m >= 4 and p.vectors >= 2:
+        message = "the register tile has more multiply-adds than loads"
+        add_tiled(lambda c: is_balanced(*shape(c)), message, "mr", "nr")
+    message = f"the innermost body has at most {BODY} multiply-adds"
+    add(lambda c: math.prod(shape(c)) * c["unroll_k"].val <= BODY, message, "mr", "nr", "unroll_k")
 
-    def tile_fits(self, c: pb.Config) -> bool:
-        return fits_registers(self.p.target, *self.shape(c))
 
-    def hides_latency(self, c: pb.Config) -> bool:
-        return self.streams(c) or math.prod(self.shape(c)) >= self.least
+def _axes(p: Product, c: pb.Config) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Tiles along the blocked axis and the bytes of one tile's operand; then those of the streamed axis."""
+    depth = (c["k_block"].val or p.k) * p.itemsize
+    y = -(-p.m // c["mr"].val), c["mr"].val * depth
+    x = -(-p.n // c["nr"].val), c["nr"].val * depth
+    return (y, x) if c["order"].val == ROWS_STAY else (x, y)
 
-    def is_balanced(self, c: pb.Config) -> bool:
-        return self.streams(c) or is_balanced(*self.shape(c))
 
-    def body_is_small(self, c: pb.Config) -> bool:
-        return bool(math.prod(self.shape(c)) * c["unroll_k"].val <= BODY)
+def _order_matters(p: Product, c: pb.Config) -> bool:
+    (blocked, _), (streamed, _) = _axes(p, c)
+    return bool(blocked > 1 or (streamed == 1 and c["order"].val == ROWS_STAY))
 
-    def _axes(self, c: pb.Config) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Tiles along the blocked axis and the bytes of one tile's operand; then those of the streamed axis."""
-        depth = (c["k_block"].val or self.p.k) * self.p.itemsize
-        y = -(-self.p.m // c["mr"].val), c["mr"].val * depth
-        x = -(-self.p.n // c["nr"].val), c["nr"].val * depth
-        return (y, x) if c["order"].val == ROWS_STAY else (x, y)
 
-    def order_matters(self, c: pb.Config) -> bool:
-        if self.streams(c):
-            return True
-        (blocked, _), (streamed, _) = self._axes(c)
-        return bool(blocked > 1 or (streamed == 1 and c["order"].val == ROWS_STAY))
+def _block_fits(p: Product, c: pb.Config) -> bool:
+    tiles, size = _axes(p, c)[0]
+    block = c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val
+    enough = block >= min(tiles, _MOST_TILES) or block * size >= p.target.caches.l2 // 16
+    return bool(block < 2 * tiles and enough and (block == 1 or block * size <= p.target.caches.l2))
 
-    def block_fits(self, c: pb.Config) -> bool:
-        if self.streams(c):
-            return True
-        tiles, size = self._axes(c)[0]
-        block = c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val
-        enough = block >= min(tiles, _MOST_TILES) or block * size >= self.caches.l2 // 16
-        return bool(block < 2 * tiles and enough and (block == 1 or block * size <= self.caches.l2))
 
-    def panel_fits(self, c: pb.Config) -> bool:
-        if layout_of(c, self.p) != PACKED or c["panel"].val == 0:
-            return True
-        tiles, size = self._axes(c)[1]
-        panel = c["panel"].val
-        return bool(2 * panel <= tiles and panel * size <= max(self.caches.l2, self.caches.l3))
+def _panel_fits(p: Product, c: pb.Config) -> bool:
+    (tiles, size), panel, caches = _axes(p, c)[1], c["panel"].val, p.target.caches
+    return bool(panel == 0 or (2 * panel <= tiles and panel * size <= max(caches.l2, caches.l3)))
 
-    def stretch_fits(self, c: pb.Config) -> bool:
-        if not self.streams(c):
-            return True
-        tiles, size = -(-self.p.n // c["nr"].val), c["mr"].val * c["nr"].val * self.p.itemsize
-        stretch = c["stretch"].val
-        enough = stretch >= min(tiles, _MOST_TILES) or stretch * size >= self.caches.l1 // 4
-        return bool(stretch < 2 * tiles and enough and stretch * size <= self.caches.l2 // 2)
+
+def _stretch_fits(p: Product, c: pb.Config) -> bool:
+    tiles, size = -(-p.n // c["nr"].val), c["mr"].val * c["nr"].val * p.itemsize
+    stretch = c["stretch"].val
+    enough = stretch >= min(tiles, _MOST_TILES) or stretch * size >= p.target.caches.l1 // 4
+    return bool(stretch < 2 * tiles and enough and stretch * size <= p.target.caches.l2 // 2)

@@ -1,6 +1,6 @@
 """Matrix product: C[M, N] = A[M, K] · B[K, N].
 
-`gemm` has what is computed, then how it is scheduled, and `gemm_space` the knobs; `narrow` has all three for products
+`gemm` has the computation, then the schedule, and `gemm_space` the knobs; `narrow` has all three for products
 of few columns.
 """
 

@@ -10,6 +10,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.codegen import fits_registers
 from pegbox.templates.product import Product
+from pegbox.templates.register_tile import write_out
 
 
 def compute(p: Product, a: te.Tensor, b: te.Tensor) -> te.Tensor:
@@ -50,8 +51,6 @@ def schedule(cfg: pb.TemplateConfig, p: Product, c: te.Tensor) -> te.TESchedule:
     kv, lanes = s[c].split(k, factor=cfg["vectors"].val * p.lanes)
     ko, ki = s[c].split(kv, factor=cfg["unroll_k"].val)
     s[c].reorder(*outer, yo, ko, ki, yi, x, lanes)
-    s[c].vectorize(lanes)
-    for loop in (ki, yi, x):
-        s[c].unroll(loop)
+    write_out(s[c], lanes, (ki, yi, x))
     s[c].parallel(outer[0] if p.lead and p.lead[0] > 1 else yo)
     return s

@@ -51,7 +51,7 @@ class Product:
 
     @property
     def is_narrow(self) -> bool:
-        """Are the columns too few to fill vectors, and the reduction long enough for that?"""
+        """True where the columns are too few to fill vectors, and the reduction is long enough for that."""
         return self.n <= _COLUMNS and self.k >= 4 * self.lanes
 
     @property
@@ -69,7 +69,7 @@ class Product:
 
 
 def unpacked(p: Product, b: Tensor) -> Tensor:
-    """B (..., k, n), made ahead of time from what the kernel gets."""
+    """B (..., k, n), made ahead of time from the B that the kernel gets."""
     if not p.packed:
         return b
     shape, ahead = (*p.lead, p.k, p.n), {AHEAD: True}

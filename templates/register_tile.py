@@ -1,7 +1,10 @@
-"""Register tiles of templates: which are offered, and what a step of the reduction costs in them."""
+"""Register tiles of templates: their sizes, their loops, and the cost of a step of the reduction in them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pegbox import te
 from pegbox.codegen import LATENCY
 
 BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
@@ -9,15 +12,22 @@ ROWS = (*range(1, 15), 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 5, 6)
 
 
+def write_out(stage: te.Stage, lanes: te.IterVar, unrolled: Iterable[te.IterVar]) -> None:
+    """Vectorize the loop over lanes, and unroll the others of a tile."""
+    stage.vectorize(lanes)
+    for loop in unrolled:
+        stage.unroll(loop)
+
+
 def step_cost(rows: int, vectors: int) -> float:
     """Half cycles that a step of the reduction takes, with two multiply-adds and two loads a cycle.
 
     Loads cost a tenth more than they would where nothing else got in their way, and with few accumulators their latency
-    shows beyond what it would at best: so it was measured, from 3 to 12 accumulators, on a Zen 5 limited to AVX2.
+    shows more than it would at best: so it was measured, from 3 to 12 accumulators, on a Zen 5 limited to AVX2.
     """
     return max(rows * vectors, 1.1 * (rows + vectors), 0.8 * LATENCY + 0.36 * rows * vectors)
 
 
 def is_balanced(rows: int, vectors: int) -> bool:
-    """Are there more multiply-adds than loads?"""
+    """Decide whether a tile has more multiply-adds than loads."""
     return rows * vectors > rows + vectors

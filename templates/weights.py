@@ -21,13 +21,13 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
     """A copy of the weights in the layout that the kernels of `task` take.
 
     Weights that stay the same over many calls are packed once and not at each call. The layout depends on the template,
-    the shape and the target's vectors, not on the configuration: what is packed for a task fits all of its kernels.
+    the shape and the target's vectors, not on the configuration: weights packed for a task fit all of its kernels.
 
     Args:
         task: of a built-in template, made with `weights="packed"`; or of sketches with an input whose layout is free.
         array: the weights as the template takes them without that: (K, N) of a matmul, (batch, K, N) of a batch, the
             filters of a convolution.
-        layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it is what the template's `layout` has it mean.
+        layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it follows the template's `layout`.
         name: of the input, where sketches have several whose layout is free.
 
     Raises:
@@ -56,7 +56,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
 
 def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """(..., K, N) in panels of one vector, (..., ceil(N / lanes), K, lanes); of a narrow product (..., N, K)."""
-    import numpy as np  # slow to import, as what a shape means is: this module comes with the package
+    import numpy as np  # slow to import, like `product`: this module comes with the package
 
     from pegbox.templates.product import Product
 

@@ -9,37 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.hooks import bind_options
 from pegbox.measure import Result
 from pegbox.search import (
     CHOOSING,
     EXPERIENCE_MODEL,
     LEARNING,
-    BaseTuner,
     FeatureSource,
     Floats,
-    ModelReport,
     Prior,
     Transfer,
     standardised_logs,
 )
-from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.batches import optimistic_batch
+from pegbox.space import Config
 from pegbox.tuners.candidates import CandidatePool
-from pegbox.tuners.choices import Choices, choice_columns
 from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import experience_of
-from pegbox.tuners.rows import Digits, rows_of
-from pegbox.tuners.surrogates.blas import one_thread
-from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess
+from pegbox.tuners.rows import Digits, Places, rows_of
+from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess, Posterior, one_thread
 from pegbox.tuners.surrogates.inputs import Inputs
-from pegbox.tuners.trial_history import TrialHistory
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
@@ -49,19 +42,19 @@ TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
 
 SMALLEST, GROWTH = 3, 4
-"""The first batches are small, because what is learned from each result is most when there are few: so many
-configurations at least, and one for so many that were measured."""
+"""The smallest batch, and the number of measured trials for each member of a larger one: the first results teach
+most."""
 
 SHORTLIST = 1024
-"""Of more candidates, those with the best means go on: a variance costs as much as a hundred means."""
+"""The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
 
 BEGIN = 96
 """Candidates from anywhere for the first batch that experience chooses: nothing is measured until their features are
 there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
 CLIMBERS, STEPS = 24, 4
-"""Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost
-mostly by the call, and the next batch goes on from what this one finds."""
+"""The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
+of programs cost mostly by the call, and the next batch goes on from the results of this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +66,7 @@ class BayesOptions:
         num_warmup: the number of random trials at the start, unless experience or `transfer` takes their place.
         candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
             chosen from.
-        boldness: the weight of what is unknown against what looks fast.
+        boldness: the weight of the deviation against the mean.
         neglected: the share of a batch with the values of choices that were tried least (see `Choices`).
         memory: the number of trials that the process learns from, the best and the latest.
         use_experience: whether to use experience with the programs of other workloads.
@@ -98,8 +91,8 @@ class BayesOptions:
         check_int("memory", self.memory, minimum=2)
 
 
-class BayesTuner(BaseTuner):
-    """Proposes what may well be the fastest, as far as a Gaussian process can tell.
+class BayesTuner(LearnedTuner):
+    """Proposes configurations that may be the fastest by a Gaussian process.
 
     `experience` with the programs of other workloads, and `transfer`, measurements of other shapes, give the process a
     trend, which it follows as far as the trials bear it out. `program` has the features of the task's programs.
@@ -108,34 +101,21 @@ class BayesTuner(BaseTuner):
     Options = BayesOptions
     asks_ahead = True
 
-    def __init__(
-        self,
-        space: ConfigSpace,
-        *,
-        seed: int = 0,
-        program: FeatureSource | None = None,
-        transfer: Sequence[Transfer] = (),
-        experience: Prior | None = None,
-        **options: Any,
+    def begin(
+        self, seed: int, program: FeatureSource | None, transfer: Sequence[Transfer], experience: Prior | None
     ) -> None:
-        self._options = known = self.Options(**bind_options(type(self).__name__, self.Options, options, leading=0))
-        self._space = space
+        self.batch_size = self._options.batch_size
         kind = "knobs" if program is None else "program"
         priors: list[Prior] = []
         if transfer:
-            priors.append(experience_of(transfer, EXPERIENCE_MODEL, FeatureTable(space, program, kind)))
-        self.experienced = experience is not None and known.use_experience and program is not None
+            priors.append(experience_of(transfer, EXPERIENCE_MODEL, FeatureTable(self._space, program, kind)))
+        self.experienced = experience is not None and program is not None
         if experience is not None and self.experienced:
             priors.append(experience)
-        self._table = FeatureTable(space, program, kind, priors)
-        self._experienced = bool(priors)
-        self._rng = np.random.default_rng(seed)
-        self._history = TrialHistory(space)
-        self.batch_size = known.batch_size
-        self._neglected = known.neglected if choice_columns(space) else 0.0
+        self._table = FeatureTable(self._space, program, kind, priors)
+        self._has_priors = bool(priors)
         self._pool: CandidatePool | None = None
         self._inputs: Inputs | None = None
-        self._choices: Choices | None = None
         self._process: GaussianProcess | None = None
         self._tuned = 0
         self._begun = False
@@ -144,7 +124,7 @@ class BayesTuner(BaseTuner):
     @property
     def activity(self) -> str:
         """The tuner's next activity, in words."""
-        return LEARNING if self._experienced and self._begun and self._process is None else CHOOSING
+        return LEARNING if self._has_priors and self._begun and self._process is None else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
         configs = self._asked(n)
@@ -153,14 +133,14 @@ class BayesTuner(BaseTuner):
 
     def _asked(self, n: int) -> list[Config]:
         missing = self._options.num_warmup - len(self._history) - len(self._pending)
-        if not self._experienced if missing > 0 else not self._differ:
+        if not self._has_priors if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
-            return self._random(min(n, missing) if missing > 0 else n)
+            return self.random(min(n, missing) if missing > 0 else n)
         if not self._begun and not len(self._history):
             # The first one at random is measured while the model gets ready.
             self._begun = True
             self._table.prepare()
-            return self._random(1)
+            return self.random(1)
         n = min(n, max(SMALLEST, len(self._history) // GROWTH))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
@@ -170,9 +150,6 @@ class BayesTuner(BaseTuner):
         configs = self._history.visited.configs(rows)
         self._history.predictions.expect(configs[: len(scores)], scores)
         return configs
-
-    def _random(self, n: int) -> list[Config]:
-        return self._history.visited.configs(self._history.visited.sample(n, self._rng))
 
     def wait(self) -> None:
         self._table.wait()
@@ -185,9 +162,6 @@ class BayesTuner(BaseTuner):
         self._pending.difference_update(configs)
         self._history.add(configs, results)
 
-    def model_report(self) -> ModelReport | None:
-        return self._history.predictions.report()
-
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
 
@@ -197,9 +171,24 @@ class BayesTuner(BaseTuner):
             raise ArgumentError("bayes: no model yet; it is made for the first batch that is not random")
         return -self._process.mean(self._inputs(rows_of(configs)))
 
+    def sample(self) -> Digits:
+        if self._pool is None:
+            begin = BEGIN if self._has_priors else self._options.candidates
+            self._pool = CandidatePool(
+                self._history.visited,
+                self._rng,
+                anywhere=self._options.candidates,
+                near=self._options.relatives,
+                begin=begin,
+            )
+        return self._pool.sample
+
     def _plan(self, n: int) -> tuple[Digits, Floats]:
         """Choose at most `n` new rows; returns them and the model's scores."""
-        inputs, pool = self._prepared()
+        program = self._table if self._table.program_columns is not None else None
+        self._inputs = inputs = self._inputs or Inputs(self._space, program, self.sample())
+        pool = self._pool
+        assert pool is not None  # it gave the sample
         process = self._learned(inputs)
         found = rows = pool.around(self._history.rows, self._history.costs)
         if not len(rows):
@@ -217,30 +206,10 @@ class BayesTuner(BaseTuner):
         chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
-        # Of a value that looks bad, none need be on the shortlist.
+        # The shortlist may contain no configuration with a value that looks bad.
         known, costs = (rows, np.round(posterior.mean, DIGITS)) if means is None else (found, means)
-        tried = np.concatenate([self._history.visited.rows, rows[chosen]])
-        others = self._known_choices(pool).neglected(tried, known, -costs, seldom)
-        scores = np.concatenate([posterior.mean[chosen], process.mean(inputs(others))])
-        return np.concatenate([rows[chosen], others]), -scores
-
-    def _known_choices(self, pool: CandidatePool) -> Choices:
-        if self._choices is None:
-            self._choices = Choices(self._space, pool.sample)
-        return self._choices
-
-    def _prepared(self) -> tuple[Inputs, CandidatePool]:
-        if self._pool is None or self._inputs is None:
-            program = self._table if self._table.program_columns is not None else None
-            self._pool = CandidatePool(
-                self._history.visited,
-                self._rng,
-                anywhere=self._options.candidates,
-                near=self._options.relatives,
-                begin=BEGIN if self._experienced else self._options.candidates,
-            )
-            self._inputs = Inputs(self._space, program, self._pool.sample)
-        return self._inputs, self._pool
+        batch = self.with_neglected(rows[chosen], known, -costs, seldom)
+        return batch, -np.concatenate([posterior.mean[chosen], process.mean(inputs(batch[len(chosen) :]))])
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
@@ -257,3 +226,20 @@ class BayesTuner(BaseTuner):
         )
         self._tuned = len(self._history) if due else self._tuned
         return self._process
+
+
+def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:
+    """Places of `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
+
+    The first is the one that looks fastest, b = 0: exploring must not keep from using what is known already. Each other
+    draws its own b, exponential with mean `boldness`, so that a batch has careful and bold members: Berk et al.,
+    "Randomised Gaussian Process Upper Confidence Bound for Bayesian Optimisation" (IJCAI 2020). A chosen one is
+    observed at its mean before the next is chosen, which keeps a batch from crowding in one place.
+    """
+    chosen: list[int] = []
+    for bold in [0.0, *rng.exponential(boldness, n)][: min(n, len(posterior.mean))]:
+        bounds = posterior.bounds(bold)
+        bounds[chosen] = np.inf
+        chosen.append(int(np.argmin(bounds)))
+        posterior = posterior.observe(chosen[-1])
+    return np.array(chosen, dtype=np.intp)

@@ -8,31 +8,31 @@ from pegbox.search import Floats
 from pegbox.tuners.rows import Digits, whole
 from pegbox.tuners.visited_set import VisitedSet
 
-WHOLE = 8192
-"""A space of so few configurations is looked at whole."""
-
 
 class CandidatePool:
     """Random configurations that are kept from batch to batch, a part of them renewed, and relatives of the best.
 
     There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`.
-    Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
-    at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
+    Keeping most of them saves computing their features again, and hardly costs variety: those that were not chosen were
+    scored by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
     def __init__(self, visited: VisitedSet, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
         self._visited, self._space, self._rng = visited, visited.space, rng
         self._anywhere, self._near = anywhere, near
-        self._whole = whole(self._space, WHOLE)
+        self._whole = whole(self._space)
         self.sample: Digits = self._space.sample(min(begin, anywhere), rng)
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
-        """New candidates, none of them visited, no two the same, given what was measured."""
+        """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
         if self._whole is not None:
             return self._whole[self._visited.fresh(self._whole)]
         found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
-        self._renew()
+        # Visited ones are dropped, and the oldest eighth when there are enough.
+        wanted = min(2 * len(self.sample), self._anywhere)
+        kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
+        self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
         return found
 
     def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
@@ -45,12 +45,6 @@ class CandidatePool:
 
     def _fresh(self, rows: Digits) -> Digits:
         return rows[self._visited.fresh(rows)]
-
-    def _renew(self) -> None:
-        """Drop what is visited, and the oldest eighth when there are enough."""
-        wanted = min(2 * len(self.sample), self._anywhere)
-        kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
-        self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
 
     def _relatives(self, rows: Digits, costs: Floats) -> Digits:
         order = np.argsort(costs, kind="stable")

@@ -2,10 +2,10 @@
 
 A model that saw a value of a choice to be slow a few times expects that of every configuration with it, and proposes no
 more of them, although the fastest may be among them: it takes values of several knobs together to see that. So for a
-share of the proposals the value comes first, the one that was tried least, and the model says what looks best with it.
+share of the proposals the value comes first, the one that was tried least, and the model finds the best with it.
 
 Ru et al., "Bayesian Optimisation over Multiple Continuous and Categorical Inputs" (ICML 2020), choose values without
-order apart from what the model chooses, too, by a bandit; Mouret and Clune, "Illuminating Search Spaces by
+order apart from the model's choices, too, by a bandit; Mouret and Clune, "Illuminating Search Spaces by
 Mapping Elites" (2015), look for the best with each.
 """
 
@@ -56,7 +56,7 @@ class Choices:
         return chosen
 
     def _holds(self, rows: Digits) -> npt.NDArray[np.bool_]:
-        """Which rows have which of the values, shape (len(rows), values)."""
+        """Test each row for each of the values, shape (len(rows), values)."""
         held: npt.NDArray[np.bool_] = rows[:, self._columns] == self._digits
         return held & self._structure.active(rows)[:, self._columns]
 

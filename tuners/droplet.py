@@ -3,7 +3,7 @@
 Canesche, Rosário, Borin and Quintão Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM Transactions on
 Architecture and Code Optimization 21, 2024). Their premise is that good configurations are reached from a start by
 steps of one coordinate at a time, each of which makes the kernel faster. As in the paper, a step has to be
-significantly faster, and the search looks ahead in the direction that helped. What is different: descents start at the
+significantly faster, and the search looks ahead in the direction that helped. But descents start at the
 best of a few random configurations, and where no step helps, pairs of steps are tried and then another descent begins,
 so that the search ends only when the space does.
 """
@@ -19,15 +19,26 @@ import numpy as np
 from pegbox.checks import check_float, check_int
 from pegbox.measure import Ok, Result
 from pegbox.search import BaseTuner, Floats
-from pegbox.space import Config, ConfigSpace
+from pegbox.space import Config, ConfigSpace, nearest
 from pegbox.tuners.rows import Digits, rows_of
-from pegbox.tuners.steps import Steps
 from pegbox.tuners.visited_set import VisitedSet
+
+MOST = 8
+"""The most values of a knob without order that are tried in one go."""
+
+NEAREST = 4
+"""The number of closest values, where values have more than one coordinate (the factors of a split, say)."""
+
+PADDING = 16
+"""The number of neighbours that the space is asked for where it excludes most steps; some of them are the same."""
+
+TABLE_LIMIT = 2048
+"""For knobs with more values than that, the space is asked for neighbours instead."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row of digits and what it cost: the median, and every repeat (none of a failed trial)."""
+    """A row of digits and its cost: the median, and every repeat (none of a failed trial)."""
 
     row: Digits
     cost: float
@@ -37,9 +48,9 @@ class Measurement:
 class DropletTuner(BaseTuner):
     """Goes down from a start, one knob at a time, as long as a step is significantly faster.
 
-    A descent begins at the best of `starts` random configurations, those told before it included. Then the neighbours
-    of where it stands are measured: each knob a step up and a step down. It moves to the fastest of what came back if
-    that is faster at the level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
+    A descent begins at the best of `starts` random configurations, earlier trials included. Then the neighbours of its
+    place are measured: each knob a step up and a step down. It moves to the fastest of these if that is faster at the
+    level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
     faster is enough. Up to `reach` further steps in the same direction are tried along with the next neighbours. Where
     no neighbour is better, `plane` pairs of steps are measured, and after them the next descent begins.
     """
@@ -89,7 +100,7 @@ class DropletTuner(BaseTuner):
         ]
 
     def _move(self) -> None:
-        """Move to the fastest of what arrived, if it is better; what was waiting near the old place is dropped."""
+        """Move to the fastest new trial, if it is better; the rows waiting near the old place are dropped."""
         if self._centre is None:
             return
         best = min(self._arrived, key=lambda measured: measured.cost, default=self._centre)
@@ -105,7 +116,9 @@ class DropletTuner(BaseTuner):
             while self._centre is None:
                 missing = self._starts - len(self._arrived)
                 if missing <= 0:
-                    self._begin()
+                    # The best of the starts; if all of them failed, another few are drawn.
+                    best = min(self._arrived, key=lambda measured: measured.cost)
+                    self._centre, self._arrived = best if math.isfinite(best.cost) else None, []
                 elif len(rows := self._visited.sample(missing, self._rng)):
                     yield rows
                 else:
@@ -113,12 +126,6 @@ class DropletTuner(BaseTuner):
             yield self._steps.line(self._centre.row, self._rng)
             yield self._steps.plane(self._centre.row, self._plane, self._rng)
             self._centre = None
-
-    def _begin(self) -> None:
-        """Stand on the best of what arrived; if all of it failed, on nothing."""
-        best = min(self._arrived, key=lambda measured: measured.cost)
-        self._centre = best if math.isfinite(best.cost) else None
-        self._arrived = []
 
 
 def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
@@ -140,3 +147,87 @@ def welch(one: Floats, other: Floats) -> float:
         return 0.0 if difference < 0 else 1.0
     freedom = parts.sum() ** 2 / float((parts**2 / [len(one) - 1, len(other) - 1]).sum())
     return float(stdtr(freedom, difference / math.sqrt(parts.sum())))
+
+
+class Steps:
+    """The neighbours of a configuration in a space.
+
+    A knob whose values are numbers has two: up and down. One whose values have several coordinates has the closest,
+    and one without order all of its values. Rows that the space excludes are left out; where that is most of them, as
+    in a space that is a list of recorded trials, neighbours that the space itself knows are added.
+    """
+
+    def __init__(self, space: ConfigSpace) -> None:
+        self._space = space
+        self._orders: dict[int, tuple[Digits, Digits]] = {}
+        for column, table in enumerate(space.structure.coordinates):
+            if table is not None and table.shape[1] == 1:
+                order = np.argsort(table[:, 0], kind="stable").astype(np.int64)
+                self._orders[column] = order, np.argsort(order).astype(np.int64)
+
+    def line(self, row: Digits, rng: np.random.Generator) -> Digits:
+        """Valid configurations one step of one knob away from `row` (knobs,), in random order."""
+        moved = [_with(row, column, digit) for column in range(len(row)) for digit in self._next(row, column, rng)]
+        return self._usable(row, moved, rng, hops=1)
+
+    def plane(self, row: Digits, n: int, rng: np.random.Generator) -> Digits:
+        """About `n` valid configurations that are a step of each of two knobs away, chosen at random."""
+        steps = [(column, digit) for column in range(len(row)) for digit in self._next(row, column, rng)]
+        moved: list[Digits] = []
+        for _ in range(2 * n if steps else 0):
+            (one, digit), (other, another) = (steps[place] for place in rng.integers(0, len(steps), 2))
+            if one != other:
+                moved.append(_with(_with(row, one, digit), other, another))
+        return self._usable(row, moved, rng, hops=2)[:n]
+
+    def ahead(self, before: Digits, now: Digits, reach: int) -> Digits:
+        """Valid configurations up to `reach` steps further in the direction from `before` to `now`."""
+        found: list[Digits] = []
+        for count in range(1, reach + 1):
+            row = now.copy()
+            for column in np.flatnonzero(before != now).tolist():
+                if column in self._orders:
+                    order, ranks = self._orders[column]
+                    direction = np.sign(ranks[now[column]] - ranks[before[column]])
+                    row[column] = order[np.clip(ranks[now[column]] + count * direction, 0, len(order) - 1)]
+            found.append(row)
+        return self._valid(now, found)
+
+    def _next(self, row: Digits, column: int, rng: np.random.Generator) -> list[int]:
+        """Digits one step away from that of a knob; none if the knob does not exist."""
+        structure, digit = self._space.structure, int(row[column])
+        length = structure.lengths[column]
+        if length < 2 or not structure.active(row.reshape(1, -1))[0, column]:
+            return []
+        if column in self._orders:
+            order, ranks = self._orders[column]
+            rank = int(ranks[digit])
+            return [int(order[place]) for place in (rank - 1, rank + 1) if 0 <= place < length]
+        table = structure.coordinates[column]
+        if table is not None:
+            return nearest(table)[digit][:NEAREST].tolist() if length <= TABLE_LIMIT else []
+        others = [other for other in range(length) if other != digit]
+        return rng.permutation(others)[:MOST].tolist() if length > MOST + 1 else others
+
+    def _usable(self, row: Digits, moved: list[Digits], rng: np.random.Generator, *, hops: int) -> Digits:
+        found = self._valid(row, moved)
+        if 2 * len(found) < max(len(moved), 1):
+            more = np.repeat(row.reshape(1, -1), PADDING, axis=0)
+            for _ in range(hops):
+                more = self._space.neighbors(more, rng)
+            found = np.concatenate([found, more])
+        shuffled: Digits = rng.permutation(found)
+        return shuffled
+
+    def _valid(self, row: Digits, moved: list[Digits]) -> Digits:
+        rows = np.array(moved, dtype=np.int64).reshape(len(moved), len(row))
+        rows = self._space.canonical(rows)
+        rows = rows[self._space.is_valid(rows)]
+        others: Digits = rows[(rows != row).any(axis=1)]
+        return others
+
+
+def _with(row: Digits, column: int, digit: int) -> Digits:
+    changed: Digits = row.copy()
+    changed[column] = digit
+    return changed

@@ -48,7 +48,7 @@ class FeatureTable:
             self._sources.append(space.encode)
             width = len(space.feature_names)
         self.program_columns: slice | None = None
-        """Which columns are the program's."""
+        """The columns of the program's features."""
         self.program_names: tuple[str, ...] = ()
         if program is not None and kind != "knobs":
             self._sources.append(program)
@@ -57,19 +57,19 @@ class FeatureTable:
             width += len(program.names)
         self._priors = tuple(priors) if self.program_columns is not None else ()
         self.prior_columns = slice(width, width + len(self._priors))
-        """Which columns are the priors': standardised scores, the higher, the faster."""
+        """The columns of the priors: standardised scores, the higher, the faster."""
         width += len(self._priors)
         self._places: dict[bytes, int] = {}
         self._features: Features = np.empty((0, width), dtype=np.float32)
 
     def prepare(self) -> None:
-        """Begin in the background what the priors have to learn first."""
+        """Begin to fit the priors in the background."""
         for prior in self._priors:
             if isinstance(prior, Experience):
                 prior.prepare()
 
     def wait(self) -> None:
-        """Return when nothing of that goes on any more."""
+        """Return when the priors are fitted."""
         for prior in self._priors:
             if isinstance(prior, Experience):
                 prior.wait()
@@ -82,7 +82,7 @@ class FeatureTable:
         return self.at(self.places(rows))
 
     def at(self, places: Places) -> Features:
-        """Features of what `places` gave."""
+        """Features of the rows at some places."""
         taken: Features = self._features[places]
         return taken
 
@@ -94,7 +94,7 @@ class FeatureTable:
             if key not in self._places:
                 fresh.setdefault(key, number)
         if fresh:
-            self._store(self._computed(rows[list(fresh.values())]))
+            self._compute(rows[list(fresh.values())])
             for key in fresh:
                 self._places[key] = len(self._places)
         return np.array([self._places[key] for key in keys], dtype=np.intp)
@@ -104,17 +104,15 @@ class FeatureTable:
         if len(self) > REMEMBERED:
             self._places.clear()
 
-    def _store(self, computed: Features) -> None:
+    def _compute(self, rows: Digits) -> None:
+        """Append the features of new rows to the table."""
+        computed = np.concatenate([source(rows) for source in self._sources], axis=1)
+        if self._priors:
+            scores = [prior(computed[:, self.program_columns]) for prior in self._priors]
+            computed = np.concatenate([computed, np.stack(scores, axis=1).astype(np.float32)], axis=1)
         first, end = len(self), len(self) + len(computed)
         if end > len(self._features):
             grown = np.empty((max(1024, 2 * end), computed.shape[1]), dtype=np.float32)
             grown[:first] = self._features[:first]
             self._features = grown
         self._features[first:end] = computed
-
-    def _computed(self, rows: Digits) -> Features:
-        features = np.concatenate([source(rows) for source in self._sources], axis=1)
-        if not self._priors:
-            return features
-        said = [prior(features[:, self.program_columns]) for prior in self._priors]
-        return np.concatenate([features, np.stack(said, axis=1).astype(np.float32)], axis=1)

@@ -33,7 +33,7 @@ class GATuner(BaseTuner):
     """
 
     batch_size = 8
-    """Children are bred from what is known: of larger batches, the later ones would not know of the first."""
+    """Children are bred from known trials: the later ones of a larger batch would not know of the first."""
 
     def __init__(
         self,
@@ -84,25 +84,21 @@ class GATuner(BaseTuner):
     def _breed(self, n: int, parents: Sequence[tuple[float, Config]]) -> Digits:
         costs = np.array([cost for cost, _ in parents])
         rows = rows_of([config for _, config in parents])
-        children = rows[:0]
+        bred = rows[:0]
         for _ in range(BREEDING_ROUNDS):
-            children = np.concatenate([children, self._children(n, rows, costs)])
-            children = children[self._visited.fresh(children, limit=n)]
-            if len(children) == n:
+            mothers, fathers = rows[self._select(n, costs)], rows[self._select(n, costs)]
+            crossed = self._rng.random(n) < self._crossover
+            children = np.where(crossed[:, None], self._space.crossover(mothers, fathers, self._rng), mothers)
+            # A child that was not crossed is its mother, which was measured already: it always mutates.
+            mutated = (self._rng.random(n) < self._mutation) | ~crossed
+            while mutated.any():
+                children = np.where(mutated[:, None], self._space.neighbors(children, self._rng), children)
+                mutated &= self._rng.random(n) < self._mutation / 2
+            bred = np.concatenate([bred, children])
+            bred = bred[self._visited.fresh(bred, limit=n)]
+            if len(bred) == n:
                 break
-        return children
-
-    def _children(self, n: int, rows: Digits, costs: Floats) -> Digits:
-        mothers, fathers = rows[self._select(n, costs)], rows[self._select(n, costs)]
-        crossed = self._rng.random(n) < self._crossover
-        children = np.where(crossed[:, None], self._space.crossover(mothers, fathers, self._rng), mothers)
-        mutated = self._rng.random(n) < self._mutation
-        # A child that was not crossed is its mother, whom nobody needs to measure again: it always mutates.
-        mutated |= ~crossed
-        while mutated.any():
-            children = np.where(mutated[:, None], self._space.neighbors(children, self._rng), children)
-            mutated &= self._rng.random(n) < self._mutation / 2
-        return children
+        return bred
 
     def _select(self, n: int, costs: Floats) -> Places:
         entrants = self._rng.integers(len(costs), size=(n, self._tournament))

@@ -13,7 +13,7 @@ from pegbox.tuners.visited_set import VisitedSet
 
 
 class GridTuner(BaseTuner):
-    """Walks the valid configurations in index order, lazily, passing over those it was told about.
+    """Walks the valid configurations in index order, lazily, without those that were measured.
 
     `seed` has no effect: there is nothing random here. `range_idx`, (first, last), walks those indices only.
 

@@ -32,7 +32,7 @@ def index_range(space: ConfigSpace, given: str | Bounds) -> range:
 
 
 def configs_in(space: ConfigSpace, indices: Iterator[int]) -> Iterator[Config]:
-    """The valid configurations of indices, in their order; one that an index elsewhere stands for is left out."""
+    """The valid configurations of indices, in their order; one that has another index is left out."""
     for index in indices:
         config = space.get(index)
         if config.index == index and not space.violated(config):

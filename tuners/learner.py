@@ -11,7 +11,6 @@ from pegbox.errors import ArgumentError
 from pegbox.search import (
     CostModel,
     Experience,
-    Features,
     Floats,
     Prior,
     Transfer,
@@ -55,7 +54,7 @@ class Learner:
             self._prior = lambda features: features[:, priors].mean(axis=1, dtype=np.float64)
         self._model = make_cost_model(model, seed=seed, options=options)
         self.fitted = False
-        """Whether it has learned from trials of its own."""
+        """True once it has learned from trials of its own."""
         self._scale = 1.0
         self._share = 1.0
         self._scores: Floats = np.empty(0)
@@ -85,16 +84,14 @@ class Learner:
             self._scores = np.concatenate([self._scores, unknown])
         missing = np.unique(places[np.isnan(self._scores[places])])
         if len(missing):
-            self._scores[missing] = self._predict(self._table.at(missing))
+            features = self._table.at(missing)
+            scores = before = None if self._prior is None else self._prior(features)
+            if self.fitted or before is None:
+                scores = checked_scores(self._model, features)
+                if before is not None:
+                    scores = self._share * before + (1.0 - self._share) * scores / self._scale
+            self._scores[missing] = scores
         return self._scores[places]
-
-    def _predict(self, features: Features) -> Floats:
-        if self._prior is None:
-            return checked_scores(self._model, features)
-        before = self._prior(features)
-        if not self.fitted:
-            return before
-        return self._share * before + (1.0 - self._share) * checked_scores(self._model, features) / self._scale
 
 
 def agreement(scores: Floats, costs: Floats) -> float:

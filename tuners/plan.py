@@ -6,45 +6,41 @@ after every small plan. How the configurations that it likes are found is left t
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from pegbox.checks import check_float, check_int
-from pegbox.hooks import bind_options
 from pegbox.measure import Result
-from pegbox.search import CHOOSING, LEARNING, BaseTuner, CostModel, FeatureSource, Floats, ModelReport, Prior, Transfer
-from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.choices import Choices, choice_columns
+from pegbox.search import CHOOSING, LEARNING, CostModel, FeatureSource, Floats, Prior, Transfer
+from pegbox.space import Config
 from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import Learner
-from pegbox.tuners.rows import Digits, rows_of, whole
-from pegbox.tuners.trial_history import TrialHistory
+from pegbox.tuners.rows import Digits, Places, rows_of, whole
+
+Score: TypeAlias = Callable[[Digits], Floats]
+"""Scores of rows of digits, shape (n,): the higher, the better."""
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
 
 GROWTH = 4
-"""Where more are asked for than `plan_size`, plans grow with what is known: one for so many that were measured. What is
-learned from each result is most when there are few."""
+"""The number of measured trials for each member of a plan larger than `plan_size`: the first results teach most."""
 
 UNTESTED = 0.33
 """The random share of plans that are made on the word of other shapes alone."""
 
-WHOLE = 8192
-"""A space of so few configurations is scored whole: a search would look at as many, and miss some."""
-
 SAMPLE = 256
-"""So many random configurations of a larger space tell how often a value of a choice occurs."""
+"""The number of random configurations of a large space that show how often a value of a choice occurs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """The options that tuners share which plan by a cost model.
+    """The options of all tuners that plan by a cost model.
 
     Attributes:
         plan_size: how many configurations are planned each time the model is fitted. Where more are asked for, a plan
@@ -83,29 +79,17 @@ class PlanOptions:
         return {}
 
 
-class PlanTuner(BaseTuner, ABC):
-    """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations."""
+class PlanTuner(LearnedTuner):
+    """Proposes configurations that a cost model expects to be fast; a tuner adds `search`, which finds them."""
 
     Options: ClassVar[type[PlanOptions]] = PlanOptions
 
-    def __init__(
-        self,
-        space: ConfigSpace,
-        *,
-        seed: int = 0,
-        program: FeatureSource | None = None,
-        transfer: Sequence[Transfer] = (),
-        experience: Prior | None = None,
-        **options: Any,
+    def begin(
+        self, seed: int, program: FeatureSource | None, transfer: Sequence[Transfer], experience: Prior | None
     ) -> None:
-        self._options = known = self.Options(**bind_options(type(self).__name__, self.Options, options, leading=0))
-        self._space = space
-        self._rng = np.random.default_rng(seed)
-        self._history = TrialHistory(space)
+        known: PlanOptions = self._options
         self.batch_size = known.plan_size
-        self._neglected = known.neglected if choice_columns(space) else 0.0
-        priors = [experience] if experience and known.use_experience else []
-        table = FeatureTable(space, program, known.features, priors)
+        table = FeatureTable(self._space, program, known.features, [experience] if experience else [])
         self.experienced = table.prior_columns.start < table.prior_columns.stop
         self._learner = Learner(
             table,
@@ -116,12 +100,11 @@ class PlanTuner(BaseTuner, ABC):
             weight=known.transfer_weight,
         )
         self._plan: list[Config] = []
-        self._all = whole(space, WHOLE)
-        self._choices: Choices | None = None
+        self._all = whole(self._space)
         self.prepare()
 
     def prepare(self) -> None:
-        """Make what `search` needs, once the space and the options are known."""
+        """Prepare `search`, once the space and the options are known."""
 
     @abstractmethod
     def search(self) -> tuple[Digits, Floats]:
@@ -140,16 +123,9 @@ class PlanTuner(BaseTuner, ABC):
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         self._history.add(configs, results)
-        # TrialHistory through history in the meantime: no longer new.
-        told = set(configs)
-        self._plan = [config for config in self._plan if config not in told]
-
-    def model_report(self) -> ModelReport | None:
-        """Compare the model's scores with the costs that were measured afterwards;
-
-        None before the first plan of its making.
-        """
-        return self._history.predictions.report()
+        # A planned configuration that others measured in the meantime is no longer new.
+        measured = set(configs)
+        self._plan = [config for config in self._plan if config not in measured]
 
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
@@ -172,7 +148,7 @@ class PlanTuner(BaseTuner, ABC):
         elif not self._learner.ready:
             # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
             # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
-            return self._history.visited.configs(self._history.visited.sample(max(n, missing), self._rng))
+            return self.random(max(n, missing))
         rows = self._planned(max(self.batch_size, min(n, len(self._history) // GROWTH)))
         plan = self._history.visited.configs(rows)
         if plan:
@@ -180,27 +156,41 @@ class PlanTuner(BaseTuner, ABC):
         return plan
 
     def _planned(self, n: int) -> Digits:
-        """The best of what the model likes, with a share of values that it saw little of, and a random one."""
+        """The best by the model's scores, with a share of values that it saw little of, and a random one."""
         rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
-        # What other shapes taught may be wrong here, and a model needs to see bad configurations, too.
+        # Lessons of other shapes may be wrong here, and a model needs to see bad configurations, too.
         epsilon = self._options.epsilon if self._learner.fitted else max(self._options.epsilon, UNTESTED)
         planned = n - int(self._rng.binomial(n, epsilon))
         seldom = int(self._rng.binomial(planned, self._neglected)) if self._neglected and self._learner.fitted else 0
-        best, likely = self._best(rows, scores, n * SHORTLIST)
-        chosen = best[pick_diverse(best, likely, planned - seldom, weight=self._options.diversity)]
+        order = np.argsort(-scores, kind="stable")
+        best = order[self._history.visited.fresh(rows[order], limit=n * SHORTLIST)]
+        diverse = pick_diverse(rows[best], scores[best], planned - seldom, weight=self._options.diversity)
+        chosen = rows[best][diverse]
         if seldom:
-            tried = np.concatenate([self._history.visited.rows, chosen])
-            chosen = np.concatenate([chosen, self._known_choices().neglected(tried, rows, scores, seldom)])
+            chosen = self.with_neglected(chosen, rows, scores, seldom)
         return self._history.visited.filled(chosen, n, self._rng)
 
-    def _best(self, rows: Digits, scores: Floats, n: int) -> tuple[Digits, Floats]:
-        """The `n` best-scored new ones of the rows, each once, the best first."""
-        order = np.argsort(-scores, kind="stable")
-        best = order[self._history.visited.fresh(rows[order], limit=n)]
-        return rows[best], scores[best]
+    def sample(self) -> Digits:
+        return self._space.sample(SAMPLE, self._rng) if self._all is None else self._all
 
-    def _known_choices(self) -> Choices:
-        if self._choices is None:
-            sample = self._space.sample(SAMPLE, self._rng) if self._all is None else self._all
-            self._choices = Choices(self._space, sample)
-        return self._choices
+
+def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Places:
+    """Indices of `n` rows that are good and differ, the first the best.
+
+    A batch of near twins teaches a model little more than one of them would. So this maximises the sum of scores plus
+    `weight` times the number of distinct knob values covered, greedily, which is within 1 - 1/e of the best because the
+    objective is submodular: Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), section 5. Scores are
+    taken relative to the spread of `scores`; covering a new value of every knob counts as much as that whole spread.
+    """
+    spread = float(np.ptp(scores)) if len(scores) else 0.0
+    gains = (scores - scores.min(initial=np.inf)) / spread if spread > 0 else np.zeros(len(scores))
+    uncovered = np.ones(rows.shape, dtype=bool)
+    chosen: list[int] = []
+    left = np.ones(len(rows), dtype=bool)
+    for _ in range(min(n, len(rows))):
+        total = gains + weight * uncovered.sum(axis=1) / max(1, rows.shape[1])
+        place = int(np.argmax(np.where(left, total, -np.inf)))
+        chosen.append(place)
+        left[place] = False
+        uncovered &= rows != rows[place]
+    return np.array(chosen, dtype=np.intp)

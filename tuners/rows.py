@@ -15,6 +15,9 @@ Digits: TypeAlias = npt.NDArray[np.int64]
 Places: TypeAlias = npt.NDArray[np.intp]
 """Indices of rows."""
 
+WHOLE = 8192
+"""The most configurations of a space that is scored whole: a search would look at as many, and miss some."""
+
 
 def rows_of(configs: Sequence[Config]) -> Digits:
     """Configurations as rows of digits, shape (n, knobs)."""
@@ -28,11 +31,11 @@ def keys_of(rows: Digits) -> list[bytes]:
     return [raw[start : start + width] for start in range(0, len(raw), width)] if width else [b""] * len(rows)
 
 
-def whole(space: ConfigSpace, limit: int) -> Digits | None:
+def whole(space: ConfigSpace) -> Digits | None:
     """Every valid configuration, if the space has few points or is a short list; shape (n, knobs)."""
     if isinstance(space, ListedSpace):
-        return space.rows if len(space.rows) <= limit else None
-    if space.size > limit:
+        return space.rows if len(space.rows) <= WHOLE else None
+    if space.size > WHOLE:
         return None
     found = [config.digits for config in space.iterate()]
     return np.array(found, dtype=np.int64).reshape(len(found), len(space.knobs))

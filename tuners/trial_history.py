@@ -1,4 +1,4 @@
-"""The trials that were told to a tuner with a model."""
+"""The trials that a tuner with a model has learned of."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 OPEN = 2
-"""So many states of a model are waited for: a tuner may be asked while a batch is on its way."""
+"""The number of states of a model whose trials may still come: a tuner may be asked while a batch is on its way."""
 
 
 @dataclass
 class _State:
-    """The scores that one state of a model gave, and what was measured of them."""
+    """The scores that one state of a model gave, and the measurements of these configurations."""
 
     expected: dict[Config, float]
     scores: list[float] = field(default_factory=list)
@@ -28,14 +28,14 @@ class _State:
 
 
 class PredictionLog:
-    """The scores of what is about to be measured, compared with the costs, for each state of the model apart."""
+    """The scores of configurations before they are measured and their costs, for each state of the model."""
 
     def __init__(self) -> None:
         self._judge = ModelJudge()
         self._states: list[_State] = []
 
     def expect(self, configs: Sequence[Config], scores: Floats) -> None:
-        """A new state of the model scored these (the higher, the faster); what was expected long before is closed."""
+        """Note the scores of a new state of the model (the higher, the faster), and close its oldest state."""
         self._states.append(_State(dict(zip(configs, scores.tolist(), strict=True))))
         for state in self._states[:-OPEN]:
             _add(self._judge, state)
@@ -64,9 +64,9 @@ def _add(judge: ModelJudge, state: _State) -> None:
 
 
 class TrialHistory:
-    """The `rows` (n, knobs) that were measured and their `costs` (n,), in the order of telling.
+    """The `rows` (n, knobs) that were measured and their `costs` (n,), in the order in which they came.
 
-    `visited` holds them and what was proposed; `predictions` compares them with what a model had said.
+    `visited` holds them and the proposals; `predictions` compares them with the model's scores.
     """
 
     def __init__(self, space: ConfigSpace) -> None:

@@ -1,4 +1,4 @@
-"""The set of configurations that were proposed or told, so that none comes twice.
+"""The set of configurations that were proposed or measured, so that none comes twice.
 
 Rows of digits are compared as bytes: a space may have more points than a 64-bit index can number.
 """

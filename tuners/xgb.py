@@ -1,21 +1,66 @@
 """The tuner `xgb`: simulated annealing on a learned cost model, in varied batches.
 
-Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), the method of AutoTVM, adapted to short runs: the
-model is fitted anew after every small plan, and the chains start from the best measured so far and around it.
+Kirkpatrick, Gelatt and Vecchi, "Optimization by Simulated Annealing" (Science 220, 1983); many chains at once, guided
+by a cost model instead of measurements, as in Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), the
+method of AutoTVM, adapted to short runs: the model is fitted anew after every small plan, and the chains start from the
+best measured so far and around it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from pegbox.checks import check_int
+from pegbox.checks import check_float, check_int
 from pegbox.search import Floats
-from pegbox.tuners.annealing import Annealing
-from pegbox.tuners.plan import PlanOptions, PlanTuner
+from pegbox.space import ConfigSpace
+from pegbox.tuners.plan import PlanOptions, PlanTuner, Score
 from pegbox.tuners.rows import Digits
+
+
+class AnnealingResult(NamedTuple):
+    """All `rows` that the chains looked at, (n, knobs), which may repeat, their `scores`, and the chains' `ends`."""
+
+    rows: Digits
+    scores: Floats
+    ends: Digits
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Simulated annealing over whole arrays of configurations, one chain for each row.
+
+    The temperature falls linearly to zero in so many steps. It counts in standard deviations of the scores of the
+    starting points, so that it means the same whatever numbers a cost model gives.
+    """
+
+    steps: int = 40
+    temperature: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_int("sa_steps", self.steps, minimum=0)
+        check_float("sa_temperature", self.temperature)
+
+    def maximise(self, score: Score, starts: Digits, space: ConfigSpace, rng: np.random.Generator) -> AnnealingResult:
+        """Walk from each row of `starts`, always taking better neighbours and sometimes worse ones."""
+        here, scores = starts, score(starts)
+        seen_rows, seen_scores = [here], [scores]
+        scale = self.temperature * float(scores.std())
+        for step in range(self.steps):
+            there = space.neighbors(here, rng)
+            moved = score(there)
+            seen_rows.append(there)
+            seen_scores.append(moved)
+            # The Metropolis rule. The generator advances alike whatever the scores are.
+            luck, temperature = rng.random(len(moved)), scale * (1.0 - step / self.steps)
+            gain = moved - scores
+            accepted = luck < np.exp(np.minimum(gain, 0.0) / temperature) if temperature > 0 else gain >= 0
+            here = np.where(accepted[:, None], there, here)
+            scores = np.where(accepted, moved, scores)
+        return AnnealingResult(np.concatenate(seen_rows), np.concatenate(seen_scores), here)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +87,7 @@ class XGBOptions(PlanOptions):
 
 
 class XGBTuner(PlanTuner):
-    """Proposes what a cost model expects to be fast, found by simulated annealing.
+    """Proposes configurations that a cost model expects to be fast, found by simulated annealing.
 
     The chains start from the best measured, from where the last ones ended, and from random configurations.
     """
@@ -55,17 +100,15 @@ class XGBTuner(PlanTuner):
         self._ends: Digits = self._history.rows
 
     def search(self) -> tuple[Digits, Floats]:
-        found = self._annealing.maximise(self._learner.score, self._starts(), self._space, self._rng)
-        self._ends = self._rng.permutation(found.ends)
-        return found.rows, found.scores
-
-    def _starts(self) -> Digits:
-        """Half the chains start around the best measured, the better the more of them; a quarter go on from where
-        the last search ended; the others start anywhere."""
+        # Half the chains start around the best measured, the better the more of them; a quarter go on from where the
+        # last search ended; the others start anywhere.
         chains = self._options.sa_chains
         best = self.best_measured(math.ceil(chains / 8))
         places = self._rng.geometric(0.2, chains // 2) - 1
         near = best[np.minimum(places, len(best) - 1)] if len(best) else best
         further = self._ends[: chains // 4]
         anywhere = self._space.sample(chains - len(near) - len(further), self._rng)
-        return np.concatenate([near, further, anywhere])
+        starts = np.concatenate([near, further, anywhere])
+        found = self._annealing.maximise(self._learner.score, starts, self._space, self._rng)
+        self._ends = self._rng.permutation(found.ends)
+        return found.rows, found.scores

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
         has_llvm,
         llvm_version,
     )
-    from pegbox.codegen.targets.register_tile import fits_registers
     from pegbox.codegen.targets.target import TARGET_OPTIONS, Target, target_of
-    from pegbox.codegen.targets.vectors import LATENCY, lanes_of
+    from pegbox.codegen.targets.vectors import LATENCY, fits_registers, lanes_of
 
 __all__ = [
     "EMULATED", "LATENCY", "LEAST_BYTES", "MAX_VECTORS", "MOST_STRAIGHT", "STEP_LANES", "TARGET_OPTIONS", "ArgSpec",
@@ -68,9 +67,8 @@ _NAMES = {
     "pegbox.codegen.targets.host": (
         "EMULATED architecture cpu_features cpu_flags cpu_model cpu_name has_llvm llvm_version"
     ),
-    "pegbox.codegen.targets.register_tile": "fits_registers",
     "pegbox.codegen.targets.target": "TARGET_OPTIONS Target target_of",
-    "pegbox.codegen.targets.vectors": "LATENCY lanes_of",
+    "pegbox.codegen.targets.vectors": "LATENCY fits_registers lanes_of",
 }
 
 __getattr__ = on_demand(__name__, by_name(_NAMES))

@@ -13,7 +13,7 @@ from pegbox.loops.foreign import ForeignCode
 COMPILE_SECONDS = 60.0
 """The time that LLVM may take for a program, unless the caller allows another."""
 MOST_STRAIGHT = 2000
-"""Instructions of a piece of straight code that are worth a trial."""
+"""The most instructions in a piece of straight code that are worth a trial."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class ArgSpec:
 
 @dataclass(frozen=True)
 class Program:
-    """LLVM assembly text of one kernel, with what is needed to compile, load and call it.
+    """The LLVM assembly text of one kernel, with the data to compile, load and call it.
 
     `ll` defines `void @name(ptr arg..., ptr workspace)` and `i64 @name__timed(ptr arg..., ptr workspace, i64 n)`,
     which calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned
     to 64 (null where 0). `num_threads` is the size of the teams that run parallel loops; above 1 the code needs an
-    OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that has them (what is in
-    neither, the process must have). `scalar_loops` says whether LLVM may have loops to vectorize or unroll: without, a
-    program is compiled in less time (`compile_program`). `family` is the name that callers use where several programs,
-    for arrays of several shapes, share it. `written_out` names the loops that are unrolled or vectorized, for errors.
+    OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that defines them (the process has
+    the others). `scalar_loops` is true if LLVM may have loops to vectorize or unroll; other programs are compiled in
+    less time (`compile_program`). `family` is the name that several programs, for arrays of several shapes, share.
+    `written_out` names the loops that are unrolled or vectorized, for errors.
     """
 
     name: str
@@ -62,18 +62,18 @@ class Program:
     written_out: tuple[str, ...] = ()
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
-        """The program as object code, which LLVM took `seconds` for."""
+        """Replace the text by object code, for which LLVM took `seconds`."""
         rest = self.workspace_bytes, self.num_threads, self.target, seconds, self.externs, self.foreign
         return CompiledProgram(self.name, self.args, object_code, *rest)
 
     @property
     def instructions(self) -> int:
-        """About the number of instructions: the lines of the text."""
+        """The number of instructions, more or less: the lines of the text."""
         return self.ll.count("\n")
 
     @property
     def longest_block(self) -> int:
-        """Instructions of the longest piece of straight code: LLVM's time grows faster than its square."""
+        """The instructions of the longest piece of straight code: LLVM's time grows faster than its square."""
         longest = start = 0
         lines = self.ll.splitlines()
         for place, line in enumerate(lines):
@@ -101,9 +101,5 @@ class CompiledProgram:
 
 
 def check_program(program: object) -> Program:
-    """Return the argument when it is a program.
-
-    Raises:
-        CompileError: it is not.
-    """
+    """Return the argument if it is a program, else raise `CompileError`."""
     return check_instance("program", program, Program, "what task.lower(config) gives", error=CompileError)

@@ -1,10 +1,10 @@
 """Comparison of tuners: the runs, the statistics, and the report."""
 
-from pegbox.comparison.contenders import TunerLike
-from pegbox.comparison.contest import RunSpec
-from pegbox.comparison.experiment import ComparisonInterrupted, compare
+from pegbox.comparison.arguments import TunerLike
+from pegbox.comparison.experiment import RunSpec
 from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.pool import LocalPool, RunPool
+from pegbox.comparison.progress import ComparisonInterrupted, compare
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.summary import Reach, Summary

@@ -1,256 +1,161 @@
-"""The runs of a comparison: equal budget, several seeds, a common start, winners measured again together.
-
-Every tuner gets each task with each seed, the same random configurations to start from and the same number of trials.
-Runs of one seed stand next to each other and their order rotates from seed to seed, so that a machine that warms up or
-slows down favours nobody. A run's own minimum is the luckiest of many; therefore all winners of a task are measured
-again at the end, side by side, and the final numbers are those. What was recorded before needs no second measurement.
-Medians, intervals and tests follow the advice of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing
-Systems" (SC 2015).
-"""
+"""The experiment: each tuner on each task with each seed, and how one of these runs is made."""
 
 from __future__ import annotations
 
-import datetime
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-import pegbox
-from pegbox.comparison.answers import Answers, finish_of, tell_of
-from pegbox.comparison.computation import with_computations
-from pegbox.comparison.contenders import Tuners, read_seeds, read_tasks, read_tuners
-from pegbox.comparison.contest import Contest, Finish, Plan, RunSpec, reason_of
-from pegbox.comparison.jsonform import REPORT
-from pegbox.comparison.parcel import pack
-from pegbox.comparison.pool import RunPool, open_pool, read_jobs
-from pegbox.comparison.report import Comparison
-from pegbox.comparison.run_job import Notice
-from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.testbed import Testbed, open_testbed
-from pegbox.errors import ComparisonError, PegboxError
-from pegbox.output import check_output
-from pegbox.search.loop.outcome import validated
-from pegbox.search.problem import MeasurerFactory
-from pegbox.search.protocols import SearchTask
-
-if TYPE_CHECKING:
-    from pegbox.space import Config
-
-RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
-"""Hears of each finished run: the run, its task, how many are finished, how many there will be."""
+from pegbox.checks import check_instance, check_int
+from pegbox.comparison.arguments import TunerLike, Tuners, read_seeds, read_tuners
+from pegbox.comparison.benchmark import Benchmark, CommonStartTuner
+from pegbox.comparison.runs import Run
+from pegbox.errors import TuningError
+from pegbox.measure.machine.blas import blas_threads
+from pegbox.measure.machine.run_delay import Reading, reading
+from pegbox.origin import explained
+from pegbox.search.factory import TunerInputs, declared_inputs, make_tuner
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.options import SearchOptions
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.tuning import run as search
+from pegbox.search.models.experience import shipped_experience
+from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
 
 
-class ComparisonInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a comparison; `result` is the `Comparison` of the runs that were finished."""
+@dataclass(frozen=True)
+class Plan:
+    """The settings that all runs of a comparison have in common: each of the `tuners` gets each of the `seeds`.
 
-    def __init__(self, message: str, result: Comparison) -> None:
-        super().__init__(message)
-        self.result = result
-
-
-def compare(
-    tasks: SearchTask | Sequence[SearchTask],
-    tuners: Tuners,
-    *,
-    measurer: MeasurerFactory | None = None,
-    runner: object = "local",
-    seeds: int | Sequence[int] = 10,
-    jobs: Any = 1,
-    on_run: RunListener | None = None,
-    save: str | os.PathLike[str] | None = None,
-    **options: Any,
-) -> Comparison:
-    """Run every tuner on every task with every seed.
-
-    Args:
-        tasks: one or several; a `RecordedSpace` among them is simulated.
-        tuners: specs such as "random" or "xgb:plan_size=32", factories, or a mapping of names to them.
-        measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
-        runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
-        seeds: a count (0, 1, ...) or the seeds themselves.
-        jobs: how many runs are made at the same time, "auto", or a cluster; see `pegbox.comparison.pool`.
-        on_run: hears of each finished run.
-        save: a file to which the report so far is written after every run.
-        options: the other fields of the `Plan`.
-
-    Raises:
-        ArgumentError, UnknownName: no tuner, two of one name, an option out of its domain; before anything is measured.
-        SpaceError: a task has no valid configuration; likewise.
-        RecordError: records of another task or space; likewise.
-        MeasureError: no cluster answers; likewise.
-        ComparisonError: a run broke; the report of the finished ones is in its `result`.
-        ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
+    `start` is the number of random configurations that each run begins with, the same for all tuners with one seed;
+    they are reported to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks
+    of one run, `program` the program features of a task, for tuners that declare them. Without `experience` no tuner is
+    given any.
     """
-    plan = Plan(read_tuners(tuners), read_seeds(seeds), **options)
-    check_output(save, REPORT)
-    testbeds = [open_testbed(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
-    contest = Contest(plan, with_computations(testbeds))
-    return _Experiment(contest, read_jobs(jobs, contest), on_run, save).run()
+
+    tuners: Mapping[str, TunerLike]
+    seeds: tuple[int, ...]
+    trials: int = 200
+    start: int = 1
+    experience: bool = True
+    batch_size: int | None = None
+    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
+    program: Callable[[SearchTask], FeatureSource | None] | None = None
+
+    def __post_init__(self) -> None:
+        check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
+        check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
+
+    @classmethod
+    def of(cls, tuners: Tuners, *, seeds: int | Sequence[int] = 10, **options: Any) -> Plan:
+        """Read the arguments of `compare`. Raises `ArgumentError` for those that are outside their domain."""
+        return cls(read_tuners(tuners), read_seeds(seeds), **options)
 
 
-class _Broken(Exception):
-    """The run of an entry has broken; `error` says how."""
+@dataclass(frozen=True)
+class RunSpec:
+    """One run that is to be made: the names of the task and of the tuner, and the seed."""
 
-    def __init__(self, entry: RunSpec, error: Exception) -> None:
-        super().__init__(entry, error)
-        self.entry, self.error = entry, error
+    task: str
+    tuner: str
+    seed: int
 
-
-@contextmanager
-def _named(entry: RunSpec) -> Iterator[None]:
-    """Errors of the body are those of this run."""
-    try:
-        yield
-    except Exception as error:
-        raise _Broken(entry, error) from error
+    def __str__(self) -> str:
+        return f"{self.task}, seed {self.seed}, {self.tuner}"
 
 
-class _Experiment:
-    """A comparison in progress."""
+@dataclass(frozen=True)
+class Experiment:
+    """The runs of a plan on benchmark problems, by the name of each, made one at a time in this process."""
 
-    def __init__(
-        self, contest: Contest, jobs: Any, on_run: RunListener | None, save: str | os.PathLike[str] | None
-    ) -> None:
-        self.contest = contest
-        self.plan = contest.plan
-        self.testbeds = contest.testbeds
-        self.jobs = jobs
-        self.most_jobs = 1
-        self.on_run = on_run
-        self.save = save
-        self.planned = len(contest.testbeds) * len(contest.plan.contenders) * len(contest.plan.seeds)
-        self.runs: list[Run] = []
-        self.winners: dict[str, list[Config | None]] = {testbed.info.name: [] for testbed in contest.testbeds}
-        self.began = time.monotonic()
-        self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    plan: Plan
+    benchmarks: Mapping[str, Benchmark]
+    _features: dict[str, FeatureSource | None] = field(default_factory=dict)
 
-    def run(self) -> Comparison:
-        self.contest.rehearse()
-        pool = None if self.jobs == 1 else open_pool(self.jobs, pack(self.contest))
-        try:
-            if pool is None:
-                for task in range(len(self.testbeds)):
-                    self._one_by_one(task)
-            else:
-                self._side_by_side(pool)
-            return self._saved(self._report(""))
-        except KeyboardInterrupt as error:
-            message, _, report = self._cut_short("interrupted")
-            raise ComparisonInterrupted(message, report) from error
-        except _Broken as broken:
-            told = f"{self.contest.name(broken.entry)}: {reason_of(broken.error)}"
-            raise self._error(told) from broken.error
-        except Exception as error:
-            raise self._error(reason_of(error)) from error
-        finally:
-            if pool is not None:
-                pool.close()
+    @property
+    def planned(self) -> int:
+        """The number of all runs."""
+        return len(self.benchmarks) * len(self.plan.tuners) * len(self.plan.seeds)
 
-    def _one_by_one(self, task: int) -> None:
-        try:
-            for entry in self.contest.entries(task):
-                with _named(entry):
-                    finish = self.contest.run(entry)
-                self._add(entry, finish)
-        except Exception:
-            with suppress(Exception):  # the first error is the one to tell of
-                self._measure_winners(self.testbeds[task])
-            raise
-        self._measure_winners(self.testbeds[task])
+    def specs(self, task: str) -> list[RunSpec]:
+        """List all runs on a task: all tuners of one seed, then of the next; the first tuner changes with the seed."""
+        names, specs = list(self.plan.tuners), []
+        for turn, seed in enumerate(self.plan.seeds):
+            first = turn % len(names)
+            specs += [RunSpec(task, name, seed) for name in (*names[first:], *names[:first])]
+        return specs
 
-    def _side_by_side(self, pool: RunPool) -> None:
-        """All runs of all tasks; where one breaks, those that have begun are finished."""
-        entries = [entry for task in range(len(self.testbeds)) for entry in self.contest.entries(task)]
-        told: set[Notice] = set()
-        found = Answers(pool, entries)
-        try:
-            for entry, answer in found:
-                self.most_jobs = found.jobs
-                tell_of(answer, told)
-                with _named(entry):
-                    finish = finish_of(answer)
-                self._add(entry, finish)
-        except Exception:
-            with suppress(Exception):
-                self._measure_all_winners()
-            raise
-        self._measure_all_winners()
+    def rehearse(self) -> None:
+        """Make every tuner and draw every start once, to raise their errors before anything is measured."""
+        seed = self.plan.seeds[0]
+        for task, benchmark in self.benchmarks.items():
+            benchmark.draw_start(seed, 1)
+            for tuner in self.plan.tuners:
+                self._tuner(RunSpec(task, tuner, seed))
 
-    def _measure_all_winners(self) -> None:
-        for testbed in self.testbeds:
-            self._measure_winners(testbed)
+    def run(self, spec: RunSpec) -> Run:
+        """Make one run. Raises `TuningError` where the tuner breaks, `KeyboardInterrupt` on Ctrl-C.
 
-    def _add(self, entry: RunSpec, finish: Finish) -> None:
-        info = self.testbeds[entry.task].info
-        self.winners[info.name].append(self.contest.winner(entry, finish))
-        self.runs.append(finish.run)
-        if self.on_run:
-            self.on_run(self.runs[-1], info, len(self.runs), self.planned)
-        if self.save and len(self.runs) < self.planned:
-            self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
-
-    def _measure_winners(self, testbed: Testbed) -> None:
-        """All distinct winners of a task, in one session; recorded costs are what they are."""
-        winners = self.winners[testbed.info.name]
-        distinct = list(dict.fromkeys(config for config in winners if config is not None))
-        if testbed.problem.simulated or not distinct:
-            return
-        with testbed.problem.open() as opened:
-            results = opened.remeasure(distinct)
-        costs = {config: validated(result).cost for config, result in zip(distinct, results, strict=True)}
-        places = [place for place, run in enumerate(self.runs) if run.task == testbed.info.name]
-        for place, config in zip(places, winners, strict=True):
-            if config is not None:
-                self.runs[place] = replace(self.runs[place], final_cost=costs[config])
-
-    def _error(self, told: str) -> ComparisonError:
-        message, kept, report = self._cut_short(told)
-        return ComparisonError(message, report, reason=f"{told}; {self._count()} are finished{kept}")
-
-    def _count(self) -> str:
-        return f"{len(self.runs)} of {self.planned} runs"
-
-    def _cut_short(self, told: str) -> tuple[str, str, Comparison]:
-        """Return the message, the place of the report if it is in a file, and the report of the finished runs.
-
-        `told` begins with the run that broke. It may be the file that broke: the report is only in memory then.
+        Where runs may be made side by side, linear algebra has one thread: its sums, which depend on the number of
+        threads, are then the same however many runs are made at once.
         """
-        count = self._count()
-        report = self._report(f"{count} are finished: {told}")
-        kept = place = ""
-        if self.save:
-            with suppress(PegboxError):
-                self._saved(report)
-                place = f" and in {os.fspath(self.save)}"
-                kept = f", and kept in {os.fspath(self.save)}"
-        return f"{told}; the report of the {count} that were finished is in error.result{place}", kept, report
+        side_by_side = self.benchmarks[spec.task].side_by_side
+        with blas_threads(1) if side_by_side else contextlib.nullcontext():
+            began = reading() if side_by_side else None
+            tuner, inputs = self._tuner(spec)
+            result = self._search(spec, tuner)
+            waited = _waited(began, reading())
+        if result.stopped_because == "interrupted":
+            raise KeyboardInterrupt
+        experienced = inputs["experience"] is not None and bool(getattr(tuner, "experienced", True))
+        return replace(Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced), waited=waited)
 
-    def _report(self, note: str) -> Comparison:
-        hosts = {run.task: run.host for run in self.runs if run.host}
-        infos = tuple(replace(t.info, host=hosts.get(t.info.name, t.info.host)) for t in self.testbeds)
-        tasks, tuners = [info.name for info in infos], [contender.name for contender in self.plan.contenders]
-        setup = Setup(
-            tasks=infos,
-            tuners=tuple(tuners),
-            trials=self.plan.trials,
-            seeds=self.plan.seeds,
-            start=self.plan.start,
-            experience=self.plan.experience,
-            planned=self.planned,
-            jobs=self.most_jobs,
-            note=note,
-            started=self.started,
-            seconds=time.monotonic() - self.began,
-            version=pegbox.__version__,
+    def _search(self, spec: RunSpec, tuner: Tuner) -> TuneResult:
+        plan, benchmark = self.plan, self.benchmarks[spec.task]
+        problem = benchmark.problem
+        options = SearchOptions(
+            plan.trials,
+            batch_size=plan.batch_size,
+            finalists=0 if problem.simulated else 1,
+            callbacks=plan.callbacks(spec.task, spec.tuner, spec.seed) if plan.callbacks else (),
+            name=spec.tuner,
         )
-        places = {seed: place for place, seed in enumerate(self.plan.seeds)}
-        order = sorted(self.runs, key=lambda run: (tasks.index(run.task), tuners.index(run.tuner), places[run.seed]))
-        return Comparison(setup, tuple(order))
+        start = benchmark.draw_start(spec.seed, plan.start)
+        with problem.open() as opened:
+            return search(
+                CommonStartTuner(tuner, start),
+                opened,
+                options,
+                subject=problem.subject,
+                space=problem.whole,
+                searched=problem.space,
+            )
 
-    def _saved(self, report: Comparison) -> Comparison:
-        if self.save:
-            report.save(self.save)
-        return report
+    def _tuner(self, spec: RunSpec) -> tuple[Tuner, TunerInputs]:
+        """Make the tuner of a run; return its inputs, too."""
+        given, problem = self.plan.tuners[spec.tuner], self.benchmarks[spec.task].problem
+        takes = declared_inputs(given)
+        inputs: TunerInputs = {
+            "program": self._program(spec.task) if "program" in takes else None,
+            "experience": shipped_experience(problem.task) if self.plan.experience and "experience" in takes else None,
+        }
+        return make_tuner(given, problem.space, seed=spec.seed, **inputs), inputs
+
+    def _program(self, task: str) -> FeatureSource | None:
+        """Return the program features of the task, made when the first tuner declares that it wants them."""
+        if task not in self._features:
+            self._features[task] = self.plan.program(self.benchmarks[task].problem.task) if self.plan.program else None
+        return self._features[task]
+
+
+def _waited(began: Reading | None, ended: Reading | None) -> float:
+    """Compute the share of the time in which this thread waited for a core that others had; 0 where it is not known."""
+    if began is None or ended is None:
+        return 0.0
+    return min(1.0, (ended.waited - began.waited) / max(1, ended.clock - began.clock))
+
+
+def reason_of(error: Exception) -> str:
+    """Describe the error, without a tuning run's remarks on its own trials."""
+    return error.reason if isinstance(error, TuningError) else explained(error)

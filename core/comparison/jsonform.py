@@ -1,21 +1,22 @@
-"""Reports as JSON files and back."""
+"""Reports of comparisons as JSON files, and back: each field is checked when it is read."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_path
-from pegbox.comparison.report_fields import runs_of, setup_of
-from pegbox.comparison.runs import Run, Setup
+from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.errors import RecordError
-from pegbox.output import Content, check_output, write_file
-from pegbox.records.document import read_document
-from pegbox.records.fields import field
+from pegbox.output import Content
+from pegbox.records.document import checked, config, costs, field, read_document, seconds
+from pegbox.search.models.report import ModelReport
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
@@ -23,11 +24,20 @@ if TYPE_CHECKING:
 KIND = "pegbox comparison"
 REPORT = Content("the report of a comparison as JSON", re.compile(rb'\s*\{\s*"kind"\s*:\s*"' + KIND.encode() + b'"'))
 VERSION = 1
-"""Of the format; a newer one is refused."""
+"""The version of the format; a newer one is refused."""
+
+MOST_TRIALS = 10**6
+"""The largest budget of a report, whose curves are drawn trial by trial."""
+
+_MOST = 10**100
+"""The largest count. Larger integers are no floats."""
+
+_T = TypeVar("_T")
+_Check = Callable[[str, Any], Any]
 
 
 def report_to_json(report: Comparison) -> dict[str, Any]:
-    """Plain values. What follows from the runs (summaries, verdicts) is there for scripts, and not read back."""
+    """Write plain values. Parts that follow from the runs (summaries, verdicts) are for scripts, and not read back."""
     plain = {
         "kind": KIND,
         "version": VERSION,
@@ -42,15 +52,8 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
     return dict(_finite(plain))
 
 
-def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write the file that `read_report` reads; replace an older report of that name at once, or not at all."""
-    out = check_path("path", path)
-    check_output(out, REPORT)
-    write_file(out, json.dumps(report_to_json(report), allow_nan=False) + "\n")
-
-
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
-    """The setup and the runs of a file, checked field by field. Raises `RecordError`."""
+    """Read the setup and the runs of a file, checked field by field. Raises `RecordError`."""
     file = check_path("report", path, error=RecordError)
     try:
         form = read_document(file.read_text(encoding="utf-8"))
@@ -66,8 +69,8 @@ def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
         version = field(form, "version", int)
         if version > VERSION:
             raise RecordError(f"{path} has version {version}, newer than this pegbox reads ({VERSION}): update it")
-        setup = setup_of(field(form, "setup", dict))
-        return setup, runs_of(field(form, "runs", list), setup)
+        setup = _setup_of(field(form, "setup", dict))
+        return setup, _runs_of(field(form, "runs", list), setup)
     except KeyError as error:
         raise RecordError(f"{path}: the field {error} is missing") from None
     except ValueError as error:
@@ -82,3 +85,135 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _setup_of(form: Mapping[str, Any]) -> Setup:
+    """Read the setup. Raises `KeyError` for a field that is missing, `ValueError` for a wrong one."""
+    setup = _of(Setup, "setup", form, _SETUP)
+    _check_distinct("a task", [task.name for task in setup.tasks])
+    _check_distinct("a tuner", setup.tuners)
+    _check_distinct("a seed", setup.seeds)
+    return setup
+
+
+def _runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
+    """Read the runs of a report with this setup. Raises as `_setup_of` does."""
+    runs = tuple(_of(Run, "a run", form, _RUN) for form in forms)
+    known = {"task": [task.name for task in setup.tasks], "tuner": setup.tuners, "seed": setup.seeds}
+    for run in runs:
+        for name, values in known.items():
+            if (value := getattr(run, name)) not in values:
+                raise ValueError(f"a run has the {name} {reprlib.repr(value)}, which the setup does not have")
+        if len(run.curve) > setup.trials:
+            raise ValueError(f"a run has {len(run.curve)} trials, more than the {setup.trials} of the setup")
+        if not run.curve and (setup.start or run.final_cost < math.inf):
+            raise ValueError("a run has an empty curve, although it began with random trials or found something valid")
+    if not runs and not setup.note:
+        raise ValueError("runs is empty, and no note says why")
+    _check_distinct("a run", [(run.task, run.tuner, run.seed) for run in runs])
+    return runs
+
+
+def _of(kind: Callable[..., _T], name: str, form: Any, checks: Mapping[str, _Check]) -> _T:
+    """Make a dataclass of a JSON object, each of its fields checked."""
+    given = checked(name, form, dict)
+    if unknown := [key for key in given if key not in checks]:
+        raise ValueError(f"{name} has a field {reprlib.repr(unknown[0])}, which pegbox does not know")
+    required = {each.name for each in fields(kind) if each.default is each.default_factory is MISSING}  # type: ignore[arg-type]
+    for key in checks:
+        if key in required and key not in given:
+            raise KeyError(key)
+    return kind(**{key: checks[key](key, value) for key, value in given.items()})
+
+
+def _check_distinct(name: str, values: Sequence[Any]) -> None:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{name}, {reprlib.repr(value)}, is there twice")
+        seen.add(value)
+
+
+def _text(name: str, value: Any) -> str:
+    return checked(name, value, str)
+
+
+def _flag(name: str, value: Any) -> bool:
+    return checked(name, value, bool)
+
+
+def _count(name: str, value: Any, *, least: int = 0, most: int = _MOST) -> int:
+    if not least <= checked(name, value, int) <= most:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a count is from {least} to {most:g}")
+    return int(value)
+
+
+def _amount(name: str, value: Any) -> float:
+    """Read a number of operations or bytes."""
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a finite number, 0 or more, was expected")
+    return float(value)
+
+
+def _share(name: str, value: Any) -> float:
+    if seconds(name, value) > 1:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a share is at most 1")
+    return float(value)
+
+
+def _cost(name: str, value: Any) -> float:
+    """Read a cost, or infinity for None: nothing valid was found."""
+    return math.inf if value is None else costs([value])[0]
+
+
+def _optional(check: _Check, otherwise: Any, name: str, value: Any) -> Any:
+    return otherwise if value is None else check(name, value)
+
+
+def _each(check: _Check, name: str, value: Any, *, least: int = 0) -> tuple[Any, ...]:
+    if len(checked(name, value, list)) < least:
+        raise ValueError(f"{name} {reprlib.repr(value)}: at least {least} was expected")
+    return tuple(check(name, item) for item in value)
+
+
+def _failures(name: str, value: Any) -> dict[str, int]:
+    return {kind: _count(f"{name}: {kind}", number) for kind, number in checked(name, value, dict).items()}
+
+
+_MODEL: dict[str, _Check] = {
+    **dict.fromkeys(("trials", "pairs"), _count),
+    "pairwise_accuracy": partial(_optional, _share, math.nan),
+}
+
+_TASK: dict[str, _Check] = {
+    **dict.fromkeys(("name", "target", "source", "host", "unit", "computation", "apart"), _text),
+    **dict.fromkeys(("flop", "bytes_moved"), _amount),
+    "configurations": partial(_optional, _count, None),
+    "recorded_best": partial(_optional, _cost, None),
+}
+
+_SETUP: dict[str, _Check] = {
+    **dict.fromkeys(("note", "started", "version"), _text),
+    "tasks": partial(_each, lambda name, value: _of(TaskInfo, "a task", value, _TASK), least=1),
+    "tuners": partial(_each, _text, least=1),
+    "trials": partial(_count, least=1, most=MOST_TRIALS),
+    "seeds": partial(_each, _count, least=1),
+    "start": _count,
+    "experience": _flag,
+    "planned": _count,
+    "jobs": partial(_count, least=1),
+    "seconds": seconds,
+}
+
+_RUN: dict[str, _Check] = {
+    **dict.fromkeys(("task", "tuner", "stopped_because", "host"), _text),
+    **dict.fromkeys(("seconds", "tuner_seconds"), seconds),
+    **dict.fromkeys(("seed", "dropped"), _count),
+    "curve": partial(_each, _cost),
+    "final_cost": _cost,
+    "config": partial(_optional, lambda _, value: config(value), None),
+    "failures": _failures,
+    "model": partial(_optional, lambda _, value: _of(ModelReport, "a model", value, _MODEL), None),
+    "experienced": _flag,
+    "waited": _share,
+}

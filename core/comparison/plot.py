@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.comparison.curves import arrivals, band_of, lowest_shown
+from pegbox.comparison.statistics import median, quantile
 from pegbox.comparison.verdicts import TARGET
 from pegbox.errors import ArgumentError
 from pegbox.report.figure import COLOURS, DASHES, check_plot, saved, svg_of
@@ -15,11 +17,40 @@ if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
 _STEPS = (1, 2, 5, 10)
-"""Between ticks, times a power of ten: percentages are whole then."""
+"""The steps between ticks, times a power of ten: percentages are whole then."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """The median over the seeds after each trial, and the lower and upper quartile."""
+
+    low: tuple[float, ...]
+    middle: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def band_of(report: Comparison, task: str, tuner: str) -> Band:
+    """Compute the share of the best known speed after each trial; 0 until something valid is found."""
+    runs, best_known = report.runs_of(task)[tuner], report.best_known(task)
+    low, middle, high = [], [], []
+    for count in range(1, report.trials + 1):
+        costs = [run.best_after(count) for run in runs]
+        shares = [best_known / cost if cost < math.inf else 0.0 for cost in costs]
+        low.append(quantile(shares, 0.25))
+        middle.append(median(shares))
+        high.append(-quantile([-share for share in shares], 0.25))
+    return Band(tuple(low), tuple(middle), tuple(high))
+
+
+def arrivals(report: Comparison, task: str, tuner: str, target: float) -> tuple[float, ...]:
+    """Compute, after each trial, the share of the runs that have come to the share `target` of the best known speed."""
+    cost = report.best_known(task) / target
+    counts = [run.trials_to(cost) for run in report.runs_of(task)[tuner]]
+    return tuple(sum(count <= trial for count in counts) / len(counts) for trial in range(1, report.trials + 1))
 
 
 def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
-    """One panel per task: the share of the best known speed after each trial, median and quartiles over seeds.
+    """Draw one panel per task: the share of the best known speed after each trial, median and quartiles over seeds.
 
     Raises `ArgumentError` when matplotlib is not installed, the suffix is unknown to it, or there is nothing to draw.
     """
@@ -33,21 +64,17 @@ def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
 
 
 def best_svg(report: Comparison, task: str) -> str:
-    """The `svg` element of the best so far on a task. Raises `ImportError` without matplotlib."""
-    return _svg(_draw_best, report, task)
+    """Draw the `svg` element of the best so far on a task. Raises `ImportError` without matplotlib."""
+    return svg_of(lambda axes: _draw_best(axes, report, task), f"_draw_best {task}")
 
 
 def arrivals_svg(report: Comparison, task: str) -> str:
-    """The `svg` element of the share of the seeds at the target. Raises `ImportError` without matplotlib."""
-    return _svg(_draw_arrivals, report, task)
-
-
-def _svg(draw: Callable[[Any, Comparison, str], None], report: Comparison, task: str) -> str:
-    return svg_of(lambda axes: draw(axes, report, task), f"{draw.__name__} {task}")
+    """Draw the `svg` element of the share of the seeds at the target. Raises `ImportError` without matplotlib."""
+    return svg_of(lambda axes: _draw_arrivals(axes, report, task), f"_draw_arrivals {task}")
 
 
 def _draw_best(axes: Any, report: Comparison, task: str) -> None:
-    """The share of the best known speed after each trial."""
+    """Draw the share of the best known speed after each trial."""
     bands = [band_of(report, task, tuner) for tuner in report.runs_of(task)]
     for place, band in enumerate(bands):
         axes.fill_between(
@@ -55,32 +82,34 @@ def _draw_best(axes: Any, report: Comparison, task: str) -> None:
             color=COLOURS[place % len(COLOURS)], alpha=0.15, linewidth=0, step="post",
         )  # fmt: skip
         _draw_line(axes, place, band.middle)
+    # The first twentieth of the trials does not compress the rest.
+    lows = [band.middle[min(len(band.middle) // 20, len(band.middle) - 1)] for band in bands]
     highest = max(max(band.high) for band in bands)
-    axes.set_ylim(lowest_shown(bands), 1.01 * max(1.0, highest))
+    axes.set_ylim(min(0.8, math.floor(10 * min(lows)) / 10), 1.01 * max(1.0, highest))
     seeds = len(report.setup.seeds)
     title = f"median of {seeds} seeds; shaded: the middle half" if seeds > 1 else None
     _finish(axes, report, task, "share of the best known speed", legend="lower right", title=title)
 
 
 def _draw_arrivals(axes: Any, report: Comparison, task: str) -> None:
-    """The share of the seeds that have come to the target."""
+    """Draw the share of the seeds that have come to the target."""
     for place, tuner in enumerate(report.runs_of(task)):
         _draw_line(axes, place, arrivals(report, task, tuner, TARGET))
     axes.set_ylim(0.0, 1.01)
     _finish(axes, report, task, "share of the seeds", legend="upper left")
 
 
-def _draw_line(axes: Any, place: int, values: tuple[float, ...]) -> None:
+def _draw_line(axes: Any, place: int, values: Sequence[float]) -> None:
     colour, dashes = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
     axes.step(_trials(values), _held(values), dashes, where="post", color=colour, linewidth=1.8)
 
 
-def _trials(values: tuple[float, ...]) -> range:
+def _trials(values: Sequence[float]) -> range:
     return range(1, len(values) + 2)
 
 
-def _held(values: tuple[float, ...]) -> tuple[float, ...]:
-    """The last value lasts a trial too: otherwise one trial would be a point, which nobody sees."""
+def _held(values: Sequence[float]) -> tuple[float, ...]:
+    """Hold the last value for a trial, too: otherwise one trial would be an invisible point."""
     return (*values, values[-1])
 
 

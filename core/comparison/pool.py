@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import functools
+import pickle
+import sys
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
 from pegbox.checks import check_int
 from pegbox.codegen.targets.cores import usable_cores
-from pegbox.comparison.contest import Contest, RunSpec
-from pegbox.errors import ArgumentError, MeasureError, UnknownName
+from pegbox.comparison.experiment import Experiment, RunSpec
+from pegbox.comparison.run_job import CompletedRun, Notice
+from pegbox.comparison.runs import Run
+from pegbox.errors import ArgumentError, MeasureError, TuningError, UnknownName
 from pegbox.hooks.options import bind_options
 from pegbox.measure.pipeline.builder import WARM
 from pegbox.measure.runners.runner import class_of, runner_factory
@@ -22,13 +28,16 @@ from pegbox.workers.process import GivenUp, Worker, WorkerDied
 JOBS = "a number of processes, 'auto' for one on each core, or a cluster such as 'dask:scheduler=tcp://host:8786'"
 
 _LONGEST = 2e6
-"""Seconds that a run may take; `select.poll` counts no more milliseconds than those of 24 days."""
+"""The most seconds that a run may take; `select.poll` counts no more milliseconds than those of 24 days."""
 
 _MOST_REPLY = 1 << 30
 
+_LOOK_SECONDS = 1.0
+"""The time between looks at the number of simultaneous runs: machines of a cluster come and go."""
+
 
 class RunPool(Protocol):
-    """Makes runs of one contest, which it was given as a parcel (`pegbox.comparison.parcel`)."""
+    """A pool that makes runs of one experiment, which it was given as a payload (`pegbox.comparison.payload`)."""
 
     @property
     def jobs(self) -> int:
@@ -38,7 +47,7 @@ class RunPool(Protocol):
         """
         ...
 
-    def submit(self, entry: RunSpec) -> Future[bytes]:
+    def submit(self, spec: RunSpec) -> Future[bytes]:
         """Make a run in its turn: the reply of `pegbox.comparison.run_job.run`, or a `MeasureError` where there is none
         because the process or the cluster is gone."""
         ...
@@ -52,25 +61,25 @@ class LocalPool:
     """Processes of this machine, which start when there is a run for them.
 
     Args:
-        parcel: of the contest; it goes to each process once.
+        payload: of the experiment; it goes to each process once.
         jobs: how many processes.
     """
 
-    def __init__(self, parcel: bytes, jobs: int) -> None:
+    def __init__(self, payload: bytes, jobs: int) -> None:
         self.jobs = jobs
-        self._parcel = parcel
+        self._payload = payload
         self._pool = Pool(self._start, jobs)
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="pegbox-run")
 
-    def submit(self, entry: RunSpec) -> Future[bytes]:
+    def submit(self, spec: RunSpec) -> Future[bytes]:
         """See `RunPool`."""
-        return self._threads.submit(self.run, entry)
+        return self._threads.submit(self.run, spec)
 
-    def run(self, entry: RunSpec) -> bytes:
+    def run(self, spec: RunSpec) -> bytes:
         """Make a run on a free process; from any thread."""
         try:
             with self._pool.worker() as worker:
-                reply: bytes = worker.call("run", entry, timeout=_LONGEST)
+                reply: bytes = worker.call("run", spec, timeout=_LONGEST)
                 return reply
         except WorkerDied as error:
             raise MeasureError(f"the process of the run {error}") from error
@@ -85,47 +94,42 @@ class LocalPool:
 
     def _start(self, place: int) -> Worker:
         worker = Worker("pegbox.comparison.run_job", warm=WARM, most_reply=_MOST_REPLY)
-        worker.post("prepare", self._parcel)
+        worker.post("prepare", self._payload)
         return worker
 
 
-def read_jobs(jobs: Any, contest: Contest) -> Any:
+def read_jobs(jobs: Any, experiment: Experiment) -> Any:
     """Read the number of simultaneous runs, no more than there are; or the cluster that makes them.
 
     Raises `ArgumentError` for something else, and where runs cannot be made side by side.
     """
     if isinstance(jobs, str) and jobs == "auto":
-        jobs = len(usable_cores()) if not _hindrance(contest) else 1
+        jobs = len(usable_cores()) if not _hindrance(experiment) else 1
     if jobs is None or isinstance(jobs, float) or (isinstance(jobs, str) and jobs.strip().lstrip("+-").isdigit()):
         raise ArgumentError(f"jobs={jobs!r}: give {JOBS}")
     if hasattr(jobs, "__index__"):
-        planned = len(contest.testbeds) * len(contest.plan.contenders) * len(contest.plan.seeds)
-        jobs = min(check_int("jobs", jobs), planned)
+        jobs = min(check_int("jobs", jobs), experiment.planned)
         if jobs == 1:
             return 1
-    if why := _hindrance(contest):
+    if why := _hindrance(experiment):
         raise ArgumentError(f"jobs={jobs!r}: {why}")
     return jobs
 
 
-def open_pool(jobs: Any, parcel: bytes) -> RunPool:
-    """The pool of so many processes here, or of the cluster.
+def open_pool(jobs: Any, payload: bytes) -> RunPool:
+    """Open the pool of that many processes here, or of the cluster.
 
-    Raises `ArgumentError` for a cluster that there is not, `MeasureError` where none answers.
+    Raises `ArgumentError` for an unknown cluster, `MeasureError` where none answers.
     """
-    if not isinstance(jobs, int):
-        return _cluster_pool(jobs, parcel)
-    if jobs > (cores := len(usable_cores())):
-        warnings.warn(
-            f"jobs={jobs}, but this process may use {cores} core{'s' if cores != 1 else ''}: the runs wait for each "
-            "other, and the overhead of the tuners has these waits in it; jobs='auto' takes one for each core",
-            RuntimeWarning,
-            stacklevel=users_level(),
-        )
-    return LocalPool(parcel, jobs)
-
-
-def _cluster_pool(jobs: Any, parcel: bytes) -> RunPool:
+    if isinstance(jobs, int):
+        if jobs > (cores := len(usable_cores())):
+            warnings.warn(
+                f"jobs={jobs}, but this process may use {cores} core{'s' if cores != 1 else ''}: the runs wait for "
+                "each other, and the overhead of the tuners has these waits in it; jobs='auto' takes one for each core",
+                RuntimeWarning,
+                stacklevel=users_level(),
+            )
+        return LocalPool(payload, jobs)
     try:
         factory = runner_factory(jobs, {})
     except UnknownName as error:
@@ -134,25 +138,105 @@ def _cluster_pool(jobs: Any, parcel: bytes) -> RunPool:
     opens = class_of(factory).run_pool
     if opens is None:
         raise ArgumentError(f"jobs={jobs!r}: this runner has no machines to make runs on; give {JOBS}")
-    pool: RunPool = opens(parcel, **bind_options(f"jobs={jobs!r}", opens, options))
+    pool: RunPool = opens(payload, **bind_options(f"jobs={jobs!r}", opens, options))
     return pool
 
 
-def _hindrance(contest: Contest) -> str:
-    """Why runs cannot be made side by side, and what to do; empty where they can."""
-    for testbed in contest.testbeds:
-        name, problem = testbed.info.name, testbed.problem
-        if not testbed.side_by_side and isinstance(problem.task, Objective):
+def _hindrance(experiment: Experiment) -> str:
+    """Explain why runs cannot be made side by side, and what to do; return an empty text where they can."""
+    for name, benchmark in experiment.benchmarks.items():
+        if benchmark.side_by_side:
+            continue
+        if isinstance(benchmark.problem.task, Objective):
             return (
                 f"the function {name} may time something, which other runs would disturb. Where its costs depend on "
                 "the configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
             )
-        if not testbed.side_by_side:
-            return (
-                f"{name} is measured, and what is timed runs alone (a cluster's machines all measure for one run). "
-                "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are made "
-                "side by side; here leave jobs out"
-            )
-    if contest.plan.callbacks is not None:
+        return (
+            f"{name} is measured, and what is timed runs alone (a cluster's machines all measure for one run). "
+            "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are made "
+            "side by side; here leave jobs out"
+        )
+    if experiment.plan.callbacks is not None:
         return "callbacks are called in this process, but the runs are made in others; leave one of the two out"
     return ""
+
+
+class RunTraceback(Exception):
+    """The traceback of an error in another process, as text."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class CompletedRuns:
+    """The completed runs of all `specs`, in the order of finishing.
+
+    After one that broke no other run begins, those that have begun are finished, and the one that broke comes last:
+    where there are several, the first of `specs`. It is the one that would have been the first without a pool.
+
+    Iterating raises `MeasureError` where the pool's cluster is gone, after its last reply.
+    """
+
+    def __init__(self, pool: RunPool, specs: Sequence[RunSpec]) -> None:
+        self._pool, self._specs = pool, list(specs)
+        self._queue = deque(specs)
+        self._asked: dict[Future[bytes], RunSpec] = {}
+        self.jobs = 1
+        """The largest number of simultaneous runs so far."""
+
+    def __iter__(self) -> Iterator[tuple[RunSpec, CompletedRun]]:
+        broken: dict[RunSpec, CompletedRun] = {}
+        while self._queue or self._asked:
+            gone = self._ask()
+            seconds = 0.0 if gone else _LOOK_SECONDS
+            for future in wait(self._asked, timeout=seconds, return_when=FIRST_COMPLETED).done:
+                spec, completed = self._asked.pop(future), _reply(future)
+                if completed.run is not None:
+                    yield spec, completed
+                    continue
+                broken[spec] = completed
+                self._queue.clear()
+                self._asked = {future: spec for future, spec in self._asked.items() if not future.cancel()}
+            if gone:
+                raise gone
+        if broken:
+            first = min(broken, key=self._specs.index)
+            yield first, broken[first]
+
+    def _ask(self) -> MeasureError | None:
+        """Ask for as many runs as the pool makes, and as many again, so that each has the next one at hand."""
+        try:
+            jobs = self._pool.jobs
+            while self._queue and len(self._asked) < 2 * jobs:
+                asked = self._pool.submit(self._queue[0])
+                self._asked[asked] = self._queue.popleft()
+        except MeasureError as error:
+            return error
+        self.jobs = max(self.jobs, jobs)
+        return None
+
+
+def _reply(future: Future[bytes]) -> CompletedRun:
+    try:
+        completed: CompletedRun = pickle.loads(future.result())
+    except MeasureError as error:
+        return CompletedRun(None, str(error))
+    return completed
+
+
+def run_of(completed: CompletedRun, shown: set[Notice]) -> Run:
+    """Show the output of a run on standard error, and its warnings that are not `shown` already; return the run.
+
+    Raises `TuningError` where it broke.
+    """
+    if completed.printed:
+        print(completed.printed, end="", file=sys.stderr, flush=True)
+    for notice in completed.notices:
+        if notice not in shown:
+            shown.add(notice)
+            warnings.warn_explicit(*notice)
+    if completed.run is None:
+        cause = RunTraceback(completed.traceback) if completed.traceback else None
+        raise TuningError(completed.reason, completed.result) from cause
+    return completed.run

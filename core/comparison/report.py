@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from pegbox.checks import check_path
 from pegbox.comparison.html import page
-from pegbox.comparison.jsonform import read_report, report_to_json, write_report
+from pegbox.comparison.jsonform import REPORT, read_report, report_to_json
 from pegbox.comparison.plot import save_plot
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.sentences import remarks, sentences, space_sentence
@@ -26,7 +27,7 @@ from pegbox.shown import value_text
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `pegbox.compare` found. `print` shows a table per task and what the tests say of it in words.
+    """The report of `pegbox.compare`. `print` shows a table per task, and its tests in words.
 
     Lower-level: `summaries()` and `verdicts()` are the same as values, `runs` has every curve.
     """
@@ -45,7 +46,7 @@ class Comparison:
         return tuple(task for task in self.setup.tasks if task.name in done)
 
     def runs_of(self, task: str) -> dict[str, list[Run]]:
-        """The finished runs on a task by tuner, the tuners in the order they were given."""
+        """Group the finished runs on a task by tuner, in the order that the tuners were given."""
         found: dict[str, list[Run]] = {}
         name = self.setup.task(task).name
         for tuner in self.setup.tuners:
@@ -55,13 +56,13 @@ class Comparison:
         return found
 
     def best_known(self, task: str) -> float:
-        """Seconds of the fastest that is known of: recorded, or else found by any run and measured at the end."""
+        """Find the best known cost: recorded, or else found by any run and measured at the end."""
         recorded = self.setup.task(task).recorded_best
         found = min((run.final_cost for run in self.runs if run.task == task), default=math.inf)
         return found if recorded is None else min(recorded, found)
 
     def summaries(self) -> list[Summary]:
-        """One for each task and tuner, in the order they were given."""
+        """Summarize each task and tuner, in the order they were given."""
         return [
             summarize(task, tuner, runs, best_known=self.best_known(task.name), trials=self.trials)
             for task in self.tasks
@@ -69,7 +70,7 @@ class Comparison:
         ]
 
     def verdicts(self) -> list[Verdict]:
-        """Every pair of tuners on every task under every question; none where a tuner has but one run."""
+        """Judge every pair of tuners on every task under every question; none where a tuner has but one run."""
         return list(self._verdicts)
 
     @cached_property
@@ -83,7 +84,7 @@ class Comparison:
         return tuple(found)
 
     def median_curve(self, task: str, tuner: str) -> list[float]:
-        """The median over seeds of the best cost so far after each trial, in seconds."""
+        """Compute the median over seeds of the best cost so far after each trial, in seconds."""
         runs = self.runs_of(self.setup.task(task).name).get(tuner) if isinstance(tuner, str) else None
         if runs is None:
             known = ", ".join(map(repr, self.setup.tuners))
@@ -95,15 +96,10 @@ class Comparison:
     def words(self, task: str) -> list[str]:
         """Summarize the tests of the tuners on a task, a sentence for each question; then their limits."""
         verdicts = [verdict for verdict in self._verdicts if verdict.task == task]
-        return [*sentences(verdicts, self.setup.tuners), *self._remarks(task)]
-
-    def _remarks(self, task: str) -> list[str]:
-        runs = self.runs_of(task)
-        absent = [tuner for tuner in self.setup.tuners if not runs.get(tuner)]
-        return remarks(runs, trials=self.trials, jobs=self.setup.jobs, absent=absent)
+        return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task), self.setup)]
 
     def space_verdicts(self) -> list[Verdict]:
-        """Every pair of tasks that compute the same, by the final costs of all runs; tasks stand for tuners."""
+        """Judge every pair of tasks that compute the same, by the final costs of all runs, as if tasks were tuners."""
         found: list[Verdict] = []
         for name in dict.fromkeys(task.computation for task in self.tasks if task.computation):
             tasks = [task.name for task in self.tasks if task.computation == name]
@@ -113,13 +109,13 @@ class Comparison:
         return found
 
     def space_words(self) -> list[str]:
-        """Which of the spaces of one computation is better, a sentence for each pair; and which are not compared."""
+        """Compare the spaces of one computation, a sentence for each pair; and say which are not compared."""
         best = {task.name: min(r.final_cost for r in self.runs if r.task == task.name) for task in self.tasks}
         apart = [task.apart for task in self.tasks if task.apart]
         return [*(space_sentence(verdict, best) for verdict in self.space_verdicts()), *apart]
 
     def table(self) -> str:
-        """The report as plain text."""
+        """Write the report as plain text."""
         return report_text(self)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
@@ -138,18 +134,19 @@ class Comparison:
         write_file(path, page(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, infinities as null: the setup, every run, and the summaries and verdicts on them."""
+        """Write plain JSON values, infinities as null: the setup, every run, the summaries and verdicts."""
         return report_to_json(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file that `load` reads back. A file that is there is replaced at once or not at all."""
-        write_report(self, path)
+        """Write a JSON file that `load` reads back; replace an older report of that name at once, or not at all."""
+        out = check_path("path", path)
+        check_output(out, REPORT)
+        write_file(out, json.dumps(report_to_json(self), allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
         """Read what `save` wrote. Raises `RecordError` for a file that is not a report, or a newer one."""
-        setup, runs = read_report(path)
-        return cls(setup, runs)
+        return cls(*read_report(path))
 
     def __str__(self) -> str:
         return self.table()

@@ -10,10 +10,10 @@ from typing import Any
 
 from pegbox.checks import check_cost, check_int
 from pegbox.errors import ArgumentError
-from pegbox.search.loop.outcome import TuneResult, failure_counts, format_cost, format_counts
+from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.shown import value_text
-from pegbox.task.work import format_speed
+from pegbox.task.work import format_cost, format_speed
 
 _MOST_TRIALS = 2**53  # what a float counts
 NOT_RECORDED = "not recorded"
@@ -21,14 +21,14 @@ NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True)
 class Run:
-    """One tuner on one task with one seed. Costs and times are seconds; infinity where nothing valid was found.
+    """The run of a tuner on a task with a seed. Costs and times are seconds; infinity where nothing valid was found.
 
     `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
     (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
-    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` tells whether
-    the tuner began with experience: measurements of other workloads. `waited` is the share of its real time in which a
-    simulated run waited for a core that other programs, or other runs, had.
+    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` is True
+    for a tuner that began with experience: measurements of other workloads. `waited` is the share of its real time in
+    which a simulated run waited for a core that other programs, or other runs, had.
     """
 
     task: str
@@ -51,7 +51,7 @@ class Run:
 
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:
-        """The run of a tuning result; its final cost is the one that it found itself."""
+        """Make the run of a tuning result; its final cost is the one that it found itself."""
         return cls(
             task=task,
             tuner=tuner,
@@ -80,18 +80,18 @@ class Run:
         return sum(self.failures.values()) - self.not_recorded
 
     def best_after(self, trials: int) -> float:
-        """The best cost after `trials`; a run that exhausted its space before keeps its best."""
+        """Find the best cost after `trials`; a run that exhausted its space before keeps its best."""
         trials = check_int("trials", trials, minimum=0)
         return self.curve[min(trials, len(self.curve)) - 1] if self.curve and trials > 0 else math.inf
 
     def trials_to(self, cost: float) -> float:
-        """After how many trials the best was at most `cost`; infinity if it never was."""
+        """Count the trials until the best was at most `cost`; infinity if it never was."""
         cost = check_cost("cost", cost)
         found = (count for count, best in enumerate(self.curve, start=1) if best <= cost < math.inf)
         return float(next(found, math.inf))
 
     def area(self, best_known: float, trials: int) -> float:
-        """The mean over `trials` of the share of the best known speed: 0 until something valid is found.
+        """Compute the mean over `trials` of the share of the best known speed: 0 until something valid is found.
 
         A run that ended early keeps its best for the trials that it left.
         """
@@ -137,9 +137,9 @@ class TaskInfo:
 
 @dataclass(frozen=True)
 class Setup:
-    """How a comparison was made. `started` is ISO 8601, `seconds` what all of it took in real time.
+    """The settings of a comparison. `started` is ISO 8601, `seconds` its duration in real time.
 
-    Without `experience` no tuner was given what was measured of other workloads. `jobs` is how many runs were made at
+    Without `experience` no tuner was given measurements of other workloads. `jobs` is how many runs were made at
     the same time. `planned` counts the runs that it should have; `note` says why some are missing, and is empty where
     none is.
     """
@@ -157,8 +157,13 @@ class Setup:
     seconds: float = 0.0
     version: str = ""
 
+    @property
+    def simulated(self) -> bool:
+        """True if any task is answered from records."""
+        return any(task.simulated for task in self.tasks)
+
     def task(self, name: str) -> TaskInfo:
-        """The task of that name. Raises `ArgumentError` where there is none."""
+        """Find the task of that name. Raises `ArgumentError` where there is none."""
         for task in self.tasks:
             if isinstance(name, str) and task.name == name:
                 return task
@@ -172,11 +177,11 @@ def print_run(run: Run, task: TaskInfo, number: int, planned: int) -> None:
 
 
 def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:
-    """Which run it was, what it found and what it took."""
+    """Describe a run, its result and its time."""
     place = f"[{number:>{len(str(planned))}}/{planned}]"
     best = run.curve[-1] if run.curve else math.inf
     found = format_cost(best, task.unit) if best < math.inf else "nothing valid"
-    speed = f" ({told})" if (told := task.speed(best)) else ""
+    speed = f" ({written})" if (written := task.speed(best)) else ""
     failed = f", {format_counts(run.failures)}" if run.failures else ""
     early = f", {run.stopped_because}" if run.stopped_because != "trials" else ""
     clock = "virtual s" if task.simulated else "s"

@@ -1,4 +1,4 @@
-"""Verdicts as sentences: which tuner beats which, which cannot be told apart, and what few seeds can show."""
+"""Verdicts as sentences: the winners, the tuners that cannot be told apart, and the limits of few seeds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from pegbox.comparison.runs import Run
+from pegbox.comparison.runs import Run, Setup
 from pegbox.comparison.statistics import median, smallest_p
 from pegbox.comparison.verdicts import LEVEL, Question, Verdict
-from pegbox.search.loop.outcome import format_seconds
+from pegbox.task.work import format_seconds
 
 WAITED = 0.05
-"""The share of their time in which runs wait for cores that is worth telling of."""
+"""The least share of their time in which runs wait for cores that a remark mentions."""
 
 
 def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
-    """One for each question, e.g. "xgb beats random at 100 trials (p = 0.002); xgb and ga cannot be told apart".
+    """Write one for each question, e.g. "xgb beats random at 100 trials (p = 0.002); xgb and ga cannot be told apart".
 
     `tuners` gives the order in which those of a group are named.
     """
@@ -25,7 +25,7 @@ def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
 
 
 def space_sentence(verdict: Verdict, best: Mapping[str, float]) -> str:
-    """Which of two spaces of one computation is better, e.g. "a has a better space than b (p = 0.002): its best ...".
+    """Compare two spaces of one computation, e.g. "a has a better space than b (p = 0.002): its best ...".
 
     Args:
         best: the lowest final cost of any run by task; infinite where none found anything valid.
@@ -48,14 +48,19 @@ def _best(cost: float) -> str:
     return format_seconds(cost) if cost < math.inf else "nothing valid"
 
 
-def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int, jobs: int = 1, absent: Sequence[str] = ()) -> list[str]:
-    """List what limits the sentences;
-
-    `runs` are those of one task by tuner, `jobs` at a time. The `absent` tuners have not finished.
-    """
-    notes = _experience(runs) + (_waited(runs) if jobs > 1 else [])
-    notes += [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
+def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
+    """List the limits of the sentences; `runs` are those of one task by tuner."""
+    notes = _experience(runs) + (_waited(runs) if setup.jobs > 1 else [])
+    for tuner, some in runs.items():
+        if ended := [run for run in some if len(run.curve) < setup.trials]:
+            why = joined(sorted({run.stopped_because for run in ended}))
+            fewest = min(len(run.curve) for run in ended)
+            many = f"{len(ended)} of {len(some)} runs"
+            notes.append(f"{tuner} ended early in {many} ({why}), at the earliest after {fewest} trials.")
+        if dropped := sum(run.dropped for run in some):  # no trials, but time of the tuner
+            notes.append(f"{dropped:,} proposals of {tuner} were repetitions, or more than was asked for: left out.")
     counts = sorted(len(some) for some in runs.values())
+    absent = [tuner for tuner in setup.tuners if tuner not in runs]
     if len(counts) < 2 and absent:
         without = f"No run of {joined(absent)} is finished"
         return [*notes, f"{without}: there is nothing to compare {joined(list(runs))} with."] if runs else notes
@@ -93,22 +98,6 @@ def _waited(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     ]
 
 
-def _short(tuner: str, runs: Sequence[Run], trials: int) -> list[str]:
-    """Runs that ended before their trials were used up, and why."""
-    ended = [run for run in runs if len(run.curve) < trials]
-    if not ended:
-        return []
-    fewest = min(len(run.curve) for run in ended)
-    why = joined(sorted({run.stopped_because for run in ended}))
-    return [f"{tuner} ended early in {len(ended)} of {len(runs)} runs ({why}), at the earliest after {fewest} trials."]
-
-
-def _dropped(tuner: str, runs: Sequence[Run]) -> list[str]:
-    """Proposals that nobody measured: no trials, but time of the tuner."""
-    count = sum(run.dropped for run in runs)
-    return [f"{count:,} proposals of {tuner} were repetitions, or more than was asked for: left out."] if count else []
-
-
 def question_text(question: Question) -> str:
     """Name the subject of a question: "best after 100 trials", "trials to 95% of the best known"."""
     if question.kind == "budget":
@@ -117,12 +106,12 @@ def question_text(question: Question) -> str:
 
 
 def p_text(p: float) -> str:
-    """Two digits of a p value; no test of a few dozen runs is worth more."""
+    """Write two digits of a p value; no test of a few dozen runs is worth more."""
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
 
 
 def joined(names: Sequence[str]) -> str:
-    """Names as in a sentence: a; a and b; a, b and c."""
+    """Join names as in a sentence: a; a and b; a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -146,7 +135,7 @@ def _place(question: Question) -> str:
 
 
 def _undecided(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
-    """Groups of tuners, no two of which can be told apart: each undecided pair is in one of them at least."""
+    """List groups of tuners, no two of which can be told apart: each undecided pair is in at least one of them."""
     ps = {frozenset((verdict.better, verdict.worse)): verdict.corrected for verdict in verdicts}
     left = dict.fromkeys(ps)
     said: list[str] = []
@@ -162,7 +151,7 @@ def _undecided(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
 
 
 def _group(pair: frozenset[str], ps: Mapping[frozenset[str], float], tuners: Sequence[str]) -> list[str]:
-    """The pair and every further tuner that cannot be told from any in the group."""
+    """Find the pair and every further tuner that cannot be told from any in the group."""
     group = set(pair)
     for tuner in tuners:
         if all(frozenset((tuner, other)) in ps for other in group - {tuner}):

@@ -22,20 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 EXACT_LIMIT = 60
-"""Observations of both samples up to which the distribution is counted out."""
+"""The number of observations of both samples up to which the distribution is counted out."""
 
 RESAMPLES = 10_000
 
 
 def median(values: Sequence[float]) -> float:
-    """The median; of an even number the mean of the two in the middle, infinite when one of them is."""
+    """Compute the median; of an even number the mean of the two in the middle, infinite when one of them is."""
     ordered = sorted(values)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return low if low == high else (low + high) / 2
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The bootstrap interval of the median, 95%. Always the same for the same values."""
+    """Compute the bootstrap interval of the median, 95%. Always the same for the same values."""
     sample = np.sort(np.asarray(values, dtype=np.float64))
     drawn = np.random.default_rng(0).integers(len(sample), size=(RESAMPLES, len(sample)))
     drawn.sort(axis=1)  # places in the sorted sample: a median of places is a median of values
@@ -46,13 +46,13 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """The smallest value that a share `q` of the values does not exceed: always one of them, infinite ones included."""
+    """Find the smallest value that a share `q` of the values, infinite ones included, does not exceed."""
     ordered = sorted(values)
     return ordered[max(math.ceil(q * len(ordered)) - 1, 0)]
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """The two-sided p of the hypothesis that both samples come from one distribution; 1 where nothing differs."""
+    """Compute the two-sided p of the hypothesis that both samples are of one distribution; 1 where nothing differs."""
     both = [*first, *second]
     if not first or not second or min(both) == max(both):
         return 1.0
@@ -60,25 +60,25 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
         return _exact(first, second)
     from scipy.stats import mannwhitneyu  # slow to load
 
-    # Ranks stand for the values: SciPy takes no infinities everywhere.
+    # Ranks in place of the values: SciPy takes no infinities everywhere.
     ranks = _midranks(both)
     tested = mannwhitneyu(ranks[: len(first)], ranks[len(first) :], alternative="two-sided", method="asymptotic")
     return float(tested.pvalue)
 
 
 def superiority(first: Sequence[float], second: Sequence[float]) -> float:
-    """The share of pairs, a value of each, in which the first is lower; a tie counts half."""
+    """Compute the share of pairs, a value of each, in which the first is lower; a tie counts half."""
     wins = sum((a < b) + 0.5 * (a == b) for a in first for b in second)
     return wins / (len(first) * len(second))
 
 
 def smallest_p(first: int, second: int) -> float:
-    """The lowest p that samples of these sizes can give: that of two which do not overlap."""
+    """Compute the lowest p that samples of these sizes can give: that of two which do not overlap."""
     return min(1.0, 2.0 / math.comb(first + second, first))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """The p values of a family of tests, corrected so that one at a level may be believed at that level."""
+    """Return the p values of a family of tests, corrected so that one at a level may be believed at that level."""
     corrected = [0.0] * len(ps)
     highest = 0.0
     for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
@@ -88,7 +88,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def _exact(first: Sequence[float], second: Sequence[float]) -> float:
-    """Over all ways to deal the ranks: how often is the first's sum as far from its mean as it was, or farther?"""
+    """Compute the share of all ways to deal the ranks in which the first's sum is as far from its mean as it was."""
     ranks = (2 * _midranks([*first, *second])).astype(np.int64)  # midranks are halves
     size, total = len(first), int(ranks.sum())
     ways = np.zeros((size + 1, total + 1))  # by how many ranks were dealt to the first, and their sum
@@ -101,7 +101,7 @@ def _exact(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _midranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of theirs. Infinities are values like others."""
+    """Rank from 1; equal values share the mean of theirs. Infinities are values like others."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     return np.asarray(ends - (counts - 1) / 2)[inverse]

@@ -10,12 +10,12 @@ from pegbox.comparison.runs import Run, TaskInfo
 from pegbox.comparison.statistics import median, median_interval
 
 SHARES = (0.9, 0.95, 0.99)
-"""Shares of the best known speed that are targets."""
+"""The shares of the best known speed that are targets."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How long it took to come to a `share` of the best known speed.
+    """The number of trials until a `share` of the best known speed.
 
     `trials` is the median over all runs, infinite when fewer than half got there; `reached` of `runs` did.
     """
@@ -31,7 +31,7 @@ class Summary:
     """Medians over the seeds of one tuner on one task.
 
     `cost` is of the final costs in seconds (or another `unit`), `interval` its bootstrap interval of 95%. `share` is
-    the median speed as a share of the best known, `gflops` and `gigabytes` what the median makes and moves a second.
+    the median speed as a share of the best known, `gflops` and `gigabytes` are the median's work and traffic a second.
     `area` is the mean over the trials of that share. `invalid` and `not_recorded` are shares of all trials, the latter
     None where nothing is simulated. `overhead` is the tuner's own seconds per trial, `seconds` a run's, `accuracy` and
     `correlation` its model's on trials it had not seen, None without a model.
@@ -57,7 +57,7 @@ class Summary:
 
 
 def summarize(task: TaskInfo, tuner: str, runs: Sequence[Run], *, best_known: float, trials: int) -> Summary:
-    """The summary of a tuner's runs on a task; there has to be one at least."""
+    """Summarize a tuner's runs on a task; there has to be one at least."""
     finals = [run.final_cost for run in runs]
     cost = median(finals)
     return Summary(

@@ -1,89 +1,168 @@
-"""The text report of a comparison: a table and the verdicts per task."""
+"""The text report of a comparison: a table and the verdicts per task. Its columns are those of the page, too."""
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pegbox.comparison.columns import columns
 from pegbox.comparison.runs import Setup, TaskInfo
-from pegbox.comparison.summary import Summary
-from pegbox.search.loop.outcome import format_cost
+from pegbox.comparison.summary import SHARES, Reach, Summary
+from pegbox.task.work import format_cost
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
 WIDTH = 120
 
-WITHOUT = ", and none with experience"
-"""Ends what is said of the start where no tuner was given any."""
+_WITHOUT = ", and none with experience"
+"""The end of the sentence about the start where no tuner was given any."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A header, its meaning, and the cell of a summary."""
+
+    header: str
+    meaning: str
+    cell: Callable[[Summary], str]
+
+
+def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
+    """Choose the columns for these summaries of one task: those that would be empty are left out."""
+    simulated = any(summary.not_recorded is not None for summary in summaries)
+    found = [
+        Column("tuner", "name and options", lambda s: s.tuner),
+        Column("best [95% interval]", "median over seeds of the best cost, and its bootstrap interval", _cost),
+    ]
+    if any(summary.gflops for summary in summaries):
+        found.append(Column("GFLOP/s", "of the median", lambda s: f"{s.gflops:.1f}" if s.gflops else "-"))
+    elif any(summary.gigabytes for summary in summaries):
+        found.append(Column("GB/s", "of the median", lambda s: f"{s.gigabytes:.3g}" if s.gigabytes else "-"))
+    found += [
+        Column("of best", "median speed as a share of the best known", lambda s: _percent(s.share)),
+        *(_reach_column(place, share, trials) for place, share in enumerate(SHARES)),
+        Column(
+            "area",
+            "mean over the trials of the share of the best known speed; median over seeds",
+            lambda s: f"{s.area:.3f}",
+        ),
+        Column("invalid", "share of trials that failed", lambda s: _percent(s.invalid)),
+    ]
+    if simulated:
+        found.append(
+            Column("not recorded", "share of trials without a recorded answer", lambda s: _percent(s.not_recorded))
+        )
+    found += [
+        Column(
+            "overhead/trial",
+            "the tuner's own time per trial; median over seeds",
+            lambda s: f"{s.overhead * 1e3:.2f} ms",
+        ),
+        Column(
+            "virtual" if simulated else "wall clock",
+            f"seconds {'on the virtual clock' if simulated else 'of wall-clock time'} of a run; median",
+            lambda s: f"{s.seconds:.1f} s",
+        ),
+    ]
+    if any(summary.accuracy is not None for summary in summaries):
+        meaning = "pairs of unseen trials that the tuner's model put in order, and rank correlation; medians over seeds"
+        found.append(Column("model", meaning, _model))
+    return found
+
+
+def format_costs(values: Sequence[float], unit: str = "s") -> tuple[list[str], str]:
+    """Write costs in one unit; seconds with four digits, in the unit that the first finite one chooses."""
+    if unit != "s":
+        return [format_cost(value, "") if value < math.inf else "none" for value in values], unit
+    finite = next((value for value in values if value < math.inf), 1.0)
+    unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)) if finite >= s), ("ns", 1e-9))
+    return [f"{value / scale:#.4g}".rstrip(".") if value < math.inf else "none" for value in values], unit
+
+
+def _cost(summary: Summary) -> str:
+    if summary.cost == math.inf:
+        return "nothing valid"
+    (middle, low, high), unit = format_costs([summary.cost, *summary.interval], summary.unit)
+    cost = f"{middle} {unit}".rstrip()
+    return f"{cost} [{low}, {high}]" if summary.seeds > 1 else cost
+
+
+def _reach_column(place: int, share: float, trials: int) -> Column:
+    def cell(summary: Summary) -> str:
+        reach: Reach = summary.reach[place]
+        count = f"{reach.trials:g}" if reach.trials < math.inf else f">{trials}"
+        return count if reach.reached == reach.runs else f"{count} ({reach.reached}/{reach.runs})"
+
+    meaning = f"trials to {share:.0%} of the best known speed: median, and how many seeds got there where not all did"
+    return Column(f"to {share:.0%}", meaning, cell)
+
+
+def _model(summary: Summary) -> str:
+    if summary.accuracy is None or summary.correlation is None:
+        return "-"
+    return f"{summary.accuracy:.0%}, {summary.correlation:+.2f}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
 
 
 def report_text(report: Comparison) -> str:
-    """Everything, the tasks one after the other."""
+    """Write everything, the tasks one after the other."""
     parts = [_task_text(report, task) for task in report.tasks]
     spaces = [line for sentence in report.space_words() for line in _wrapped(sentence)]
-    return "\n\n".join([*parts, *(["\n".join(spaces)] if spaces else []), _closing(report.setup)])
+    setup = report.setup
+    how = "simulated on recorded measurements" if setup.simulated else "winners measured again together"
+    how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
+    closing = f"{setup.trials} trials, {seeds_text(setup)}; {how}. {start_text(setup)}."
+    closing += f"\nincomplete: {setup.note}" if setup.note else ""
+    return "\n\n".join([*parts, *(["\n".join(spaces)] if spaces else []), closing])
 
 
 def _task_text(report: Comparison, task: TaskInfo) -> str:
     summaries = [summary for summary in report.summaries() if summary.task == task.name]
-    best = report.best_known(task.name)
-    lines = [task_line(task, best), "", *grid(summaries, trials=report.trials), ""]
+    shown = columns(summaries, trials=report.trials)
+    rows = [[column.header for column in shown], *([column.cell(s) for column in shown] for s in summaries)]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = [task_line(task, report.best_known(task.name)), ""]
+    for first, *cells in rows:  # the first column to the left, numbers to the right
+        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *aligned]).rstrip())
+    lines.append("")
     for sentence in report.words(task.name):
         lines += _wrapped(sentence)
     return "\n".join(lines)
 
 
 def task_line(task: TaskInfo, best_known: float) -> str:
-    """The task, and the best that is known of it."""
-    if best_known == float("inf"):
+    """Name the task, and its best known cost."""
+    if best_known == math.inf:
         return f"{task.name}: nothing valid was found"
-    speed = f", {told}" if (told := task.speed(best_known)) else ""
-    origin = (
-        f"the best recorded in {task.source or 'the recorded space'}"
-        if task.simulated
-        else "the best that any run found"
-    )
+    speed = f", {written}" if (written := task.speed(best_known)) else ""
+    recorded = f"the best recorded in {task.source or 'the recorded space'}"
+    origin = recorded if task.simulated else "the best that any run found"
     return f"{task.name}: best known {format_cost(best_known, task.unit)}{speed} ({origin})"
 
 
 def _wrapped(sentence: str) -> list[str]:
-    """Lines of a sentence; "p = 0.01" stays in one piece."""
+    """Break a sentence into lines; "p = 0.01" stays in one piece."""
     held = sentence.replace("p = ", "p\xa0=\xa0").replace("p >= ", "p\xa0>=\xa0")
     lines = textwrap.wrap(held, WIDTH, break_on_hyphens=False, subsequent_indent="  ")
     return [line.replace("\xa0", " ") for line in lines]
 
 
-def start_text(count: int) -> str:
+def start_text(setup: Setup) -> str:
     """Describe the common start of the runs."""
-    if not count:
-        return "No common start: each tuner chooses its first trial"
-    same = "the same random trial" if count == 1 else f"the same {count} random trials"
-    return f"With each seed all tuners begin with {same}"
+    without = "" if setup.experience else _WITHOUT
+    if not setup.start:
+        return f"No common start: each tuner chooses its first trial{without}"
+    same = "the same random trial" if setup.start == 1 else f"the same {setup.start} random trials"
+    return f"With each seed all tuners begin with {same}{without}"
 
 
-def grid(summaries: Sequence[Summary], *, trials: int) -> list[str]:
-    """The lines of a table: the first column to the left, numbers to the right."""
-    shown = columns(summaries, trials=trials)
-    rows = [[column.header for column in shown], *([column.cell(s) for column in shown] for s in summaries)]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    return ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    first, *others = (
-        cell.rjust(width) if place else cell.ljust(width)
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-    )
-    return [first, *others]
-
-
-def _closing(setup: Setup) -> str:
-    seeds = f"{len(setup.seeds)} seed{'s' if len(setup.seeds) != 1 else ''}"
-    simulated = any(task.simulated for task in setup.tasks)
-    how = "simulated on recorded measurements" if simulated else "winners measured again together"
-    how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
-    line = f"{setup.trials} trials, {seeds}; {how}. {start_text(setup.start)}{'' if setup.experience else WITHOUT}."
-    return f"{line}\nincomplete: {setup.note}" if setup.note else line
+def seeds_text(setup: Setup) -> str:
+    """Count the seeds."""
+    return f"{len(setup.seeds)} seed{'s' if len(setup.seeds) != 1 else ''}"

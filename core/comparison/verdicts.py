@@ -16,7 +16,7 @@ from pegbox.comparison.runs import Run
 from pegbox.comparison.statistics import holm, mann_whitney, median, superiority
 
 LEVEL = 0.05
-"""What p has to be below for a difference to be called one."""
+"""The level that p has to be below for a significant difference."""
 
 TARGET = 0.95
 """The share of the best known speed that tuners race to."""
@@ -24,7 +24,7 @@ TARGET = 0.95
 
 @dataclass(frozen=True)
 class Question:
-    """`budget`: the best cost after `at` trials. `target`: trials to the share `at` of the best known speed."""
+    """A question: the best cost after `at` trials (`budget`), or the trials to a share `at` of the best known speed."""
 
     kind: Literal["budget", "target"]
     at: float
@@ -38,10 +38,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One question about one pair on one task. `better` is the tuner with the lower ranks, `worse` the other one.
+    """The answer to a question about a pair on a task. `better` is the tuner with the lower ranks, `worse` the other.
 
     `p` is the two-sided p of the Mann-Whitney test, `corrected` by Holm over all pairs of the question. `superiority`
-    is how often a run of `better` beats one of `worse` (0.5: as often as not). `ratio` is the worse median divided by
+    is the share of pairs in which a run of `better` beats one of `worse`. `ratio` is the worse median divided by
     the better one: infinite where only one got anywhere, 1 where neither did.
     """
 
@@ -61,7 +61,7 @@ class Verdict:
 
 
 def questions(trials: int, start: int) -> list[Question]:
-    """A quarter and half of the budget, where the common start is behind, the whole of it, and the target."""
+    """List the questions: a quarter, half (after the common start) and all of the budget, and the target."""
     earlier = {count for count in (trials // 4, trials // 2) if start < count < trials}
     budgets = [Question("budget", count) for count in sorted({*earlier, trials})]
     return [*budgets, Question("target", TARGET)]
@@ -70,9 +70,12 @@ def questions(trials: int, start: int) -> list[Question]:
 def judge(
     task: str, question: Question, runs: Mapping[str, Sequence[Run]], *, trials: int, best_known: float
 ) -> list[Verdict]:
-    """A verdict for each pair of tuners; `runs` by tuner."""
+    """Judge each pair of tuners; `runs` by tuner."""
     values = {name: question.values(some, trials=trials, best_known=best_known) for name, some in runs.items()}
-    pairs = [_ordered(values, *pair) for pair in itertools.combinations(values, 2)]
+    pairs = [
+        (one, other) if superiority(values[one], values[other]) >= 0.5 else (other, one)
+        for one, other in itertools.combinations(values, 2)
+    ]
     ps = [mann_whitney(values[better], values[worse]) for better, worse in pairs]
     return [
         Verdict(
@@ -87,10 +90,6 @@ def judge(
         )
         for (better, worse), p, corrected in zip(pairs, ps, holm(ps), strict=True)
     ]
-
-
-def _ordered(values: Mapping[str, Sequence[float]], first: str, second: str) -> tuple[str, str]:
-    return (first, second) if superiority(values[first], values[second]) >= 0.5 else (second, first)
 
 
 def _ratio(worse: float, better: float) -> float:

@@ -21,7 +21,7 @@ class SizeVar(Var):
 class Range:
     """The integers from `min` to `min + extent - 1`.
 
-    In a computation with size variables an expression of them stands in place of the number `extent`.
+    In a computation with size variables `extent` may be an expression of them.
     """
 
     min: int

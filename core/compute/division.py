@@ -53,9 +53,9 @@ def truncmod(a: object, b: object) -> Expr:
 
 
 def as_division(expr: Expr) -> Expr:
-    """The one division, rounding down, that stands for the comparisons and divisions that `expr` rounds otherwise with.
+    """The division, rounding down, in the comparisons and divisions of an expression that rounds otherwise.
 
-    What is not such a division is returned as it is.
+    Another expression is returned as it is.
     """
     match expr:
         case Select(_, _, Binary("floordiv", a, b) as down):
@@ -99,19 +99,17 @@ def _is_positive(value: object) -> bool:
 
 
 def _are_natural(a: object, b: object) -> bool:
-    """Prove that neither is negative. A division by 0 gives 0, whatever the rounding."""
+    """Prove that neither is negative. A division by 0 gives 0 with every rounding."""
     return _between(a)[0] >= 0 and _between(b)[0] >= 0
 
 
 def _between(value: object) -> tuple[float, float]:
     """The least and the largest value that are known to be possible; infinities where none are."""
-    expr = as_expr(value)
-    between = bounds(expr, {var: _range(var) for var in free_vars(expr)})
+    expr, ranges = as_expr(value), dict[Var, Interval]()
+    for var in free_vars(expr):  # sizes, and loops up to them, are below 2**40
+        ranges[var] = 1 if isinstance(var, SizeVar) else -_LARGEST, _LARGEST
+        if isinstance(var, IterVar):
+            last = _LARGEST if isinstance(var.extent, Expr) else var.dom.min + var.extent - 1
+            ranges[var] = var.dom.min, last
+    between = bounds(expr, ranges)
     return (0 if dtypes.is_unsigned(expr.dtype) else -inf, inf) if between is None else between
-
-
-def _range(var: Var) -> Interval:
-    """Give the range of a variable. Sizes, and loops up to them, are below 2**40."""
-    if isinstance(var, IterVar):
-        return var.dom.min, _LARGEST if isinstance(var.extent, Expr) else var.dom.min + var.extent - 1
-    return 1 if isinstance(var, SizeVar) else -_LARGEST, _LARGEST

@@ -35,7 +35,7 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
 
 
 FEWEST = 0.01
-"""The share of all operations from which on slow ones tell."""
+"""The share of all operations from which on slow ones count."""
 
 
 def slow_operations(outputs: Sequence[Tensor]) -> tuple[str, ...]:

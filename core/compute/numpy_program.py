@@ -1,9 +1,9 @@
-"""A computation as the NumPy program that a person would write: what the speed of a kernel is compared with.
+"""A computation as the NumPy program that a person would write, for a comparison with the speed of a kernel.
 
 It differs from the reference (`pegbox.compute.reference`), which is made to be exact: here everything is computed in
-its own type, sums of products are `np.matmul`, other reductions NumPy's own, padding fills and copies, what only
-permutes elements is a view, and what a statement needs twice has a name. What is made ahead of time (the attribute
-`AHEAD`) is made when the program is prepared. A computation that NumPy has no such words for (gathers, reducers of
+its own type, sums of products are `np.matmul`, other reductions NumPy's own, padding fills and copies, a permutation of
+elements is a view, and a part that a statement needs twice has a name. Tensors made ahead of time (the attribute
+`AHEAD`) are made when the program is prepared. A computation that NumPy has no such words for (gathers, reducers of
 one's own) has none.
 """
 
@@ -19,25 +19,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.compute.digit_grid import split_digits
 from pegbox.compute.graph import post_order
-from pegbox.compute.reference_contract import Factor, factors
+from pegbox.compute.reference_contract import Factor, factors, matmul_groups
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import Combiner
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
-from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
-from pegbox.expr.digits import Digit
+from pegbox.expr.digits import digit_of, join, split
 from pegbox.expr.intrinsics import NUMPY
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
-from pegbox.expr.visit import loads
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import loads, substitute, walk
 
 Array = NDArray[Any]
 
 MOST_ELEMENTS = 1 << 26
-"""Of an array that the program makes; beyond, memory would be measured."""
+"""The largest array that the program makes; beyond, memory would be measured."""
 
 _DTYPES = frozenset(dtypes.BITS) - {"bfloat16"}
 _UFUNCS = {
@@ -55,7 +54,7 @@ _FORMULAS = {
 
 
 class _Unspoken(Exception):
-    """NumPy has no plain words for it."""
+    """An exception for a computation that NumPy has no plain words for."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _view(flat: Array, offset: int, shape: Sequence[int], strides: Sequence[int]
 
 @dataclass(frozen=True)
 class _Storage:
-    """Where a tensor is: in a flat array, from `offset` on, with steps in elements."""
+    """The place of a tensor: in a flat array, from `offset` on, with steps in elements."""
 
     name: str
     strides: tuple[int, ...]
@@ -109,10 +108,11 @@ class _ProgramWriter:
     steps: list[str] = field(default_factory=list)
     views: dict[str, str] = field(default_factory=dict)
     ready: set[Buffer] = field(default_factory=set)
-    """What is there before the program runs."""
+    """The tensors that exist before the program runs."""
     terms: dict[str, str] = field(default_factory=dict)
-    """What the parts of the statement that is being written compute, each once, and the symbol that stands for it."""
-    digits: dict[Var, Digit] = field(default_factory=dict)
+    """The text of each part of the statement that is being written, with its symbol."""
+    digits: dict[Var, tuple[Var, int]] = field(default_factory=dict)
+    """The variable and the step of each variable that is a digit of another."""
     shared: int = 0
 
     def program(self) -> NumpyProgram:
@@ -124,7 +124,10 @@ class _ProgramWriter:
             self.ready.add(tensor.buffer)
         for op in post_order([tensor.op for tensor in self.outputs]):
             if isinstance(op, ComputeOp) and self._is_ahead(op):
-                self._ahead(op)
+                timed, self.steps = self.steps, self.before
+                self._op(op)
+                self.steps = timed
+                self.ready.update(tensor.buffer for tensor in op.outputs)
             elif isinstance(op, ComputeOp):
                 self._op(op)
             elif op.outputs[0].buffer not in self.storages:
@@ -139,14 +142,6 @@ class _ProgramWriter:
         known = all(tensor.buffer in self.ready for tensor in op.inputs)
         return known and bool(op.attrs.get(AHEAD)) and not any(tensor in self.outputs for tensor in op.outputs)
 
-    def _ahead(self, op: ComputeOp) -> None:
-        """Compute it where the program is prepared."""
-        timed, self.steps = self.steps, []
-        self._op(op)
-        self.before += self.steps
-        self.steps = timed
-        self.ready.update(tensor.buffer for tensor in op.outputs)
-
     def _op(self, op: ComputeOp) -> None:
         if isinstance(op, ScanOp) or len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
             raise _Unspoken
@@ -155,10 +150,10 @@ class _ProgramWriter:
         if op.reduce is not None:
             self._reduction(op, tensor)
             return
-        body, grid, digits = split_digits(op.body[0], _grid(op.axis))
-        self.digits.update(digits)
+        plain = Grid.of(op.axis)
+        body, grid = self._in_digits(op.body[0], plain)
         moved = tensor not in self.outputs and not self._is_ahead(op)
-        if moved and isinstance(body, Load) and grid.variables == _grid(op.axis).variables:
+        if moved and isinstance(body, Load) and grid == plain:
             self.storages[tensor.buffer] = self._access(body, grid)
             return
         self._allocate(tensor, _row_major(tensor.shape))
@@ -167,12 +162,27 @@ class _ProgramWriter:
         else:
             self._assign(self._target(tensor, grid), body, grid, tensor.dtype)
 
+    def _in_digits(self, expr: Expr, grid: Grid) -> tuple[Expr, Grid]:
+        """An expression and its grid with a dimension for each digit of a variable, as `reshape` gives them."""
+        parts = {
+            v: split(v, end, [expr]) or [(v, end)] for v, (_, end) in zip(grid.variables, grid.ranges, strict=True)
+        }
+        for v, digits in parts.items():
+            steps = _row_major([count for _, count in digits])
+            self.digits |= {digit: (v, step) for (digit, _), step in zip(digits, steps, strict=True)}
+        found = [digit for digits in parts.values() for digit in digits]
+        wider = Grid(tuple(v for v, _ in found), tuple((0, count) for _, count in found))
+        if not any(map(digit_of, walk(expr))):
+            return expr, grid
+        values = {v: join(digits) for v, digits in parts.items() if len(digits) > 1}
+        return simplify(substitute(expr, values), {v: (0, count - 1) for v, count in found}), wider
+
     def _padding(self, tensor: Tensor, body: Select, grid: Grid) -> None:
-        """A box of values in a constant."""
+        """Write a box of values into a constant."""
         if not isinstance(body.b, Const):
             raise _Unspoken
         mask = Evaluator(grid, {}).full(body.cond)
-        self.steps.append(f"{self._target(tensor, grid)}[...] = {_constant(body.b)}")
+        self.steps.append(f"{self._target(tensor, grid)}[...] = {_number(body.b.value)}")
         if not mask.any():
             return
         where = [np.flatnonzero(mask.any(axis=tuple(set(range(mask.ndim)) - {dim}))) for dim in range(mask.ndim)]
@@ -184,11 +194,12 @@ class _ProgramWriter:
     def _reduction(self, op: ComputeOp, tensor: Tensor) -> None:
         reduce = op.reduce
         assert reduce is not None
-        combiner = Combiner(reduce.reducer, tuple(source.dtype for source in reduce.sources))
+        combiner = Combiner.of(reduce)
         if combiner.op is None or reduce.condition is not TRUE or len(reduce.sources) != 1:
             raise _Unspoken
-        spatial, reduced = _grid(op.axis), _grid(reduce.axes)
-        both = Grid(spatial.variables + reduced.variables, spatial.ranges + reduced.ranges)
+        spatial = Grid.of(op.axis)
+        self.digits |= {v: (v, 1) for v in spatial.variables}
+        both = spatial + Grid.of(reduce.axes)
         pair = factors(reduce, both.variables)
         if pair is not None and self._contraction(pair, tensor, spatial, both):
             return
@@ -201,14 +212,11 @@ class _ProgramWriter:
         )
 
     def _contraction(self, pair: tuple[Factor, Factor], tensor: Tensor, spatial: Grid, both: Grid) -> bool:
-        """A sum of products by `np.matmul`; False where a factor has an axis to itself that is summed."""
+        """Write a sum of products as `np.matmul`; False where a factor has an axis to itself that is summed."""
         in_a, in_b = (set(factor.variables) for factor in pair)
         if (in_a ^ in_b) - set(spatial.variables) or not set(spatial.variables) <= in_a | in_b:
             return False
-        batch = tuple(v for v in spatial.variables if v in in_a and v in in_b)
-        rows = tuple(v for v in spatial.variables if v in in_a and v not in in_b)
-        columns = tuple(v for v in spatial.variables if v in in_b and v not in in_a)
-        inner = tuple(v for v in pair[0].variables if v not in spatial.variables)
+        batch, rows, columns, inner = matmul_groups(pair[0].variables, pair[1].variables, spatial.variables)
         left = self._matrix(pair[0], (batch, rows, inner), both)
         right = self._matrix(pair[1], (batch, inner, columns), both)
         order = (*batch, *rows, *columns)
@@ -222,7 +230,7 @@ class _ProgramWriter:
         whole = self.storages[tensor.buffer]
         in_order = dict(zip(spatial.variables, whole.strides, strict=True))
         if tensor.dtype != "float16" and tuple(in_order[v] for v in order) == _row_major(ordered.shape):
-            shape = tuple(_size(both, group) for group in (batch, rows, columns))
+            shape = tuple(both.only(group).size for group in (batch, rows, columns))
             shape = shape if shape[0] > 1 else shape[1:]
             out = self._named(f"{whole.name}.reshape({shape})")
             self._step(f"np.matmul({left}, {right}, out={out})")
@@ -238,7 +246,7 @@ class _ProgramWriter:
         text = self._full(factor.expr, Grid(order, tuple(ranges[v] for v in order)))
         if factor.expr.dtype == "float16":
             text = f"{text}.astype(np.float32)"  # no BLAS multiplies halves
-        shape = tuple(_size(grid, group) for group in groups)
+        shape = tuple(grid.only(group).size for group in groups)
         return f"{text}.reshape({shape if shape[0] > 1 else shape[1:]})"
 
     def _full(self, expr: Expr, grid: Grid) -> str:
@@ -246,9 +254,8 @@ class _ProgramWriter:
         if grid.size > MOST_ELEMENTS:
             raise _Unspoken
         text = self._text(expr, grid)
-        moving = [set(self._moving(load, grid)) for load in loads(expr)]
-        long = {v for v, extent in zip(grid.variables, grid.shape, strict=True) if extent > 1}
-        if moving and long <= set.union(*moving):
+        moving = [self._access(load, grid).strides for load in loads(expr)]
+        if moving and all(n == 1 or any(steps) for n, steps in zip(grid.shape, zip(*moving, strict=True), strict=True)):
             return text
         return f"np.broadcast_to({text}, {grid.shape})"
 
@@ -276,12 +283,14 @@ class _ProgramWriter:
         self.steps.append(_SYMBOL.sub(lambda found: parts[found[0]], text))
 
     def _text(self, expr: Expr, grid: Grid) -> str:
-        """The text of a value; of what is computed, a symbol for `_step`."""
+        """The text of a value; a symbol for `_step` where it is computed."""
         match expr:
             case Const():
-                return _constant(expr)
+                return _number(expr.value)
             case Load():
-                return self._view_of(self._access(expr, grid), grid)
+                place = self._access(expr, grid)
+                shape = tuple(n if step else 1 for n, step in zip(grid.shape, place.strides, strict=True))
+                return self._named(f"view({place.name}, {place.offset}, {shape}, {place.strides})")
             case _:
                 return self.terms.setdefault(self._computed(expr, grid), f"{{{len(self.terms)}}}")
 
@@ -306,38 +315,18 @@ class _ProgramWriter:
     def _access(self, load: Load, grid: Grid) -> _Storage:
         """Locate the elements, with a step for each variable of the grid."""
         held = self.storages.get(load.buffer)
-        if held is None:
+        found = None if held is None else grid.walk(load, held.strides)
+        if held is None or found is None:
             raise _Unspoken
-        steps, offset = dict.fromkeys(grid.variables, 0), held.offset
-        ranges = dict(zip(grid.variables, grid.ranges, strict=True))
-        for index, extent, stride in zip(load.indices, load.buffer.shape, held.strides, strict=True):
-            form = linear(index)
-            first = lowest = highest = form.const
-            for term, factor in form.terms.items():
-                if not isinstance(term, Var) or term not in ranges:
-                    raise _Unspoken
-                ends = [factor * ranges[term][0], factor * (ranges[term][1] - 1)]
-                first, lowest, highest = first + ends[0], lowest + min(ends), highest + max(ends)
-                steps[term] += factor * stride
-            if lowest < 0 or highest >= extent:
-                raise _Unspoken
-            offset += first * stride
+        origin, steps = found
+        offset = held.offset + sum(at * stride for at, stride in zip(origin, held.strides, strict=True))
         return _Storage(held.name, tuple(steps.values()), offset)
-
-    def _moving(self, load: Load, grid: Grid) -> list[Var]:
-        """The variables whose steps lead to other elements: a view may repeat those of what it is of."""
-        return [v for v, step in zip(grid.variables, self._access(load, grid).strides, strict=True) if step]
-
-    def _view_of(self, place: _Storage, grid: Grid) -> str:
-        shape = tuple(n if step else 1 for n, step in zip(grid.shape, place.strides, strict=True))
-        return self._named(f"view({place.name}, {place.offset}, {shape}, {place.strides})")
 
     def _target(self, tensor: Tensor, grid: Grid) -> str:
         """The view that a tensor is written through: one dimension for each variable, digits of one side by side."""
         held = self.storages[tensor.buffer]
-        by_axis = dict(zip((axis.var for axis in tensor.op.axis), held.strides, strict=True))
-        digits = [self.digits.get(v, Digit(v, 1, None)) for v in grid.variables]
-        steps = tuple(by_axis[digit.var] * digit.step for digit in digits)
+        by_axis: dict[Var, int] = dict(zip(tensor.op.axis, held.strides, strict=True))
+        steps = tuple(by_axis[v] * step for v, step in (self.digits[v] for v in grid.variables))
         offset = sum(first * step for (first, _), step in zip(grid.ranges, steps, strict=True))
         return self._named(f"view({held.name}, {held.offset + offset}, {grid.shape}, {steps})")
 
@@ -358,22 +347,8 @@ def _check(tensor: Tensor) -> None:
         raise _Unspoken
 
 
-def _grid(axes: Sequence[Any]) -> Grid:
-    return Grid(
-        tuple(axis.var for axis in axes), tuple((axis.dom.min, axis.dom.min + axis.dom.extent) for axis in axes)
-    )
-
-
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
-
-
-def _size(grid: Grid, variables: Sequence[Var]) -> int:
-    return grid.only(variables).size
-
-
-def _constant(const: Const) -> str:
-    return _number(const.value)
 
 
 def _number(value: float) -> str:
@@ -382,4 +357,4 @@ def _number(value: float) -> str:
 
 def _scalar(const: Const) -> str:
     """Write a constant with its type, where nothing else has one."""
-    return f"np.dtype('{const.dtype}').type({_constant(const)})"
+    return f"np.dtype('{const.dtype}').type({_number(const.value)})"

@@ -135,8 +135,8 @@ def compute(
 ) -> Tensor | tuple[Tensor, ...]:
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
 
-    `tag` and `attrs` are kept for those who look for operations (`tensor.op.tag`, `tensor.op.attrs`). Of `attrs`,
-    "FLOP" has a meaning: how much arithmetic the whole operation counts for, where that is not what its expression has.
+    `tag` and `attrs` are kept for searches of operations (`tensor.op.tag`, `tensor.op.attrs`). The attribute "FLOP" is
+    the amount of arithmetic that the whole operation counts for, in place of that of its expression.
     `varargs_names` are the names of the axes that a function takes as `*indices`.
 
     Raises:

@@ -61,32 +61,20 @@ class Phase:
         inverse = _inverse(self.form.coefficient(self.reduce), self.stride)
         return floormod((index(-self._gap) - output * a) * inverse, self.stride)
 
-    def output_value(self, place: Expr, phase: Expr) -> Expr:
-        """The value of the output axis at a place of the phase that a phase of the reduce axis belongs to."""
-        return place * self.stride + floormod(self._wanted(phase)[0], self.stride)
-
-    def reduce_value(self, place: Expr, phase: Expr) -> Expr:
-        """The value of the reduce axis at a place of one of its phases."""
-        return place * self.stride + phase + self.reduce.dom.min
-
-    def step_value(self, output: Expr, reduce: Expr, phase: Expr) -> Expr:
-        """`step` at places of the output and the reduce axis."""
-        own = (self.output, self.reduce)
+    def values(self, output: Expr, reduce: Expr, phase: Expr) -> dict[Var, Expr]:
+        """The values of the axes and of `step` at places of one phase of the reduce axis."""
+        own, b = (self.output, self.reduce), self.form.coefficient(self.reduce)
         others = Linear({t: c // self.stride for t, c in self.form.terms.items() if t not in own}, 0).to_expr()
-        b = self.form.coefficient(self.reduce)
+        found: dict[Var, Expr] = {self.reduce: reduce * self.stride + phase + self.reduce.dom.min}
         if self.output is None:
-            return others + reduce * b + floordiv(phase * b + self._gap, self.stride)
-        a = self.form.coefficient(self.output)
-        wanted, whole = self._wanted(phase)
-        return others + output * a + reduce * b + whole - floordiv(wanted, self.stride) * a
-
-    def _wanted(self, phase: Expr) -> tuple[Expr, Expr]:
-        """The output axis that solves the condition modulo the stride, and how many strides its multiple is too far."""
-        assert self.output is not None  # the callers have asked
+            return found | {self.step: others + reduce * b + floordiv(phase * b + self._gap, self.stride)}
         a = self.form.coefficient(self.output)
         inverse = _inverse(a, self.stride)
-        missing = index(-self._gap) - phase * self.form.coefficient(self.reduce)
-        return missing * inverse, missing * ((a * inverse - 1) // self.stride)
+        missing = index(-self._gap) - phase * b
+        # The output axis that solves the condition modulo the stride, and the strides that its multiple is too far.
+        wanted, whole = missing * inverse, missing * ((a * inverse - 1) // self.stride)
+        found[self.output] = output * self.stride + floormod(wanted, self.stride)
+        return found | {self.step: others + output * a + reduce * b + whole - floordiv(wanted, self.stride) * a}
 
     @property
     def _gap(self) -> int:
@@ -141,7 +129,7 @@ class _Phased:
         self.new_ranges: Ranges = {a: (0, a.extent - 1) for a in (*self.outer, *self.axes.values())}
         touched = {axis for p in self.phases for axis in (p.output, p.reduce)}
         single = {a for a in axes if a.extent == 1 and a not in touched}
-        self.kept = {*single, *(self.axes[a] for a in single)}  # an index that is one stays it
+        self.kept = {*single, *(self.axes[a] for a in single)}  # an index that is a single axis stays one
         self.all_padded = True
 
     def element(self) -> Element | None:
@@ -193,9 +181,7 @@ class _Phased:
             inner = self.axes[p.output] = IterVar(p.output.name, Range(0, -(-p.output.extent // p.stride)), "spatial")
             self.outer.append(outer)
             phase, output = outer, inner
-            self.values[p.output] = p.output_value(output, phase)
-        self.values[p.reduce] = p.reduce_value(place, phase)
-        self.values[p.step] = p.step_value(output, place, phase)
+        self.values |= p.values(output, place, phase)
 
     def _moved(self, expr: Expr) -> Expr:
         """An expression over the new axes."""
@@ -265,8 +251,11 @@ class _Phased:
             return None
         box = {v: self._box(v) for v in used}
         inside, others = _refined(conditions, {v: self.ranges[v] for v in used})
-        if any(not _is_within(load, inside) for load in loads(operand)):
-            return None
+        for load in loads(operand):
+            for at, extent in zip(load.indices, load.buffer.shape, strict=True):
+                between = bounds(at, inside)
+                if between is None or between[0] < 0 or between[1] >= extent:
+                    return None
         bounds_of = [v >= lo for v, (lo, _) in inside.items() if lo > box[v][0]]
         bounds_of += [v < hi + 1 for v, (_, hi) in inside.items() if hi < box[v][1]]
         if not bounds_of and not others:
@@ -364,7 +353,7 @@ def _inverse(value: int, stride: int) -> int:
 
 
 def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Interval], list[Expr]]:
-    """The ranges of variables where conditions hold, and those conditions that are no bound of one."""
+    """The ranges of variables where conditions hold, and the conditions that do not bound a variable."""
     found, others = dict(ranges), []
     for condition in conditions:
         if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
@@ -384,7 +373,7 @@ def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Inte
 
 
 def _is_within(load: Load, ranges: Ranges) -> bool:
-    """Are all indices known to be inside of the buffer's shape?"""
+    """Prove that all indices are inside the buffer's shape."""
     found = [bounds(at, ranges) for at in load.indices]
     return all(
         each is not None and each[0] >= 0 and each[1] < extent

@@ -19,7 +19,7 @@ from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Logic, Not, Va
 from pegbox.expr.printer import Pair, Printer, Style, quoted, unused_name
 
 RESERVED = ("te", "float")
-"""What te code uses itself."""
+"""The names that te code uses itself."""
 
 _REDUCERS = {SUM: "te.sum", PROD: "te.prod", MAX: "te.max", MIN: "te.min"}
 
@@ -46,7 +46,10 @@ _STYLE = Style(
 
 
 class _Printer(Printer):
-    """Expressions that Python evaluates: what it cannot overload is a function, and it computes no number itself."""
+    """A printer of expressions that Python evaluates: operators that it cannot overload are functions.
+
+    Python must not compute numbers itself.
+    """
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
         if isinstance(expr, Logic):
@@ -59,7 +62,7 @@ class _Printer(Printer):
     def operand(self, of: Pair, part: Expr, outer: int = 0) -> str:
         """The text of a part of an expression.
 
-        A number of Python's takes its type from an expression beside it. Two would be computed by Python, in double
+        A number of Python's takes its type from the other operand. Two would be computed by Python, in double
         precision, and one on the left of a comparison would turn the comparison round.
         """
         if not isinstance(part, Const):
@@ -73,16 +76,13 @@ class _Printer(Printer):
         return repr(expr.value) if isinstance(expr, Const) else self.expr(expr)
 
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
-        return super().box(buffer, indices, extents) if buffer.shape else self._scalar(buffer)
-
-    def _scalar(self, buffer: Buffer) -> str:
-        return f"{self.name(buffer)}()"
+        return super().box(buffer, indices, extents) if buffer.shape else f"{self.name(buffer)}()"
 
 
 class _ReducerPrinter(_Printer):
-    """What a reducer makes of its values, which are parameters and not tensors."""
+    """A printer for the functions of a reducer, whose values are parameters and not tensors."""
 
-    def _scalar(self, buffer: Buffer) -> str:
+    def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
         return buffer.name
 
 
@@ -95,7 +95,7 @@ def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict
     """An identifier for each tensor of a graph: no two are alike, and none is one that te code uses itself.
 
     Args:
-        reserved: what else no tensor may be called.
+        reserved: further names that no tensor may have.
     """
     return _identifiers([tensor.buffer for op in ops for tensor in op.outputs], {*RESERVED, *reserved})
 
@@ -142,9 +142,17 @@ class _Written:
 
 
 def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
-    yield from _reduce_axes(op, written)
-    if op.reduce is not None:
-        yield from _own_reducer(op.reduce, written)
+    # The reduce axes, and the reducer, that no earlier computation has written.
+    for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
+        written.axes[axis] = name
+        written.taken.add(name)
+        end = _extent(axis.dom.min + axis.extent, written)
+        yield f"{name} = te.reduce_axis(({axis.dom.min}, {end}), name={quoted(axis.name)})"
+    if op.reduce is not None and op.reduce.reducer not in _REDUCERS:
+        key = _reducer_key(op.reduce)
+        if key not in written.reducers:
+            written.reducers[key] = name = written.new(identifier(op.reduce.reducer.name))
+            yield f"{name} = {_comm_reducer(*key)}"
     spatial = _identifiers(op.axis, written.taken)
     body = _body(op, {**written.axes, **spatial}, written)
     outputs = ", ".join(written.tensors[t.buffer] for t in op.outputs)
@@ -178,7 +186,10 @@ def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
         yield from _compute(update, written)
     written.tensors = plain
     starts = [plain[expr.buffer] for expr in scan.starts if isinstance(expr, Load)]
-    lists = [_list(names) for names in (starts, updates, [written.states[buffer] for buffer in buffers])]
+    lists = [
+        names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+        for names in (starts, updates, [written.states[buffer] for buffer in buffers])
+    ]
     options = "".join(
         f", {key}={_value(value, plain)}"
         for key, value in (("tag", scan.tag), ("attrs", scan.attrs), ("axis", scan.time))
@@ -186,10 +197,6 @@ def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
     )
     outputs = ", ".join(plain[buffer] for buffer in buffers)
     yield f"{outputs} = te.scan({', '.join(lists)}, name={quoted(scan.name)}{options})"
-
-
-def _list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
 
 
 def _placeholder(variable: str, name: str, tensor: Tensor, written: _Written) -> str:
@@ -222,15 +229,6 @@ def _value(value: Any, names: Mapping[Buffer, str]) -> str:
             return repr(value)
 
 
-def _reduce_axes(op: ComputeOp, written: _Written) -> Iterator[str]:
-    """Print the reduce axes that no earlier computation has."""
-    for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
-        written.axes[axis] = name
-        written.taken.add(name)
-        end = _extent(axis.dom.min + axis.extent, written)
-        yield f"{name} = te.reduce_axis(({axis.dom.min}, {end}), name={quoted(axis.name)})"
-
-
 def _shape(shape: Sequence[int], written: _Written) -> str:
     inner = ", ".join(_extent(extent, written) for extent in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
@@ -239,15 +237,6 @@ def _shape(shape: Sequence[int], written: _Written) -> str:
 def _extent(extent: int | Expr, written: _Written) -> str:
     """A number, or an expression of size variables in its place."""
     return _Printer(_STYLE, written.axes.__getitem__).expr(extent) if isinstance(extent, Expr) else repr(extent)
-
-
-def _own_reducer(reduce: Reduce, written: _Written) -> Iterator[str]:
-    """A reducer that te lacks, where it is not written for these types yet."""
-    key = _reducer_key(reduce)
-    if reduce.reducer not in _REDUCERS and key not in written.reducers:
-        written.reducers[key] = name = unused_name(identifier(reduce.reducer.name), written.taken)
-        written.taken.add(name)
-        yield f"{name} = {_comm_reducer(*key)}"
 
 
 def _reducer_key(reduce: Reduce) -> tuple[Reducer, tuple[str, ...]]:

@@ -22,7 +22,7 @@ Values = tuple[Expr, ...]
 class Reducer:
     """A commutative and associative combination of tuples of values, with its identity.
 
-    `combine(accumulated, new)` and `identity(dtypes)` both speak of as many values as the reduction has outputs.
+    `combine(accumulated, new)` and `identity(dtypes)` both have as many values as the reduction has outputs.
     """
 
     name: str
@@ -59,14 +59,6 @@ class Reduce(Expr):
         return f"{self.reducer.name}({sources}, axis=[{', '.join(iv.name for iv in self.axes)}])"
 
 
-def _lowest(dtype: str) -> Expr:
-    return const(dtypes.value_range(dtype)[0], dtype)
-
-
-def _highest(dtype: str) -> Expr:
-    return const(dtypes.value_range(dtype)[1], dtype)
-
-
 def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Change the element expression of a computation, below the reduction if there is one."""
     if not isinstance(body, Reduce):
@@ -77,8 +69,8 @@ def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 SUM = Reducer("sum", lambda a, b: (add(a[0], b[0]),), lambda t: (const(0, t[0]),))
 PROD = Reducer("prod", lambda a, b: (mul(a[0], b[0]),), lambda t: (const(1, t[0]),))
-MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (_lowest(t[0]),))
-MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (_highest(t[0]),))
+MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (const(dtypes.value_range(t[0])[0], t[0]),))
+MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (const(dtypes.value_range(t[0])[1], t[0]),))
 
 
 def _own(name: str) -> Reducer:
@@ -139,20 +131,15 @@ def apply(
                 f"{reducer.name}: {what} gives {', '.join(dtypes_given)} where {', '.join(types)} is reduced; "
                 "use te.const(value, dtype) and te.cast"
             )
-        _check_closed(reducer.name, what, given, {*operands[0], *operands[1]})
+        for value in given:
+            outside = [*map(str, free_vars(value).difference(*operands)), *(load.buffer.name for load in loads(value))]
+            if outside:
+                raise ComputeError(
+                    f"{reducer.name}: {what} depends on {', '.join(sorted(outside))}, so that partial results could "
+                    "not be combined in another order; reduce first, and add the rest in a second te.compute"
+                )
     nodes = tuple(Reduce(reducer, values, axes, condition, i) for i in range(len(values)))
     return nodes if isinstance(sources, tuple) else nodes[0]
-
-
-def _check_closed(name: str, what: str, values: Values, operands: set[Var]) -> None:
-    """Raises `ComputeError` where a reducer depends on more than its operands."""
-    for value in values:
-        outside = [*map(str, free_vars(value) - operands), *(load.buffer.name for load in loads(value))]
-        if outside:
-            raise ComputeError(
-                f"{name}: {what} depends on {', '.join(sorted(outside))}, so that partial results could not be "
-                "combined in another order; reduce first, and add the rest in a second te.compute"
-            )
 
 
 def comm_reducer(

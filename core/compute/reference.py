@@ -26,14 +26,17 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import CHUNK, reduce_grid
-from pegbox.compute.reference_scan import accumulate
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor
 from pegbox.errors import ArgumentError, ComputeError
-from pegbox.expr.nodes import Buffer, Expr
+from pegbox.expr.affine import linear
+from pegbox.expr.nodes import Binary, Buffer, Expr, Load
+from pegbox.expr.visit import loads
 
 Array = NDArray[Any]
+
+_RUNNING: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply}
 
 
 def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[Array]:
@@ -63,7 +66,7 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
 
 
 def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[Operation]:
-    """The operations that are needed for what is not given, producers first."""
+    """The operations that are needed for the other outputs than those given, producers first."""
     wanted = {t.buffer for t in outputs}
     pending: list[Operation] = []
     for op in reversed(post_order([t.op for t in outputs])):
@@ -83,10 +86,11 @@ def _checked(tensor: Tensor, array: Array) -> Array:
 def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     if isinstance(op, ExternOp):
         return _extern(op, arrays)
-    if isinstance(op, ScanOp):
-        return _scan(op, arrays)
     out = [np.empty(t.shape, t.dtype) for t in op.outputs]
-    _compute(op, _grid(op.axis), arrays, out)
+    if isinstance(op, ScanOp):
+        _scan(op, arrays, out)
+    else:
+        _compute(op, Grid.of(op.axis), arrays, out)
     return out
 
 
@@ -96,28 +100,46 @@ def _compute(op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: 
     if reduce is None:
         _elementwise(op, spatial, arrays, out, op.body)
         return
-    reduced = _grid(reduce.axes)
+    reduced = Grid.of(reduce.axes)
     pair = factors(reduce, spatial.variables + reduced.variables)
     if pair is None or not contract_grid(pair, reduced, spatial, arrays, out[0]):
         reduce_grid(reduce, spatial, arrays, out)
 
 
-def _scan(op: ScanOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
-    """The rows one after the other, and in each of them the cells first."""
-    out = [np.empty(t.shape, t.dtype) for t in op.outputs]
-    if accumulate(op, arrays, out[0]):
-        return out
+def _scan(op: ScanOp, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
+    """Compute the rows one after the other, and in each of them the cells first."""
+    terms = running_terms(op)
+    if terms is not None and out[0].dtype.kind in "fiu":  # rounded after each step, as the rows are
+        name, later = terms
+        _elementwise(op, _row(op, op.scan_axis, 0), arrays, out, op.starts)
+        _elementwise(op, _row(op, op.scan_axis, 1, op.scan_axis.extent), arrays, out, [later])
+        _RUNNING[name].accumulate(out[0], axis=op.time, out=out[0])
+        return
     made = {t.buffer: np.empty(t.shape, t.dtype) for cell in op.cells for t in cell.outputs}
     known = {**arrays, **made, **dict(zip((t.buffer for t in op.outputs), out, strict=True))}
     for row in range(op.scan_axis.extent):
         for cell, axis in zip(op.cells, op.cell_axes, strict=True) if row >= op.rows else ():
             _compute(cell, _row(cell, axis, row), known, [known[t.buffer] for t in cell.outputs])
         _elementwise(op, _row(op, op.scan_axis, row), known, out, op.steps if row >= op.rows else op.starts)
-    return out
 
 
-def _row(op: ComputeOp, axis: IterVar, row: int) -> Grid:
-    return Grid(op.axis, tuple((row, row + 1) if iv is axis else (0, iv.extent) for iv in op.axis))
+def _row(op: ComputeOp, axis: IterVar, row: int, end: int = 0) -> Grid:
+    """The points of a row, or of those up to `end`."""
+    return Grid(op.axis, tuple((row, end or row + 1) if iv is axis else (0, iv.extent) for iv in op.axis))
+
+
+def running_terms(op: ScanOp) -> tuple[str, Expr] | None:
+    """The operation ("add" or "mul") and the terms of a running sum or product; None for another recurrence."""
+    step = op.steps[0]
+    if len(op.body) != 1 or op.cells or op.rows != 1 or not isinstance(step, Binary) or step.op not in _RUNNING:
+        return None
+    own = op.outputs[0].buffer
+    for before, term in ((step.a, step.b), (step.b, step.a)):
+        if isinstance(before, Load) and before.buffer is own and not any(load.buffer is own for load in loads(term)):
+            back = [linear(iv).minus(linear(at)) for iv, at in zip(op.axis, before.indices, strict=True)]
+            if all(gap.is_const and gap.const == (dim == op.time) for dim, gap in enumerate(back)):
+                return step.op, term
+    return None
 
 
 def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
@@ -132,17 +154,12 @@ def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     return results
 
 
-def _grid(axes: Sequence[IterVar]) -> Grid:
-    return Grid(tuple(axes), tuple((iv.dom.min, iv.dom.min + iv.dom.extent) for iv in axes))
-
-
 def _elementwise(
     op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: list[Array], body: Sequence[Expr]
 ) -> None:
     for block in spatial.blocks(CHUNK):
         evaluator = Evaluator(block, arrays)
-        where = tuple(slice(first, stop) for first, stop in block.ranges)
         for array, expr in zip(out, body, strict=True):
             if expr.dtype != str(array.dtype):
                 raise ComputeError(f"{op.name}: body {expr} has dtype {expr.dtype}, its tensor {array.dtype}")
-            array[where] = evaluator.value(expr)
+            array[block.slices] = evaluator.value(expr)

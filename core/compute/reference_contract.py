@@ -6,6 +6,7 @@ is a strided view, for a convolution the sliding windows), and two factors meet 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -44,8 +45,8 @@ class GridOperand(NamedTuple):
 
 def factors(reduce: Reduce, variables: tuple[Var, ...]) -> tuple[Factor, Factor] | None:
     """The two factors whose product is summed, or None where this is not a plain sum of products."""
-    combiner = Combiner(reduce.reducer, tuple(s.dtype for s in reduce.sources))
-    if not combiner.is_sum or combiner.identity[0] != 0 or reduce.condition is not TRUE:
+    combiner = Combiner.of(reduce)
+    if combiner.op != "add" or combiner.identity[0] != 0 or reduce.condition is not TRUE:
         return None
     parts: list[Factor] = []
     for expr in _flatten(reduce.sources[0]):
@@ -53,19 +54,8 @@ def factors(reduce: Reduce, variables: tuple[Var, ...]) -> tuple[Factor, Factor]
         parts.append(Factor(expr, tuple(v for v in variables if v in free)))
     if not set(reduce.axes) <= {v for part in parts for v in part.variables}:
         return None  # an axis that only repeats the terms
-    return _merge(parts)
-
-
-def _flatten(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == "mul":
-        return _flatten(expr.a) + _flatten(expr.b)
-    return [expr]
-
-
-def _merge(parts: list[Factor]) -> tuple[Factor, Factor] | None:
-    """Multiply factors whose variables are among another's, until two are left."""
-    parts = sorted(parts, key=lambda f: -len(f.variables))
-    while len(parts) > 2:
+    parts.sort(key=lambda f: -len(f.variables))
+    while len(parts) > 2:  # multiply factors whose variables are among another's
         small = parts.pop()
         host = next((i for i, f in enumerate(parts) if set(small.variables) <= set(f.variables)), None)
         if host is None:
@@ -74,21 +64,30 @@ def _merge(parts: list[Factor]) -> tuple[Factor, Factor] | None:
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
+def _flatten(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Binary) and expr.op == "mul":
+        return _flatten(expr.a) + _flatten(expr.b)
+    return [expr]
+
+
+def matmul_groups(a: Sequence[Var], b: Sequence[Var], spatial: Sequence[Var]) -> tuple[tuple[Var, ...], ...]:
+    """The variables of a product's batch, rows, columns and reduction, by the variables of its two factors."""
+    batch = tuple(v for v in spatial if v in a and v in b)
+    rows = tuple(v for v in spatial if v in a and v not in b)
+    columns = tuple(v for v in spatial if v in b and v not in a)
+    return batch, rows, columns, tuple(v for v in a if v not in spatial)
+
+
 def contract_grid(pair: tuple[Factor, Factor], reduced: Grid, spatial: Grid, arrays: Arrays, out: Array) -> bool:
     """Fill `out` over `spatial`, a block at a time; False where even one point would take too much memory."""
-    largest = max(_elements(f, reduced) for f in pair)
-    if largest > LIMIT:
+    if max(reduced.only(f.variables).size for f in pair) > LIMIT:
         return False
     for block in _blocks(pair, reduced, spatial):
-        grid = Grid(block.variables + reduced.variables, block.ranges + reduced.ranges)
-        a, b = (GridOperand(_lay_out(f, grid, arrays), f.variables) for f in pair)
-        where = tuple(slice(first, stop) for first, stop in block.ranges)
-        out[where] = _contract(a, b, block, str(out.dtype))
+        grids = [(block + reduced).only(f.variables) for f in pair]
+        arrays_of = [Evaluator(grid, arrays).full(f.expr) for grid, f in zip(grids, pair, strict=True)]
+        a, b = (GridOperand(array, f.variables) for array, f in zip(arrays_of, pair, strict=True))
+        out[block.slices] = _contract(a, b, block, str(out.dtype))
     return True
-
-
-def _elements(factor: Factor, grid: Grid) -> int:
-    return grid.only(factor.variables).size
 
 
 def _blocks(pair: tuple[Factor, Factor], reduced: Grid, spatial: Grid) -> list[Grid]:
@@ -96,31 +95,25 @@ def _blocks(pair: tuple[Factor, Factor], reduced: Grid, spatial: Grid) -> list[G
     limit = spatial.size
     while True:
         blocks = list(spatial.blocks(limit))
-        first = blocks[0]
-        grid = Grid(first.variables + reduced.variables, first.ranges + reduced.ranges)
-        if limit == 1 or all(_elements(f, grid) <= LIMIT for f in pair):
+        grid = blocks[0] + reduced
+        if limit == 1 or all(grid.only(f.variables).size <= LIMIT for f in pair):
             return blocks
         limit = (limit + 1) // 2
-
-
-def _lay_out(factor: Factor, grid: Grid, arrays: Arrays) -> Array:
-    return Evaluator(grid.only(factor.variables), arrays).full(factor.expr)
 
 
 def _contract(a: GridOperand, b: GridOperand, out: Grid, dtype: str) -> Array:
     """Sum of a * b over the variables that `out` lacks, with the dimensions of `out`."""
     a, b = _sum_own(a, b, out, dtype), _sum_own(b, a, out, dtype)
-    in_a, in_b, spatial = set(a.variables), set(b.variables), out.variables
-    batch = tuple(v for v in spatial if v in in_a and v in in_b)
-    rows = tuple(v for v in spatial if v in in_a and v not in in_b)
-    columns = tuple(v for v in spatial if v in in_b and v not in in_a)
-    inner = tuple(v for v in a.variables if v not in spatial)
+    spatial = out.variables
+    batch, rows, columns, inner = matmul_groups(a.variables, b.variables, spatial)
     extent = dict(zip(a.variables + b.variables, a.array.shape + b.array.shape, strict=True))
     extent.update(zip(out.variables, out.shape, strict=True))
     left = _matrix(a, (batch, rows, inner), extent)
     right = _matrix(b, (batch, inner, columns), extent)
-    result = _matmul(left, right, dtype).reshape([extent[v] for v in (*batch, *rows, *columns)])
     present = (*batch, *rows, *columns)
+    if len(left) == 1:  # one plain matrix product, which NumPy hands to BLAS whole
+        left, right = left[0], right[0]
+    result = _product(left, right, dtype).reshape([extent[v] for v in present])
     result = result.transpose([present.index(v) for v in spatial if v in present])
     return np.asarray(result.reshape([extent[v] if v in present else 1 for v in spatial]))
 
@@ -138,12 +131,6 @@ def _matrix(operand: GridOperand, groups: tuple[tuple[Var, ...], ...], extent: d
     """One dimension per group of variables."""
     order = [operand.variables.index(v) for group in groups for v in group]
     return np.asarray(operand.array.transpose(order).reshape([prod(extent[v] for v in group) for group in groups]))
-
-
-def _matmul(a: Array, b: Array, dtype: str) -> Array:
-    if a.shape[0] == 1:  # one plain matrix product, which NumPy hands to BLAS whole
-        return np.asarray(_product(a[0], b[0], dtype)[None])
-    return _product(a, b, dtype)
 
 
 def _product(a: Array, b: Array, dtype: str) -> Array:

@@ -6,7 +6,7 @@ the variables that it does not depend on, so that NumPy broadcasts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import placeholders
-from pegbox.compute.reference_math import BINARY, COMPARE, call, cast
 from pegbox.compute.tensor import owner
 from pegbox.errors import IndexOutOfBounds
+from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.numpy_operators import BINARY, FUNCTIONS
+from pegbox.expr.operators import COMPARE
 from pegbox.expr.visit import loads
 
 Array = NDArray[Any]
 Arrays = Mapping[Buffer, Array]
 Mask = Array | None
+_OPERATORS: dict[Any, Callable[[Array, Array], Array]] = {**BINARY, **COMPARE}
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,19 @@ class Grid:
 
     variables: tuple[Var, ...]
     ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, axes: Sequence[IterVar]) -> Grid:
+        """All points of some axes."""
+        return cls(tuple(axes), tuple((iv.dom.min, iv.dom.min + iv.dom.extent) for iv in axes))
+
+    def __add__(self, inner: Grid) -> Grid:
+        return Grid(self.variables + inner.variables, self.ranges + inner.ranges)
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The grid's part of an array with one dimension for each variable."""
+        return tuple(slice(first, stop) for first, stop in self.ranges)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -45,8 +62,27 @@ class Grid:
 
     def only(self, variables: Sequence[Var]) -> Grid:
         """The grid of some of the variables, in this grid's order."""
-        pairs = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
-        return Grid(tuple(v for v, _ in pairs), tuple(r for _, r in pairs))
+        kept = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
+        return Grid(tuple(v for v, _ in kept), tuple(r for _, r in kept))
+
+    def walk(self, load: Load, strides: Sequence[int]) -> tuple[list[int], dict[Var, int]] | None:
+        """The indices that a load reads first, and the step of each variable through memory with these strides.
+
+        None where the indices are not affine in the grid's variables or leave the buffer (a mask may allow that).
+        """
+        ranges: dict[Expr, tuple[int, int]] = dict(zip(self.variables, self.ranges, strict=True))
+        origin, steps = list[int](), dict.fromkeys(self.variables, 0)
+        for index, extent, stride in zip(load.indices, load.buffer.shape, strides, strict=True):
+            form = linear(index)
+            if not form.terms.keys() <= ranges.keys():
+                return None
+            ends = [(factor * ranges[v][0], factor * (ranges[v][1] - 1)) for v, factor in form.terms.items()]
+            if form.const + sum(map(min, ends)) < 0 or form.const + sum(map(max, ends)) >= extent:
+                return None
+            origin.append(form.const + sum(first for first, _ in ends))
+            for variable, factor in form.terms.items():
+                steps[variable] += factor * stride  # type: ignore[index]
+        return origin, steps
 
     def values(self, variable: Var) -> Array:
         """The variable's values along its dimension."""
@@ -85,64 +121,44 @@ class Evaluator:
                 return np.asarray(expr.value, dtype=expr.dtype)
             case Var():
                 return self.bindings[expr] if expr in self.bindings else self.grid.values(expr)
-            case Binary(op, a, b):
-                return BINARY[op](self.value(a, mask), self.value(b, mask))
-            case Compare(op, a, b):
-                return COMPARE[op](self.value(a, mask), self.value(b, mask))
+            case Binary(op, a, b) | Compare(op, a, b):
+                return _OPERATORS[op](self.value(a, mask), self.value(b, mask))
             case Logic(op, a, b):
                 first = self.value(a, mask)
-                return BINARY[op](first, self.value(b, both(mask, first if op == "and" else ~first)))
+                combine = np.logical_and if op == "and" else np.logical_or
+                return np.asarray(combine(first, self.value(b, both(mask, first if op == "and" else ~first))))
             case Not(a):
                 return np.asarray(~self.value(a, mask))
             case Select(cond, a, b):
                 chosen = self.value(cond, mask)
                 return np.where(chosen, self.value(a, both(mask, chosen)), self.value(b, both(mask, ~chosen)))
             case Cast(dtype, a):
-                return cast(dtype, self.value(a, mask))
+                # As in C. Floats that are no value of an integer type are left open, as there.
+                value = np.asarray(self.value(a, mask))
+                cast: Array = np.not_equal(value, 0) if dtype == "bool" else value.astype(dtype, copy=False)
+                return cast
             case Call(name, args):
-                return call(name, expr.dtype, [self.value(a, mask) for a in args])
+                values = [self.value(a, mask) for a in args]
+                if dtypes.is_float(expr.dtype):  # narrow ones are rounded: the reference is the better of two
+                    values = [np.asarray(value, dtype="float64") for value in values]
+                found: Array = np.asarray(FUNCTIONS[name](*values)).astype(expr.dtype, copy=False)
+                return found
             case Load():
-                return self._load(expr, mask)
+                array = self.arrays[expr.buffer]
+                walk = self.grid.walk(expr, array.strides)
+                if walk is None:
+                    return self._gather(expr, mask)
+                origin, steps = walk
+                shape = [n if step else 1 for n, step in zip(self.grid.shape, steps.values(), strict=True)]
+                first = array[tuple(slice(at, at + 1) for at in origin)]
+                # A view without copying, which stays within the array: indices walk through memory in constant steps.
+                return np.lib.stride_tricks.as_strided(first, shape, [*steps.values()], writeable=False)
             case _:
                 raise TypeError(f"unknown expression node {type(expr).__name__}")
 
     def full(self, expr: Expr, mask: Mask = None) -> Array:
         """The value, with the grid's whole shape (read-only where it repeats)."""
         return np.broadcast_to(self.value(expr, mask), self.grid.shape)
-
-    def _load(self, load: Load, mask: Mask) -> Array:
-        view = self._view(load)
-        return self._gather(load, mask) if view is None else view
-
-    def _view(self, load: Load) -> Array | None:
-        """The elements without copying: affine indices walk through memory in constant steps.
-
-        None where the indices are not affine in the grid's variables or leave the buffer (a mask may allow that).
-        """
-        array = self.arrays[load.buffer]
-        position: dict[Expr, int] = dict(zip(self.grid.variables, range(len(self.grid.variables)), strict=True))
-        steps = [0] * len(position)
-        depends = [False] * len(position)
-        origin = []
-        for index, extent, stride in zip(load.indices, array.shape, array.strides, strict=True):
-            form = linear(index)
-            if not form.terms.keys() <= position.keys():
-                return None
-            first, lowest, highest = form.const, 0, 0
-            for variable, factor in form.terms.items():
-                dim = position[variable]
-                start, stop = self.grid.ranges[dim]
-                first += factor * start
-                reach = factor * (stop - 1 - start)
-                lowest, highest = lowest + min(reach, 0), highest + max(reach, 0)
-                steps[dim] += factor * stride
-                depends[dim] = True
-            if first + lowest < 0 or first + highest >= extent:
-                return None
-            origin.append(slice(first, first + 1))
-        shape = [n if d else 1 for n, d in zip(self.grid.shape, depends, strict=True)]
-        # The bounds are checked above: the view stays within the array.
-        return np.lib.stride_tricks.as_strided(array[tuple(origin)], shape, steps, writeable=False)
 
     def _gather(self, load: Load, mask: Mask) -> Array:
         indices = []
@@ -162,7 +178,7 @@ class Evaluator:
 
 
 def both(a: Mask, b: Mask) -> Mask:
-    """The lanes that are in both masks; None stands for all."""
+    """The lanes that are in both masks; None means all."""
     if a is None or b is None:
         return b if a is None else a
     return a & b

@@ -22,7 +22,7 @@ _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.min
 
 
 class Combiner:
-    """How two arrays of partial results become one, and how an array is reduced along its last dimension.
+    """The combination of two arrays of partial results, and the reduction of an array along its last dimension.
 
     Sums and products of floats are accumulated in float64 and those of integers in 64 bits, of which the low ones are
     those of every narrower type; user-made combinations happen in the types of their values, neighbours first, so
@@ -34,30 +34,24 @@ class Combiner:
         self.left = tuple(Var(f"a{i}", t) for i, t in enumerate(types))
         self.right = tuple(Var(f"b{i}", t) for i, t in enumerate(types))
         self.parts: tuple[Expr, ...] = reducer.combine(self.left, self.right)
-        self.op = self._numpy_operation()
+        self.op: str | None = None
+        """The operation of NumPy that this is, if it is one."""
+        match self.parts:
+            case [Binary(op, a, b)] if op in _UFUNCS and {id(a), id(b)} == {id(self.left[0]), id(self.right[0])}:
+                self.op = op
         scalar = Evaluator(Grid((), ()), {})
         self.identity = [scalar.value(e).astype(t) for e, t in zip(reducer.identity(types), types, strict=True)]
 
-    def _numpy_operation(self) -> str | None:
-        if len(self.parts) != 1:
-            return None
-        part = self.parts[0]
-        if not isinstance(part, Binary) or part.op not in _UFUNCS:
-            return None
-        return part.op if {id(part.a), id(part.b)} == {id(self.left[0]), id(self.right[0])} else None
-
-    @property
-    def is_sum(self) -> bool:
-        return self.op == "add"
+    @classmethod
+    def of(cls, reduce: Reduce) -> Combiner:
+        return cls(reduce.reducer, tuple(source.dtype for source in reduce.sources))
 
     def start(self, shape: tuple[int, ...]) -> list[Array]:
         """Arrays full of the identity, in the types in which this accumulates."""
         return [np.full(shape, value, self._accumulator(t)) for value, t in zip(self.identity, self.types, strict=True)]
 
     def _accumulator(self, dtype: str) -> str:
-        if self.op not in ("add", "mul"):
-            return dtype
-        return dtypes.accumulator(dtype)
+        return dtypes.accumulator(dtype) if self.op in ("add", "mul") else dtype
 
     def combine(self, a: list[Array], b: list[Array]) -> list[Array]:
         if self.op is not None:
@@ -81,22 +75,16 @@ class Combiner:
 
 def reduce_grid(reduce: Reduce, spatial: Grid, arrays: Arrays, out: list[Array]) -> None:
     """Fill `out` (whole arrays) over the points of `spatial`, a block at a time."""
-    combiner = Combiner(reduce.reducer, tuple(s.dtype for s in reduce.sources))
-    inner = Grid(reduce.axes, tuple((iv.dom.min, iv.dom.min + iv.dom.extent) for iv in reduce.axes))
-    for outer_block in spatial.blocks(max(CHUNK // inner.size, 1)):
-        result = combiner.start(outer_block.shape)
-        for inner_block in inner.blocks(CHUNK):
-            result = combiner.combine(result, _reduce_block(reduce, combiner, outer_block, inner_block, arrays))
-        where = tuple(slice(a, b) for a, b in outer_block.ranges)
+    combiner, every = Combiner.of(reduce), Grid.of(reduce.axes)
+    for outer in spatial.blocks(max(CHUNK // every.size, 1)):
+        result = combiner.start(outer.shape)
+        for inner in every.blocks(CHUNK):
+            evaluator = Evaluator(outer + inner, arrays)
+            mask = None if reduce.condition is TRUE else evaluator.full(reduce.condition)
+            values = [evaluator.full(source, mask) for source in reduce.sources]
+            if mask is not None:
+                values = [np.where(mask, v, i) for v, i in zip(values, combiner.identity, strict=True)]
+            partial = combiner.reduce([v.reshape(*outer.shape, inner.size) for v in values])
+            result = combiner.combine(result, partial)
         for array, value in zip(out, result, strict=True):
-            array[where] = value.astype(array.dtype)
-
-
-def _reduce_block(reduce: Reduce, combiner: Combiner, outer: Grid, inner: Grid, arrays: Arrays) -> list[Array]:
-    grid = Grid(outer.variables + inner.variables, outer.ranges + inner.ranges)
-    evaluator = Evaluator(grid, arrays)
-    mask = None if reduce.condition is TRUE else evaluator.full(reduce.condition)
-    values = [evaluator.full(source, mask) for source in reduce.sources]
-    if mask is not None:
-        values = [np.where(mask, v, i) for v, i in zip(values, combiner.identity, strict=True)]
-    return combiner.reduce([v.reshape(*outer.shape, inner.size) for v in values])
+            array[outer.slices] = value.astype(array.dtype)

@@ -42,8 +42,8 @@ def scan(
     >>> sums = te.scan(first, update, state)
 
     The stage of the scan is that of its updates: `s[sums]` and `s[update]` are the same. Computations between a state
-    and an update have stages of their own; they run once for each row, and may be computed inside of the loops of the
-    scan or inlined.
+    and an update have stages of their own; they run once for each row, and may be computed inside the loops of the scan
+    or inlined.
 
     Args:
         init: the first rows, as many as the updates read back: of the state's shape but for that dimension.
@@ -68,17 +68,10 @@ def scan(
     time = _check_shapes(what, inits, updates, states, axis)
     rows = inits[0].shape[time]
     cells = _Cells(what, states, inits, updates, time, rows)
-    axes = cells.folded[0].axis if cells.folded else _fresh(states[0])
-    op = ScanOp(
-        name,
-        axes,
-        [s.dtype for s in states],
-        time=time,
-        rows=rows,
-        updates=updates,
-        attrs=attributes(name, attrs),
-        tag=tag_of(what, tag),
-    )
+    fresh = tuple(IterVar(f"i{n}", Range(0, extent), "spatial") for n, extent in enumerate(states[0].shape))
+    axes = cells.folded[0].axis if cells.folded else fresh
+    given = attributes(name, attrs)
+    op = ScanOp(name, axes, time=time, rows=rows, updates=updates, attrs=given, tag=tag_of(what, tag))
     targets = {s.buffer: (t.buffer, ()) for s, t in zip(states, op.outputs, strict=True)}
     first = compare("lt", axes[time], index(rows))
     body = [
@@ -133,10 +126,6 @@ def _running(what: str, data: Tensor, axis: int, name: str, combine: Callable[[E
 def _tensors(what: str, given: Tensor | Sequence[Tensor]) -> list[Tensor]:
     listed = [given] if isinstance(given, Tensor) else given
     return check_list(what, listed, "a tensor, or a list with one for each state", error=ComputeError, of=Tensor)
-
-
-def _fresh(state: Tensor) -> tuple[IterVar, ...]:
-    return tuple(IterVar(f"i{n}", Range(0, extent), "spatial") for n, extent in enumerate(state.shape))
 
 
 def _check_shapes(
@@ -194,7 +183,7 @@ def _check_shapes(
 
 
 def _is_shape(tensor: Tensor, shape: Sequence[int]) -> bool:
-    """Has a tensor a shape, of which extents may be expressions?"""
+    """Decide whether a tensor has a shape, whose extents may be expressions."""
     return tensor.ndim == len(shape) and all(
         same(as_expr(a), as_expr(b)) for a, b in zip(tensor.shape, shape, strict=True)
     )
@@ -259,13 +248,13 @@ class _Cells:
         Raises:
             ComputeError: it reads a row that is not there yet, or does not say which row it reads.
         """
-        own = {t.buffer: (cell, t) for cell in self.axes for t in cell.outputs}
+        own = {t.buffer: cell for cell in self.axes for t in cell.outputs}
         found: list[IterVar] = []
         for load in _loads(op):
             if load.buffer in self.states:
                 found.append(self._row(op, load, self.time, 1, self.rows))
             elif load.buffer in own:
-                cell, _ = own[load.buffer]
+                cell = own[load.buffer]
                 found.append(self._row(op, load, cell.axis.index(self.axes[cell]), 0, 0))
         if any(axis is not found[0] for axis in found):
             names = ", ".join(dict.fromkeys(axis.name for axis in found))
@@ -313,14 +302,12 @@ class _Cells:
             body: list[Expr] = [Reduce(first.reducer, sources, first.axes, condition, n) for n in range(len(op.body))]
         else:
             body = [redirect_loads(expr, targets) for expr in op.body]
-            body = [e if _is_guarded(e, later) else select(later, e, const(0, e.dtype)) for e in body]
+            body = [
+                e if isinstance(e, Select) and same(e.cond, later) else select(later, e, const(0, e.dtype))
+                for e in body
+            ]
         return op.rebuilt(tuple(body))
 
 
-def _is_guarded(expr: Expr, condition: Expr) -> bool:
-    return isinstance(expr, Select) and same(expr.cond, condition)
-
-
 def _loads(op: ComputeOp) -> list[Load]:
-    parts = [part for expr in op.body for part in parts_of(expr)]
-    return [load for part in parts for load in loads(part)]
+    return [load for expr in op.body for part in parts_of(expr) for load in loads(part)]

@@ -29,7 +29,6 @@ class ScanOp(ComputeOp):
         self,
         name: str,
         axis: tuple[IterVar, ...],
-        dtypes: Sequence[str],
         *,
         time: int,
         rows: int,
@@ -39,32 +38,27 @@ class ScanOp(ComputeOp):
     ) -> None:
         super().__init__(name, axis, (), attrs, tag)
         shape = tuple(iv.extent for iv in axis)
-        names = [name] if len(dtypes) == 1 else [f"{name}_{n}" for n in range(len(dtypes))]
+        names = [name] if len(updates) == 1 else [f"{name}_{n}" for n in range(len(updates))]
         self.outputs = tuple(
-            Tensor(self, n, label, shape, t) for n, (label, t) in enumerate(zip(names, dtypes, strict=True))
+            Tensor(self, n, label, shape, u.dtype) for n, (label, u) in enumerate(zip(names, updates, strict=True))
         )
         self.time, self.rows, self.updates = time, rows, tuple(updates)
         self.define((), (), ())
 
     def define(self, body: tuple[Expr, ...], cells: Sequence[ComputeOp], cell_axes: Sequence[IterVar]) -> None:
-        """Say what it computes: the expressions speak of its own outputs, which are there by now."""
+        """Set the expressions, which refer to the operation's own outputs, which exist by now."""
         self.body, self.cells, self.cell_axes = body, tuple(cells), tuple(cell_axes)
         read = dict.fromkeys(owner(buffer) for buffer in read_buffers(body))
         self._inputs = tuple(tensor for tensor in read if tensor not in self.outputs)
 
     def over(self, axis: tuple[IterVar, ...]) -> ScanOp:
-        """A scan over other axes; `define` says what it computes."""
-        dtypes = [tensor.dtype for tensor in self.outputs]
-        return ScanOp(
-            self.name,
-            axis,
-            dtypes,
-            time=self.time,
-            rows=self.rows,
-            updates=self.updates,
-            attrs=self.attrs,
-            tag=self.tag,
+        """A scan over other axes; `define` sets its expressions."""
+        made = copy(self)
+        made._axis, made._inputs = axis, ()
+        made.outputs = tuple(
+            Tensor(made, n, t.name, tuple(iv.extent for iv in axis), t.dtype) for n, t in enumerate(self.outputs)
         )
+        return made
 
     def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
         op = copy(self)
@@ -72,7 +66,7 @@ class ScanOp(ComputeOp):
         return op
 
     def has_member(self, op: Operation) -> bool:
-        """Is an operation the scan, or one of its cells, perhaps written in another way?"""
+        """Decide whether an operation is the scan, or one of its cells, perhaps written in another way."""
         mine = {tensor.buffer for each in self.members for tensor in each.outputs}
         return any(tensor.buffer in mine for tensor in op.outputs)
 
@@ -99,17 +93,12 @@ class ScanOp(ComputeOp):
     @property
     def starts(self) -> tuple[Expr, ...]:
         """The elements of the first rows, for each state."""
-        return tuple(expr.a for expr in self._cases)
+        return tuple(expr.a for expr in self.body if isinstance(expr, Select))
 
     @property
     def steps(self) -> tuple[Expr, ...]:
         """The elements of a later row, for each state."""
-        return tuple(expr.b for expr in self._cases)
-
-    @property
-    def _cases(self) -> tuple[Select, ...]:
-        assert all(isinstance(expr, Select) for expr in self.body)
-        return self.body  # type: ignore[return-value]
+        return tuple(expr.b for expr in self.body if isinstance(expr, Select))
 
     @property
     def members(self) -> tuple[Operation, ...]:

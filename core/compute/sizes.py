@@ -1,13 +1,12 @@
 """Size variables: extents of a computation that are known only when arrays are given, and the copy that has numbers.
 
-A computation with size variables is a pattern. Its extents are expressions of the variables; they stand where numbers
-stand otherwise, and raise when they are used as numbers. `Sizes` makes the same computation with numbers in their
-place, and all that compiles or computes works on that.
+A computation with size variables is a pattern. Its extents are expressions of the variables, which raise when they are
+used as numbers. `Sizes` makes the same computation with numbers in their place, for all that compiles or computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
@@ -68,7 +67,7 @@ def _is_sized(op: Operation) -> bool:
 
 
 def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
-    """Numbers for a program that is only to be read: odd ones, so that it has the tests that sizes may need."""
+    """Numbers for a program that people only read: odd ones, so that it has the tests that sizes may need."""
     return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
 
 
@@ -141,7 +140,7 @@ def shown_shape(tensor: Tensor) -> str:
 
 
 class Sizes:
-    """One set of sizes, and what has been copied onto it: an axis, a tensor or an operation has one copy."""
+    """One set of sizes, with the copies made for it: an axis, a tensor or an operation has one copy."""
 
     def __init__(self, sizes: Mapping[SizeVar, int]) -> None:
         self._sizes: dict[Var, Expr] = {var: index(size) for var, size in sizes.items()}
@@ -172,7 +171,7 @@ class Sizes:
         return self._axes[iv]
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """The copy of a tensor: of a placeholder, or of what a copied operation computes.
+        """The copy of a tensor: of a placeholder, or of an output of a copied operation.
 
         Raises:
             ComputeError: the operation that computes it was not copied.
@@ -188,7 +187,7 @@ class Sizes:
         return self._tensors[tensor.buffer]
 
     def argument(self, tensor: Tensor) -> Tensor:
-        """The copy of an argument; of one that nothing computes that was copied, a placeholder."""
+        """The copy of an argument, a placeholder unless a copied operation computes it."""
         known = tensor.buffer in self._tensors
         return self.tensor(tensor if known else PlaceholderOp(tensor.name, tensor.shape, tensor.dtype).outputs[0])
 
@@ -196,7 +195,7 @@ class Sizes:
         """The copy of an operation, whose inputs were copied before.
 
         Raises:
-            ComputeError: it is of a kind whose inside nobody looks into.
+            ComputeError: it is of a kind with an opaque inside.
         """
         if isinstance(op, ScanOp):
             return self._scan(op)
@@ -210,7 +209,13 @@ class Sizes:
     def _body(self, op: ComputeOp) -> tuple[Expr, ...]:
         axes = list(map(self.axis, op.loop_axes))
         ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
-        return _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
+        reduce = op.reduce
+        if reduce is None:
+            return tuple(self._expr(expr, ranges) for expr in op.body)
+        # The outputs of one reduction go on sharing its operands.
+        sources = tuple(self._expr(source, ranges) for source in reduce.sources)
+        condition, over = self._expr(reduce.condition, ranges), tuple(map(self.axis, reduce.axes))
+        return tuple(Reduce(reduce.reducer, sources, over, condition, n) for n in range(len(op.body)))
 
     def _made(self, op: ComputeOp, made: ComputeOp) -> None:
         for old, new in zip(op.outputs, made.outputs, strict=True):
@@ -237,15 +242,3 @@ class Sizes:
             return None
 
         return rewrite(expr, leaf)
-
-
-def _map_once(
-    body: tuple[Expr, ...], change: Callable[[Expr], Expr], axis: Callable[[IterVar], IterVar]
-) -> tuple[Expr, ...]:
-    """A body with changed expressions; the outputs of one reduction go on sharing what they reduce."""
-    first = body[0]
-    if not isinstance(first, Reduce):
-        return tuple(map(change, body))
-    sources, condition = tuple(map(change, first.sources)), change(first.condition)
-    axes = tuple(map(axis, first.axes))
-    return tuple(Reduce(first.reducer, sources, axes, condition, n) for n in range(len(body)))

@@ -1,4 +1,4 @@
-"""Subscripts of a computation that are outside of what they index, wherever that is certain before anything runs."""
+"""Subscripts of a computation that leave their tensor, wherever that is certain before anything runs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pegbox.expr.nodes import Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.visit import children, free_vars, loads
 
 _MOST_POINTS = 64
-"""At which an index is computed: a task is made in milliseconds."""
+"""The most points at which an index is computed: a task is made in milliseconds."""
 
 
 def check_subscripts(outputs: Sequence[Operation]) -> None:
     """Look at every element that is read without a condition.
 
     An index that is a sum of axes is exactly known. Others, where they may be outside, are computed at some points of
-    the computation: one of these that is outside is certain. What a condition guards, indices that are read from
-    memory, and all others are left to the reference (`pegbox.compute.reference`).
+    the computation: one of these that is outside is certain. Reads under a condition, indices that are read from memory
+    and all others are left to the reference (`pegbox.compute.reference`).
 
     Raises:
         IndexOutOfBounds: an index leaves its dimension.
@@ -83,7 +83,7 @@ def _check(op: ComputeOp, load: Load, ranges: Ranges) -> None:
 
 
 def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
-    """A value of the index that is no place of the dimension; None where none is certain."""
+    """A value of the index outside of the dimension; None where none is certain."""
     form = linear(index)
     if all(isinstance(term, Var) for term in form.terms):
         exact = linear_bounds(form, ranges)

@@ -70,7 +70,7 @@ class Tensor(Whole):
         return Load(self.buffer, tuple(cast(dtypes.INDEX, e) for e in exprs))
 
     def same_as(self, other: object) -> bool:
-        """Is it this very tensor?"""
+        """Decide whether another object is this very tensor."""
         return self is other
 
     def __add__(self, other: object) -> Tensor:
@@ -212,7 +212,7 @@ class Operation:
         return self.outputs[index]
 
     def same_as(self, other: object) -> bool:
-        """Is it this very operation?"""
+        """Decide whether another object is this very operation."""
         return self is other
 
     def __repr__(self) -> str:
@@ -300,11 +300,10 @@ class ComputeOp(Operation):
 
 
 class ExternOp(ComputeOp):
-    """A computation whose inside is a statement that nobody looks into: mostly the call of a C function.
+    """A computation whose inside is an opaque statement: mostly the call of a C function.
 
-    It has no axes and no expressions. `statement` (of the loop IR) speaks of the buffers of `inputs` and `outputs`, any
-    of which it may touch as a whole. `evaluate` gives the outputs' arrays for those of the inputs, and `code` is the C
-    code that the statement calls.
+    It has no axes and no expressions. `statement` (of the loop IR) may touch the buffers of `inputs` and `outputs` as a
+    whole. `evaluate` gives the outputs' arrays for those of the inputs, and `code` is the C code that is called.
     """
 
     __slots__ = ("code", "evaluate", "statement")

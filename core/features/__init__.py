@@ -12,5 +12,5 @@ __all__ = ["ProgramFeatures", "program_features"]
 
 @lru_cache(maxsize=16)
 def program_features(task: Task) -> ProgramFeatures:
-    """The features of a task's programs; made once, so that what was found out serves all who ask."""
+    """Return the features of a task's programs, which are made once and shared by all callers."""
     return ProgramFeatures(task)

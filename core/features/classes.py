@@ -1,7 +1,7 @@
 """Classes of configurations whose programs differ in numbers only: a tree of the questions of traced runs.
 
-Each leaf is one class: the nodes of its description, or None where the template refuses. A run is deterministic, so
-that configurations which gave the same answers so far ask the same question next.
+Each leaf is one class. A run is deterministic, so configurations that gave the same answers so far ask the same
+question next.
 """
 
 from __future__ import annotations
@@ -33,26 +33,27 @@ class Leaf:
 
 @dataclass(eq=False)
 class NodeQuestion:
-    """The value of a node decides how to go on."""
+    """A branch of the tree: the value of a node selects the subtree."""
 
     node: int
     answers: dict[int, Leaf | NodeQuestion] = field(default_factory=dict)
 
 
 class Conflict(Exception):
-    """A run asked something else than an earlier one that had the same answers: the template remembers its runs.
+    """A run that asked another question than an earlier one, of class `other`, with the same answers.
 
-    Attributes:
-        other: the class of an earlier one.
+    The template remembers its runs.
     """
 
-    def __init__(self, other: Leaf) -> None:
+    def __init__(self, other: Leaf | NodeQuestion) -> None:
         super().__init__(other)
+        while isinstance(other, NodeQuestion):
+            other = next(iter(other.answers.values()))
         self.other = other
 
 
 class Classes:
-    """All classes that were found so far."""
+    """The classes that were found so far."""
 
     def __init__(self, graph: NumberGraph) -> None:
         self.graph = graph
@@ -62,7 +63,7 @@ class Classes:
         self._plan: Evaluation | None = None
 
     def add(self, guards: Mapping[int, int], nodes: tuple[int, ...] | None, row: Digits) -> Leaf:
-        """A new class from the questions of a run, with their answers, and the nodes that describe it.
+        """Add a class from the questions of a run, with their answers, and the nodes that describe it.
 
         Raises:
             Conflict: the questions do not fit those of other runs.
@@ -80,25 +81,25 @@ class Classes:
     ) -> Leaf | NodeQuestion:
         if not path:
             if tree is not None:
-                raise Conflict(_any_leaf(tree))
+                raise Conflict(tree)
             return leaf
         (node, answer), *rest = path
         if tree is None:
             tree = NodeQuestion(node)
         if isinstance(tree, Leaf) or tree.node != node:
-            raise Conflict(_any_leaf(tree))
+            raise Conflict(tree)
         tree.answers[answer] = self._grown(tree.answers.get(answer), rest, leaf)
         return tree
 
     def has(self, row: Digits) -> bool:
-        """Is the class of one row known? Only what is asked on the way to it is evaluated."""
+        """Check if the class of one row is known, by the questions on the way to it."""
         tree, values = self._root, RowValues(self.graph, row)
         while isinstance(tree, NodeQuestion):
             tree = tree.answers.get(values[tree.node])
         return tree is not None
 
     def of(self, digits: Digits) -> Rows:
-        """Numbers of the classes of rows, digits of shape (knobs, rows); -1 where the class is not known yet."""
+        """Find the numbers of the classes of rows, digits of shape (knobs, rows); -1 if a class is not known yet."""
         found = np.full(digits.shape[1], -1, dtype=np.intp)
         if self._plan is None:
             self._plan = Evaluation(self.graph, self._questions)
@@ -117,9 +118,3 @@ class Classes:
             part = rows[values == answer]
             if len(part):
                 yield from self._walk(below, part, answers, place)
-
-
-def _any_leaf(tree: Leaf | NodeQuestion) -> Leaf:
-    while isinstance(tree, NodeQuestion):
-        tree = next(iter(tree.answers.values()))
-    return tree

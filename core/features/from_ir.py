@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from pegbox.expr.nodes import Var
 from pegbox.features.index import Loop, Sum, index_of
-from pegbox.features.nest import Nest, Statement
+from pegbox.features.nest import Nest, Statement, statements_of, unroll_steps
 from pegbox.features.rolls import rolled_extents
-from pegbox.features.statements import statements_of, unroll_steps
 from pegbox.features.symbol import Quantity
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
 
 
 def nest_of_function(func: Function) -> Nest:
-    """The nest of a scheduled function."""
+    """Make the nest of a scheduled function."""
     return Nest(tuple(_statements(func.body, (), {}, rolled_extents(func))), func.params)
 
 

@@ -16,9 +16,8 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.features.index import Loop, Sum, digit, fixed, reach
-from pegbox.features.nest import Nest, Reference, Statement
+from pegbox.features.nest import Nest, Reference, Statement, statements_of, unroll_steps
 from pegbox.features.rolls import per_iteration
-from pegbox.features.statements import statements_of, unroll_steps
 from pegbox.features.symbol import Quantity, ceil_div, least, most
 from pegbox.features.traced import quantity
 from pegbox.loops.from_compute import block_of

@@ -12,13 +12,13 @@ from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
 SIZE = 32
-"""Classes in a group: with more of them more is computed that a row does not need, with fewer there are more calls."""
+"""The classes in a group: with more, rows compute more numbers that they do not need; with fewer, calls are more."""
 
 SHARED = 5
-"""The paths of a group's classes are the same but for so many questions at the end."""
+"""The questions at the end of a path in which the classes of a group may differ."""
 
 ROWS = 512
-"""Rows that are evaluated together: few enough for their numbers to stay in cache."""
+"""The rows that are evaluated together: few enough for their numbers to stay in cache."""
 
 
 class ClassGroup:
@@ -34,15 +34,15 @@ class ClassGroup:
         return len(self.members) < SIZE and path[:shared] == leaf.path[:shared]
 
     def add(self, leaf: Leaf) -> int:
-        """Returns the leaf's place in the group."""
+        """Add a class; return its place in the group."""
         self.members.append(leaf)
         self._plan = None
         return len(self.members) - 1
 
     def numbers(self, graph: NumberGraph, digits: Digits, members: Rows) -> Floats:
-        """Numbers of shape (WIDTH, rows) of rows that belong to `members`; digits of shape (knobs, rows)."""
+        """Compute the numbers of rows that belong to `members`, of shape (WIDTH, rows); digits are (knobs, rows)."""
         if self._plan is None:
-            nothing = (graph.constant(0),) * WIDTH  # of what the template refuses
+            nothing = (graph.constant(0),) * WIDTH  # if the template refuses
             nodes = np.array([leaf.nodes or nothing for leaf in self.members], dtype=np.intp)
             self._plan = Evaluation(graph, nodes.ravel())
             self._places = self._plan.place[nodes]
@@ -55,7 +55,7 @@ class ClassGroup:
 
 
 class ClassGroups:
-    """All classes, in groups."""
+    """The groups of all classes."""
 
     def __init__(self, graph: NumberGraph) -> None:
         self._graph = graph
@@ -63,8 +63,9 @@ class ClassGroups:
         self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
 
     def numbers(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
-        """Numbers of shape (WIDTH, rows); digits of shape (knobs, rows)."""
-        self._take_in(leaves)
+        """Compute numbers of shape (WIDTH, rows) from digits of shape (knobs, rows)."""
+        if new := [self._placed(leaf) for leaf in leaves[len(self._home) :]]:
+            self._home = np.concatenate([self._home, np.array(new, dtype=np.intp)])
         found = np.empty((WIDTH, digits.shape[1]))
         homes = self._home[classes]
         order = np.argsort(homes[:, 0], kind="stable")
@@ -72,11 +73,6 @@ class ClassGroups:
         for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
             found[:, rows] = self._groups[number].numbers(self._graph, digits[:, rows], homes[rows, 1])
         return found
-
-    def _take_in(self, leaves: Sequence[Leaf]) -> None:
-        new = [self._placed(leaf) for leaf in leaves[len(self._home) :]]
-        if new:
-            self._home = np.concatenate([self._home, np.array(new, dtype=np.intp)])
 
     def _placed(self, leaf: Leaf) -> tuple[int, int]:
         for number, group in enumerate(self._groups):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,6 @@ from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
-from pegbox.features.collector import without_collection
 from pegbox.features.describe import WIDTH, describe
 from pegbox.features.footprint import Known
 from pegbox.features.formulas import Features, Machine, compute
@@ -30,36 +31,37 @@ from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import Task
 
 CHUNK = 2048
-"""Rows that are computed together. Their classes and those of the pool must find room in MAX_CLASSES."""
+"""The rows that are computed together. MAX_CLASSES has room for their classes and those of the pool."""
 
 FORMULA_ROWS = 1024
-"""Rows whose features are computed together: few enough for the levels of their loops to stay in cache."""
+"""The rows whose features are computed together: few enough for the levels of their loops to stay in cache."""
 
 MAX_CLASSES = 4096
-"""So many classes are kept; then all are forgotten, and found again as they are needed."""
+"""The classes that are kept; then all are forgotten, and found again as they are needed."""
 
 POOL = 64
-"""Configurations among which members are looked for to check each class with."""
+"""The configurations that are searched for members of each class, to check it with."""
 
 PRIMING = 16
-"""So many of them have their classes found first."""
+"""The configurations of the pool whose classes are found first."""
 
 CHECKS = 2
-"""Members of a new class that are described once more without tracing."""
+"""The members of a new class that are described once more without tracing."""
 
 CHECKED = 16
-"""So many classes are checked, and then each one whose number is a multiple: what a template hides, it hides often."""
+"""The first classes, which are all checked; later, each whose number is a multiple of this: a template hides things
+often if it does."""
 
 NEIGHBORS = 16
-"""Configurations near the first one of a class that are looked at for members to check."""
+"""The configurations near the first one of a class that are searched for members to check."""
 
 
 class ProgramFeatures:
-    """`ProgramFeatures(task)(digits)`: features of rows of digits, float32 of shape (rows, len(names)).
+    """The features of rows of digits: `ProgramFeatures(task)(digits)` is float32 of shape (rows, len(names)).
 
     The names and their meaning are the same for all templates and shapes: see docs/features.md. The template runs once
-    for each class of configurations that make the same program but for its numbers, not once for each configuration.
-    A row that the template refuses has 1 for "invalid" and 0 for all else.
+    for each class of configurations whose programs differ in numbers only, not once for each configuration. A row that
+    the template refuses has 1 for "invalid" and 0 for the others.
     """
 
     names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, PLAIN_CACHES, 1)))
@@ -81,7 +83,7 @@ class ProgramFeatures:
 
     @property
     def pinned(self) -> frozenset[int]:
-        """Positions of the knobs whose values cannot be traced: a class is found for each of them."""
+        """The positions of the knobs whose values cannot be traced: each value makes a class of its own."""
         return self._pinned
 
     @property
@@ -93,33 +95,31 @@ class ProgramFeatures:
         return ProgramFeatures, (self.task,)
 
     def __call__(self, digits: Digits) -> Features:
-        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
-        features = np.zeros((len(rows), len(self.names)), dtype=np.float32)
-        for start in range(0, len(rows), CHUNK):
-            part = self._numbers_of(np.ascontiguousarray(rows[start : start + CHUNK].T))
-            features[start : start + CHUNK] = finished(*part, self._machine)
-        return features
+        parts = [finished(*part, self._machine) for part in self._parts(digits)]
+        return np.concatenate([np.empty((0, len(self.names)), np.float32), *parts])
 
     def numbers(self, digits: Digits) -> tuple[Floats, Mask]:
         """Compute the numbers behind the features: columns of shape (WIDTH, rows), named by LAYOUT, and the refused
         rows.
 
-        They stay what they are when the formulas of the features change.
+        A change of the features' formulas does not change them.
         """
-        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
-        parts = [self._numbers_of(np.ascontiguousarray(rows[i : i + CHUNK].T)) for i in range(0, len(rows), CHUNK)]
-        return np.concatenate([part for part, _ in parts], axis=1), np.concatenate([refused for _, refused in parts])
+        numbers, refused = zip(*self._parts(digits), strict=True)
+        return np.concatenate(numbers, axis=1), np.concatenate(refused)
 
-    def _numbers_of(self, digits: Digits) -> tuple[Floats, Mask]:
-        classes = self._classified(digits)
-        refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
-        return self._groups.numbers(self._classes.leaves, digits, classes), refused
+    def _parts(self, digits: Digits) -> Iterator[tuple[Floats, Mask]]:
+        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
+        for start in range(0, len(rows), CHUNK):
+            part = np.ascontiguousarray(rows[start : start + CHUNK].T)
+            classes = self._classified(part)
+            refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
+            yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
     def _classified(self, digits: Digits) -> Rows:
-        """The class of each row; new ones are found on the way."""
+        """Find the class of each row, and new ones on the way."""
         while True:
             if not self._primed:
-                # The same classes first, whatever is asked for first: what is found does not depend on it.
+                # The first classes are the same for any first question, so the answers don't depend on it.
                 self._primed = True
                 self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
             classes = self._classes.of(digits)
@@ -127,19 +127,16 @@ class ProgramFeatures:
             if not len(unknown):
                 return classes
             for place in unknown.tolist():
-                self._find(digits[:, place])
-
-    def _find(self, row: Digits) -> None:
-        """Make the class of a row known."""
-        if self._classes.has(row):
-            return
-        if len(self._classes.leaves) >= MAX_CLASSES:
-            self._start()
-        with without_collection():
-            self._add(row)
+                row = digits[:, place]
+                if self._classes.has(row):
+                    continue
+                if len(self._classes.leaves) >= MAX_CLASSES:
+                    self._start()
+                with without_collection():
+                    self._add(row)
 
     def _sampled(self) -> Digits:
-        """Some configurations of the space, digits of shape (knobs, rows)."""
+        """Sample some configurations of the space, digits of shape (knobs, rows), once."""
         if self._pool is None:
             try:
                 rows = self.task.space.sample(POOL, np.random.default_rng(0))
@@ -151,7 +148,9 @@ class ProgramFeatures:
     def _add(self, row: Digits) -> None:
         """Find the class of a row. Pin the knobs whose values cannot be traced, or got through untraced."""
         numbers, recorder = self._traced(row)
-        if numbers is None and self._refuses_traces(row):
+        traces = len(self._pinned) < len(row)
+        if numbers is None and traces and self._plain(self.task.space.config(row.tolist())) is not None:
+            # Only the traced run fails: some code takes an int and nothing like it, such as `json.dumps`.
             self._pin(self._untraceable(row))
             return
         nodes = None if numbers is None else tuple(map(self._numbers.graph.node_of, numbers))
@@ -160,28 +159,18 @@ class ProgramFeatures:
         except Conflict as conflict:
             self._pin(self._astray(conflict.other.row, row))
             return
-        if leaf.number < CHECKED or leaf.number % CHECKED == 0:
-            self._check(leaf, row)
-
-    def _check(self, leaf: Leaf, row: Digits) -> None:
-        """Describe some members of a new class without tracing; on a difference, pin the knobs that are to blame.
-
-        Where the row itself is described wrongly, the template has asked for the type of a number, of whichever knob.
-        """
-        if len(self._pinned) < len(row) and not self._holds(leaf, row):
-            self._pin(range(len(row)))
+        if leaf.number >= CHECKED and leaf.number % CHECKED:
+            return
+        if traces and not self._holds(leaf, row):
+            self._pin(range(len(row)))  # the template has asked for the type of a number, of an unknown knob
             return
         for member in self._members(leaf, row):
             if not self._holds(leaf, member):
                 self._pin(self._culprits(leaf, row, member))
                 return
 
-    def _refuses_traces(self, row: Digits) -> bool:
-        """Is it only the traced run that fails? Some code takes an int and nothing like it, such as `json.dumps`."""
-        return len(self._pinned) < len(row) and self._plain(self.task.space.config(row.tolist())) is not None
-
     def _untraceable(self, row: Digits) -> Sequence[int]:
-        """The knobs that fail a run when they alone are traced; all where it takes several."""
+        """List the knobs that fail a run when they alone are traced; all if it takes several."""
         knobs = range(len(row))
         left = frozenset(knobs) - self._pinned
         return [knob for knob in left if self._traced(row, frozenset(knobs) - {knob})[0] is None] or knobs
@@ -192,7 +181,7 @@ class ProgramFeatures:
         self._start()
 
     def _members(self, leaf: Leaf, row: Digits) -> Digits:
-        """Other configurations of a class, those that differ most first; shape (members, knobs)."""
+        """Find other configurations of a class, those that differ most first; shape (members, knobs)."""
         space = self.task.space
         near = np.repeat(row[None, :], NEIGHBORS, axis=0)
         rng = np.random.default_rng(0)
@@ -204,7 +193,7 @@ class ProgramFeatures:
         return np.asarray([r for r in rows[order[:CHECKS]] if (r != row).any()])
 
     def _holds(self, leaf: Leaf, member: Digits) -> bool:
-        """Is the class's description of a member the one that an untraced run gives?"""
+        """Compare the class's description of a member with that of an untraced run."""
         numbers = self._plain(self.task.space.config(member.tolist()))
         if numbers is None or leaf.nodes is None:
             return numbers is None and leaf.nodes is None
@@ -213,7 +202,7 @@ class ProgramFeatures:
         return bool(np.array_equal(values, np.array(numbers, dtype=np.float64)))
 
     def _culprits(self, leaf: Leaf, row: Digits, member: Digits) -> list[int]:
-        """The knobs whose change alone is described wrongly; all that differ where it takes several."""
+        """List the knobs whose change alone is described wrongly; all that differ if it takes several."""
         return _to_blame(
             row,
             member,
@@ -221,22 +210,18 @@ class ProgramFeatures:
         )
 
     def _astray(self, one: Digits, other: Digits) -> list[int]:
-        """The knobs whose change alone makes a run ask other questions where it gave the same answers."""
-        path = self._path(one)
+        """List the knobs whose change alone makes a run ask other questions after the same answers."""
+        path = self._traced(one)[1].guards.items()
 
         def asks_another(near: Digits) -> bool:
-            pairs = zip(path, self._path(near), strict=False)
+            pairs = zip(path, self._traced(near)[1].guards.items(), strict=False)
             unlike = next(((a, b) for a, b in pairs if a != b), None)
             return unlike is not None and unlike[0][0] != unlike[1][0]
 
         return _to_blame(one, other, asks_another)
 
-    def _path(self, row: Digits) -> list[tuple[int, int]]:
-        """The questions of the traced run of a row, with the answers."""
-        return list(self._traced(row)[1].guards.items())
-
     def _traced(self, row: Digits, pinned: frozenset[int] | None = None) -> tuple[list[Quantity] | None, TraceRecorder]:
-        """The numbers of a traced run; None where the template refuses. `pinned` are the knobs that are, by default."""
+        """Describe a traced run, as None if the template refuses; return the trace, too."""
         recorder = TraceRecorder(self._numbers.graph, RowValues(self._numbers.graph, row))
         config = self.task.space.config(row.tolist())
         pinned = self._pinned if pinned is None else pinned
@@ -247,13 +232,13 @@ class ProgramFeatures:
             recorder.open = False
 
     def _plain(self, config: Config) -> list[Quantity] | None:
-        """The numbers of one configuration, from a run for it alone."""
+        """Describe one configuration by a run for it alone."""
         return self._described(ApplyingConfig(config, self.task.target), bool, {})
 
     def _described(
         self, view: TemplateConfig, holds: Callable[[Quantity], bool], known: Known
     ) -> list[Quantity] | None:
-        """The numbers of one configuration; None where the template refuses it."""
+        """Describe one configuration; None if the template refuses it."""
         try:
             made, tensors = self.task._run(view)
             nest = nest_of_function(made.func) if isinstance(made, Schedule) else nest_of_stages(made, tensors)
@@ -262,32 +247,48 @@ class ProgramFeatures:
         return describe(nest, self.task.target.vector_bits // 8, holds=holds, known=known)
 
     def of(self, configs: Sequence[Config]) -> Features:
-        """The features of configurations, of shape (len(configs), len(names))."""
+        """Compute the features of configurations, of shape (len(configs), len(names))."""
         rows = [config.digits for config in check_list("configs", configs, "configurations of the task", of=Config)]
         return self(np.array(rows, dtype=np.int64).reshape(len(rows), len(self.task.space.knobs)))
 
     def show(self, config: Config) -> str:
-        """The features of one configuration as text, one a line."""
+        """Write the features of one configuration as text, one per line."""
         width = max(map(len, self.names))
         values = self.of([config])[0].tolist()
         return "\n".join(f"{name:<{width}} {value:10.3f}" for name, value in zip(self.names, values, strict=True))
 
     def direct(self, config: Config) -> Features:
-        """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""
+        """Compute the features of one configuration by a run for it alone: slowly, and equal to those of many."""
         numbers = self._plain(config)
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
         return np.asarray(finished(columns, np.array([numbers is None]), self._machine)[0])
 
 
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause Python's garbage collector for a short body.
+
+    Traces and schedules are many small objects that refer to each other and live together. Repeated searches for
+    garbage among them take a quarter of the time that it takes to make them.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _to_blame(one: Digits, other: Digits, is_wrong: Callable[[Digits], bool]) -> list[int]:
-    """The knobs whose change alone from `one` to `other` is wrong; all that differ where it takes several."""
+    """List the knobs whose change alone from `one` to `other` is wrong; all that differ if it takes several."""
     differing: list[int] = np.flatnonzero(one != other).tolist()
     knobs = np.arange(len(one))
     return [knob for knob in differing if is_wrong(np.where(knobs == knob, other, one))] or differing
 
 
 def finished(columns: Floats, refused: Mask, machine: Machine) -> Features:
-    """The features, of shape (rows, len(names)), from columns of shape (WIDTH, rows)."""
+    """Compute features, of shape (rows, len(names)), from columns of shape (WIDTH, rows)."""
     features = np.empty((columns.shape[1], len(ProgramFeatures.names)), dtype=np.float32)
     features[:, 0] = refused
     for start in range(0, len(features), FORMULA_ROWS):

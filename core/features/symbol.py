@@ -1,9 +1,8 @@
 """Symbols: numbers of a program as expressions over the knobs, without values.
 
-A traced integer (`pegbox.features.traced`) is the value of one configuration, because templates need one. What is
-computed from the loops of a program needs none: there a `Symbol` stands for the number in all configurations at once.
-It has arithmetic, and no comparison: nothing that is made of symbols can depend on the configuration in another way. So
-what was made of the same symbols for one program holds for the next.
+A traced integer (`pegbox.features.traced`) has the value of one configuration, because templates need one. Computations
+on the loops of a program need none: there a `Symbol` is the number in all configurations at once. It has arithmetic,
+and no comparison, so results of the same symbols are the same for every program.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ Quantity: TypeAlias = "int | Symbol"
 
 
 def _applied(op: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """A method that is `Arithmetic.apply` or `Arithmetic.after` with this operation."""
+    """Make a method that is `Arithmetic.apply` or `Arithmetic.after` with this operation."""
     return (lambda self, other: self.after(op, other)) if swapped else (lambda self, other: self.apply(op, other))
 
 
 class Arithmetic:
-    """The operators of what is an expression over the knobs."""
+    """The operators of expressions over the knobs."""
 
     __slots__ = ()
 
     def apply(self, op: str, other: Any) -> Quantity:
-        """`self op other`; `op` is a key of `pegbox.features.graph.OPERATIONS`."""
+        """Compute `self op other`; `op` is a key of `pegbox.features.graph.OPERATIONS`."""
         raise NotImplementedError
 
     def after(self, op: str, other: Any) -> Quantity:
-        """`other op self`."""
+        """Compute `other op self`."""
         raise NotImplementedError
 
     __add__ = __radd__ = _applied("add")
@@ -56,7 +55,6 @@ class Symbol(Arithmetic):
         self._made: dict[tuple[str, Quantity], Quantity] = {}
 
     def apply(self, op: str, other: Quantity) -> Quantity:
-        """`self op other`; `op` is a key of `pegbox.features.graph.OPERATIONS`."""
         found = self._made.get((op, other))
         if found is None:
             graph = self.graph
@@ -64,36 +62,31 @@ class Symbol(Arithmetic):
         return found
 
     def after(self, op: str, other: int) -> Quantity:
-        """`other op self`."""
         return self.graph.symbol(self.graph.apply(op, self.graph.constant(other), self.node))
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a symbol has no value that could be asked for")
 
 
-def least(a: Quantity, b: Quantity) -> Quantity:
-    """The smaller one."""
-    return _either("min", a, b) if isinstance(a, Symbol) or isinstance(b, Symbol) else min(a, b)
+def _function(op: str, plain: Callable[[int, int], int], *, commutes: bool = True) -> Callable[..., Quantity]:
+    """Make a function of two quantities: an operation of the graph if one of them is a symbol, else `plain`."""
+
+    def function(a: Quantity, b: Quantity) -> Quantity:
+        if isinstance(a, Symbol):
+            return a.apply(op, b)
+        if isinstance(b, Symbol):
+            return b.apply(op, a) if commutes else b.after(op, a)
+        return plain(a, b)
+
+    return function
 
 
-def most(a: Quantity, b: Quantity) -> Quantity:
-    """The larger one."""
-    return _either("max", a, b) if isinstance(a, Symbol) or isinstance(b, Symbol) else max(a, b)
-
-
-def equal(a: Quantity, b: Quantity) -> Quantity:
-    """1 where they are equal, else 0."""
-    return _either("eq", a, b) if isinstance(a, Symbol) or isinstance(b, Symbol) else int(a == b)
-
-
-def below(a: Quantity, b: Quantity) -> Quantity:
-    """1 where `a` is less than `b`, else 0."""
-    return a.apply("lt", b) if isinstance(a, Symbol) else b.after("lt", a) if isinstance(b, Symbol) else int(a < b)
-
-
-def at_most(a: Quantity, b: Quantity) -> Quantity:
-    """1 where `a` is not greater than `b`, else 0."""
-    return a.apply("le", b) if isinstance(a, Symbol) else b.after("le", a) if isinstance(b, Symbol) else int(a <= b)
+least = _function("min", min)
+most = _function("max", max)
+equal = _function("eq", lambda a, b: int(a == b))
+"""Give 1 if the quantities are equal, else 0; so do the next two."""
+below = _function("lt", lambda a, b: int(a < b), commutes=False)
+at_most = _function("le", lambda a, b: int(a <= b), commutes=False)
 
 
 def ceil_div(a: Quantity, b: Quantity) -> Quantity:
@@ -109,11 +102,6 @@ def product(values: Iterable[Quantity]) -> Quantity:
 
 
 def largest(values: Iterable[Quantity]) -> Quantity:
-    """The largest of some numbers that are not negative; 0 of none."""
+    """Return the largest of numbers that are not negative; 0 if there are none."""
     nothing: Quantity = 0
     return reduce(most, values, nothing)
-
-
-def _either(op: str, a: Quantity, b: Quantity) -> Quantity:
-    """An operation whose operands may change places."""
-    return a.apply(op, b) if isinstance(a, Symbol) else b.apply(op, a) if isinstance(b, Symbol) else NotImplemented

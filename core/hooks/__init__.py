@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.hooks import registry
@@ -23,15 +23,7 @@ __all__ = [
     "users_level",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.hooks.manager": "Plugin",
-    "pegbox.hooks.options": "bind_options",
-    "pegbox.hooks.refs": "split_options",
-    "pegbox.hooks.specs": "hookimpl",
-    "pegbox.origin": "explained located users_level",
-}
-
-__getattr__ = on_demand(__name__, {**by_name(_NAMES), "registry": "pegbox.hooks.registry"})
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

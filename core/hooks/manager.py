@@ -42,7 +42,7 @@ BUILTIN_PLUGINS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PluginProblem:
-    """Something a plugin did wrong: when, what, and the traceback for the plugin's author."""
+    """A fault of a plugin: its stage, a message, and the traceback for the plugin's author."""
 
     stage: str
     message: str
@@ -70,12 +70,12 @@ class Plugin:
 
 
 def installed_entry_points() -> Iterable[metadata.EntryPoint]:
-    """The entry points of all installed distributions in the group `pegbox`."""
+    """List the entry points of all installed distributions in the group `pegbox`."""
     return metadata.entry_points(group=GROUP)
 
 
 class PluginLoader:
-    """Loads every plugin into a table of names; `load` is called once.
+    """A loader of every plugin into a table of names; `load` is called once.
 
     Other built-ins, environment and entry points than the process's own can be given for tests.
     """
@@ -109,7 +109,10 @@ class PluginLoader:
             taken = any(plugin.name == entry.name for plugin in self.plugins)
             name = f"{dist}:{entry.name}" if taken else entry.name
             self._add(Plugin(name, entry.value, f"{dist}{version}"), {name, entry.name, dist}, entry.load)
-        self._warn_of_misspelt()
+        for name in sorted(self._blocked - self._names):  # one that is nearly so named is meant, and was loaded
+            if hint := did_you_mean(name, sorted(self._names)):
+                message = f"PEGBOX_DISABLE_PLUGINS={name} leaves nothing out: there is no plugin {name!r}{hint}"
+                warnings.warn(message, RuntimeWarning, stacklevel=users_level())
 
     def _add(self, plugin: Plugin, aliases: set[str], load: Callable[[], object]) -> None:
         self.plugins.append(plugin)
@@ -130,15 +133,8 @@ class PluginLoader:
         for kind, hook in specs.HOOK_OF_KIND.items():
             self._ask(plugin, module, kind, hook)
 
-    def _warn_of_misspelt(self) -> None:
-        """A plugin that is not installed may be left out; one that is nearly so named is meant, and was loaded."""
-        for name in sorted(self._blocked - self._names):
-            if hint := did_you_mean(name, sorted(self._names)):
-                told = f"PEGBOX_DISABLE_PLUGINS={name} leaves nothing out: there is no plugin {name!r}{hint}"
-                warnings.warn(told, RuntimeWarning, stacklevel=users_level())
-
     def _unknown_hooks(self, module: object) -> Iterator[PluginError]:
-        """A misspelt hook would never be called; say so instead. (`optionalhook=True` is for hooks to come.)"""
+        """Find misspelt hooks, which would never be called. (`optionalhook=True` is for hooks to come.)"""
         known = sorted(specs.HOOK_OF_KIND.values())
         for caller in self._pluggy.get_hookcallers(module) or []:
             optional = all(impl.optionalhook for impl in caller.get_hookimpls() if impl.plugin is module)
@@ -158,16 +154,14 @@ class PluginLoader:
                 self._fail(plugin, hook, problem)
                 continue
             for name, target in answer.items():
-                self._claim(plugin, kind, hook, name, target)
-
-    def _claim(self, plugin: Plugin, kind: str, hook: str, name: str, target: object) -> None:
-        try:
-            clash = self._table.add_contested(kind, name, target, owner=plugin.owner)
-        except PluginError as error:
-            return self._fail(plugin, hook, error)
-        plugin.provides.setdefault(kind, []).append(name)
-        if clash is not None:
-            self._fail(plugin, hook, clash)
+                try:
+                    clash = self._table.add_contested(kind, name, target, owner=plugin.owner)
+                except PluginError as error:
+                    self._fail(plugin, hook, error)
+                    continue
+                plugin.provides.setdefault(kind, []).append(name)
+                if clash is not None:
+                    self._fail(plugin, hook, clash)
 
     def _fail(self, plugin: Plugin, stage: str, error: BaseException) -> None:
         message = str(error) if isinstance(error, PluginError) else explained(error)
@@ -177,7 +171,7 @@ class PluginLoader:
 
 
 def describe_failures(plugins: Iterable[Plugin], kind: str) -> str:
-    """One sentence to add to "unknown name" messages when a broken plugin may be the reason; may be empty."""
+    """Write the end of "unknown name" messages when a broken plugin may be the reason, else nothing."""
     broken = [plugin.name for plugin in plugins if plugin.problems]
     if not broken:
         return ""

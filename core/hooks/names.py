@@ -18,7 +18,7 @@ _FORBIDDEN = set(" \t\n:=,@")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One owner's claim on a name. `target` is the object or "module:attribute"; `origin` is where it is defined."""
+    """A claim of an owner on a name. `target` is the object or "module:attribute"; `origin` where it is defined."""
 
     kind: str
     name: str
@@ -27,7 +27,7 @@ class Claim:
     origin: str | None
 
     def load(self) -> object:
-        """The object, imported now if need be. Raises PluginError when it cannot be imported."""
+        """Return the object, imported now if need be. Raises PluginError when it cannot be imported."""
         if not isinstance(self.target, str):
             return self.target
         try:
@@ -40,9 +40,9 @@ class Claim:
 
 
 class NameTable:
-    """Names of every kind, in the order they were claimed.
+    """The names of every kind, in the order they were claimed.
 
-    A name with two owners is not decided silently: whoever asks for it gets an error that names both.
+    A name with two owners is not decided silently: asking for it raises an error that names both.
     """
 
     def __init__(self) -> None:
@@ -79,29 +79,25 @@ class NameTable:
             self._claims.pop((kind, name), None)
 
     def claim(self, kind: str, name: str) -> Claim:
-        """The only claim on a name. Raises UnknownName, or PluginError when it has two owners."""
+        """Find the only claim on a name. Raises UnknownName, or PluginError when it has two owners."""
         check_kind(kind)
         claims = self._claims.get((kind, name))
         if not claims:
-            raise UnknownName(self._unknown(kind, name))
+            message = f"there is no {label(kind)} {name!r}"
+            if others := [label(other) for other, known in self._claims if known == name]:
+                message += f": {name!r} is a {' and a '.join(others)}; give it as such"
+            raise UnknownName(message + near_names(name, self.names(kind)))
         if len(claims) > 1:
             raise _clash(claims)
         return claims[0]
 
-    def _unknown(self, kind: str, name: str) -> str:
-        told = f"there is no {label(kind)} {name!r}"
-        others = [label(other) for other, known in self._claims if known == name]
-        if others:
-            told += f": {name!r} is a {' and a '.join(others)}; give it as such"
-        return told + near_names(name, self.names(kind))
-
     def names(self, kind: str) -> list[str]:
-        """All names of a kind, sorted."""
+        """List all names of a kind, sorted."""
         check_kind(kind)
         return sorted(name for known, name in self._claims if known == kind)
 
     def claims(self, kind: str) -> Iterator[Claim]:
-        """All claims of a kind, sorted by name."""
+        """List all claims of a kind, sorted by name."""
         for name in self.names(kind):
             yield from self._claims[kind, name]
 
@@ -131,7 +127,7 @@ def _same(old: Claim, new: Claim) -> bool:
 
 
 def _origin(target: object) -> str | None:
-    """Module and qualified name of the definition; a decorated function counts as the function it wraps."""
+    """Find module and qualified name of the definition; a decorated function counts as the function it wraps."""
     if isinstance(target, str):
         return target
     inner = inspect.unwrap(target) if callable(target) else target

@@ -1,4 +1,4 @@
-"""Conversion of option texts to the keyword arguments of a plugin's factory.
+"""Factories of plugins: their options, of text, and calls whose errors name the plugin and the line.
 
 A factory's keyword-only parameters are its options: their annotations give the types, their defaults the defaults.
 Nothing has to be declared a second time.
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegbox.checks import did_you_mean
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, PegboxError, PluginError
+from pegbox.origin import explained, located
 from pegbox.shown import value_text
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -24,7 +25,7 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 
 @dataclass(frozen=True)
 class Option:
-    """One keyword option of a factory. `hint` is its type, `default` is `inspect.Parameter.empty` if it has none."""
+    """A keyword option of a factory. `hint` is its type, `default` is `inspect.Parameter.empty` if it has none."""
 
     name: str
     hint: Any
@@ -48,7 +49,7 @@ def signature_of(factory: Callable[..., Any]) -> inspect.Signature:
 
 
 def options_of(factory: Callable[..., Any], *, but: Collection[str] = (), leading: int = 1) -> dict[str, Option]:
-    """The options that a factory takes by name, in the order of its signature, `but` for some.
+    """Find the options that a factory takes by name, in the order of its signature, `but` for some.
 
     The `leading` parameters are given by place, as the space is to a tuner: they are no options.
     """
@@ -59,7 +60,8 @@ def options_of(factory: Callable[..., Any], *, but: Collection[str] = (), leadin
         by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place >= leading
         if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in but:
             continue
-        hint = hints.get(parameter.name, _hint_of(parameter.default))
+        plain = Any if parameter.default is None or parameter.default is parameter.empty else type(parameter.default)
+        hint = hints.get(parameter.name, plain)
         found[parameter.name] = Option(parameter.name, hint, parameter.default)
     return found
 
@@ -74,7 +76,7 @@ def bind_options(
 ) -> dict[str, Any]:
     """Check the names of `given` and turn values that are text into what `factory` declares.
 
-    `owner` stands in messages, e.g. "tuner 'xgb'". Values that are not text pass as they are: the factory checks them.
+    `owner` begins messages, e.g. "tuner 'xgb'". Values that are not text pass as they are: the factory checks them.
     Raises `ArgumentError` that lists the valid options with their defaults.
     """
     known = options_of(factory, but=but, leading=leading)
@@ -82,16 +84,12 @@ def bind_options(
     bound: dict[str, object] = {}
     for name, value in given.items():
         if name not in known and (not open_ended or name in but):
-            raise ArgumentError(_unknown(owner, name, value, known))
+            listed = "; ".join(map(str, known.values())) or "none"
+            unknown = f"{value_text(name)} (given {name}={value_text(value)}){did_you_mean(name, known)}"
+            raise ArgumentError(f"{owner} has no option {unknown} Its options: {listed}")
         hint = known[name].hint if name in known else Any
         bound[name] = _convert(owner, name, value, hint) if isinstance(value, str) else value
     return bound
-
-
-def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) -> str:
-    hint = did_you_mean(name, known)
-    listed = "; ".join(map(str, known.values())) or "none"
-    return f"{owner} has no option {value_text(name)} (given {name}={value_text(value)}){hint} Its options: {listed}"
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
@@ -102,10 +100,6 @@ def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     with contextlib.suppress(NameError, TypeError):  # names that exist for type checkers only: the defaults have types
         hints.update(typing.get_type_hints(target))
     return hints
-
-
-def _hint_of(default: object) -> Any:
-    return Any if default is inspect.Parameter.empty or default is None else type(default)
 
 
 def _hint_name(hint: Any) -> str:
@@ -119,57 +113,42 @@ def _hint_name(hint: Any) -> str:
 
 
 def _convert(owner: str, name: str, text: str, hint: Any) -> object:
-    for candidate in _alternatives(hint):
+    members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    for candidate in sorted(members, key=lambda member: member is str):  # plain text last: it takes anything
         try:
             return _as(text, candidate)
-        except ValueError:
+        except (ValueError, KeyError):
             continue
-    raise ArgumentError(f"{owner}: cannot read {name}={text!r} as {_hint_name(hint)}{_words(hint)}")
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """The members of a union, plain text last because it takes anything."""
-    members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    return tuple(sorted(members, key=lambda member: member is str))
-
-
-def _words(hint: Any) -> str:
-    return "; write yes or no" if bool in _alternatives(hint) else ""
+    words = "; write yes or no" if bool in members else ""
+    raise ArgumentError(f"{owner}: cannot read {name}={text!r} as {_hint_name(hint)}{words}")
 
 
 def _as(text: str, hint: Any) -> object:
-    if hint is bool:
-        return _as_bool(text)
+    if hint is bool and text.lower() in _TRUE | _FALSE:
+        return text.lower() in _TRUE
     if hint in (int, float, str):
         return hint(text)
     if hint is type(None) and text.lower() == "none":
         return None
     if typing.get_origin(hint) is typing.Literal:
-        return _as_literal(text, typing.get_args(hint))
-    if hint is Any:
-        return _guess(text)
-    raise ValueError(f"text cannot become {hint}")
-
-
-def _as_bool(text: str) -> bool:
-    lowered = text.lower()
-    if lowered not in _TRUE | _FALSE:
-        raise ValueError(text)
-    return lowered in _TRUE
-
-
-def _as_literal(text: str, values: tuple[Any, ...]) -> Any:
-    for value in values:
-        if str(value) == text:
-            return value
-    raise ValueError(text)
-
-
-def _guess(text: str) -> object:
-    """Convert the text of an option without a declared type: to a number where it reads as one."""
-    for kind in (int, float):
-        try:
+        return {str(value): value for value in reversed(typing.get_args(hint))}[text]
+    if hint is not Any:
+        raise ValueError(f"text cannot become {hint}")
+    for kind in (int, float):  # an option without a declared type is a number where it reads as one
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
+
+
+def construct(owner: str, factory: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """Call the factory and return the object. `owner` begins the message of an error, e.g. "tuner 'xgb'".
+
+    Raises `PluginError`, with the line of a user's code, for whatever the factory raises but pegbox's own errors.
+    """
+    try:
+        return factory(*args, **options)
+    except PegboxError as error:
+        located(error)
+        raise
+    except (Exception, SystemExit) as error:
+        raise located(PluginError(f"{owner} raised {explained(error, 'when it was made')}"), error) from error

@@ -1,4 +1,4 @@
-"""References as text: "module:attribute", "path/to/file.py:attribute", "reference:option=value,...".
+"""References as text: "module:attribute", "path/to/file.py:attribute", and specs, "reference:option=value,...".
 
 A file is imported once per process under a name made from its path, so that two files called `templates.py` are
 two modules and classes defined in them can be found again by name.
@@ -12,21 +12,22 @@ import importlib.util
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
 
 from pegbox.checks import check_text
-from pegbox.errors import PluginError
+from pegbox.errors import ArgumentError, PluginError
 from pegbox.origin import explained, located
 
 _MODULE_REF = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
 _FILE_MODULE = "pegbox_file_"
 _NAMES: dict[str, str] = {}
-"""The module that each path of a file means, by the path as it was written."""
+"""The module of each file, by its path as it was written."""
 _ADOPTED: dict[str, str] = {}
-"""The same of another process, whose files may not be here."""
+"""The modules of another process, whose files may not be here."""
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
@@ -36,7 +37,7 @@ def is_module_ref(text: str) -> bool:
 
 
 def split_file_ref(text: str) -> tuple[Path, str] | None:
-    """The file and the attribute of "path/to/file.py:attribute", or None when `text` has another form."""
+    """Split "path/to/file.py:attribute" into the file and the attribute; None when `text` has another form."""
     match = _FILE_REF.fullmatch(text)
     return (Path(match["path"]), match["attribute"]) if match else None
 
@@ -53,7 +54,7 @@ def is_file_module(name: str) -> bool:
 
 
 def known_files() -> dict[str, str]:
-    """The modules that `import_file` has made, by their paths: as they were written, and whole."""
+    """Return the modules that `import_file` has made, by their paths: as they were written, and whole."""
     return dict(_NAMES)
 
 
@@ -102,3 +103,42 @@ def split_options(text: str) -> tuple[str, str]:
     """
     match = _WITH_OPTIONS.fullmatch(check_text("reference", text))
     return (match["reference"], match["options"]) if match else (text, "")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A plugin's name (or "file.py:Name", "package.module:Name") with options that are still text."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if not self.options:
+            return self.name
+        return f"{self.name}:" + ",".join(f"{name}={value}" for name, value in self.options.items())
+
+
+def parse_spec(text: str) -> Spec:
+    """Split `name:option=value,option=value`.
+
+    A value may be a spec of its own with `;` between its options: `xgb:cost_model=forest:trees=8;depth=3,epsilon=0`.
+    Raises `ArgumentError` with the text and the part of it that cannot be read.
+    """
+    reference, written = split_options(check_text("plugin", text).strip())
+    name = reference.strip().removesuffix(":")
+    if not name or name.startswith(":"):
+        raise ArgumentError(f"{text!r} names no plugin; write 'name' or 'name:option=value,option=value'")
+    options: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in written.split(","))):
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not option:
+            raise ArgumentError(f"cannot read {part!r} in {text!r}; write options as 'option=value'")
+        if option in options:
+            raise ArgumentError(f"option {option!r} stands twice in {text!r}")
+        options[option] = value
+    return Spec(name, options)
+
+
+def parse_nested(text: str) -> Spec:
+    """Read a spec that stood as a value in another one, where `;` parts the options."""
+    return parse_spec(text.replace(";", ","))

@@ -18,7 +18,7 @@ from pegbox.origin import explained
 
 
 class Registry:
-    """Names of tuners, cost models, runners, templates, readers and commands, from plugins and from this process."""
+    """A registry of tuners, cost models, runners, templates, readers and commands, of plugins and of this process."""
 
     def __init__(self, *, loader: Callable[[NameTable], PluginLoader] = PluginLoader) -> None:
         self._table = NameTable()
@@ -27,7 +27,7 @@ class Registry:
         self._lock = threading.RLock()
 
     def get(self, kind: str, name: str) -> Any:
-        """The object registered as `name`, imported now if need be.
+        """Find the object registered as `name`, imported now if need be.
 
         Raises UnknownName with the near names, or PluginError when the name has two owners or cannot be imported.
         """
@@ -42,12 +42,12 @@ class Registry:
             raise UnknownName(f"{error}{describe_failures(plugins, kind)}") from None
 
     def names(self, kind: str) -> list[str]:
-        """All names of a kind, sorted; nothing is imported but the plugins themselves."""
+        """List all names of a kind, sorted; nothing is imported but the plugins themselves."""
         self.plugins()
         return self._table.names(kind)
 
     def claims(self, kind: str) -> list[Claim]:
-        """All claims of a kind, sorted by name; a name with two owners appears twice."""
+        """List all claims of a kind, sorted by name; a name with two owners appears twice."""
         self.plugins()
         return list(self._table.claims(kind))
 
@@ -68,15 +68,22 @@ class Registry:
             self._table.discard(kind, name, owner=owner)
 
     def resolve(self, kind: str, ref: object) -> Any:
-        """The object that `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
+        """Find what `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
 
         In a file, the attribute may also be a name the file registers. Raises UnknownName or PluginError.
         """
         if not isinstance(ref, str):
             return ref
         if (file_ref := split_file_ref(ref)) is not None:
-            module = import_file(file_ref[0])
-            return self._from_file(kind, ref, vars(module), file_ref[1])
+            scope, attribute = vars(import_file(file_ref[0])), file_ref[1]
+            if attribute in scope:
+                return scope[attribute]
+            for claim in self._table.claims(kind):
+                if claim.name == attribute and (claim.origin or "").startswith(f"{scope['__name__']}:"):
+                    return claim.load()
+            public = sorted(name for name, value in scope.items() if callable(value) and not name.startswith("_"))
+            found = ", ".join(public) or "nothing"
+            raise UnknownName(f"{label(kind)} {ref!r}: the file defines no {attribute!r}; it defines {found}")
         if ref.endswith(".py"):
             raise UnknownName(f"{label(kind)} {ref!r} is a file: write {ref + ':NAME'!r} for what it defines")
         if is_module_ref(ref):
@@ -89,7 +96,7 @@ class Registry:
         return self.get(kind, ref)
 
     def plugins(self) -> list[Plugin]:
-        """All plugins, loaded or not, with what went wrong in each. Loads them on the first call."""
+        """List all plugins, loaded or not, with their problems. Loads them on the first call."""
         with self._lock:
             if self._loader is None:
                 # Kept before loading: a plugin that registers names while it is imported comes back here.
@@ -100,17 +107,6 @@ class Registry:
                     self._loader = None  # strict: the next call tries again
                     raise
             return self._loader.plugins
-
-    def _from_file(self, kind: str, ref: str, scope: dict[str, object], attribute: str) -> Any:
-        if attribute in scope:
-            return scope[attribute]
-        here = f"{scope['__name__']}:"
-        for claim in self._table.claims(kind):
-            if claim.name == attribute and (claim.origin or "").startswith(here):
-                return claim.load()
-        public = sorted(name for name, value in scope.items() if callable(value) and not name.startswith("_"))
-        found = ", ".join(public) or "nothing"
-        raise UnknownName(f"{label(kind)} {ref!r}: the file defines no {attribute!r}; it defines {found}")
 
 
 _process = Registry()

@@ -1,7 +1,7 @@
 """The user's own modules as text, with which another process imports them where their files are not.
 
-What is installed is installed there, too. A user's module is not: one beside the script, or a file that "file.py:NAME"
-names. On a cluster the folder that such a path is relative to may hold another file of that name.
+Installed packages are installed there, too. A user's module is not: one beside the script, or a file that
+"file.py:NAME" names. On a cluster the folder that such a path is relative to may hold another file of that name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IMPORT = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A module: where its file is, and the text of that. A folder without `__init__.py` has neither."""
+    """A module: its file, and the text of that. A folder without `__init__.py` has neither."""
 
     file: str
     text: str
@@ -38,28 +38,33 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """Modules by name, and for paths, as they were written, the module that each means."""
+    """The modules of the user by name, and the module that each path means, as it was written."""
 
     modules: Mapping[str, Source]
     files: Mapping[str, str]
 
     @classmethod
     def own(cls) -> Sources:
-        """Collect what this process has imported by now, and what functions of that import when they are called.
+        """Collect the modules that this process has imported by now, and those that their functions import when called.
 
         `__main__` is left out: no other process can import it.
         """
-        found = {name: source for name, module in list(sys.modules.items()) if (source := _source_of(name, module))}
+        found = {}
+        for name, module in list(sys.modules.items()):
+            file, is_package = getattr(module, "__file__", None), hasattr(module, "__path__")
+            if source := _read(name, file, is_package=is_package):
+                found[name] = source
         texts = [("__main__", _main_text()), *((name, source.text) for name, source in found.items())]
         while texts:
             importer, text = texts.pop()
-            for name in imported_names(text, package=_package_of(importer, found)):
+            is_package = importer in found and found[importer].is_package
+            for name in imported_names(text, package=importer if is_package else importer.rpartition(".")[0]):
                 if name not in found and name not in sys.modules and (source := _find(name)):
                     found[name] = source
                     texts.append((name, source.text))
         for name in list(found):
-            for parent in _parents(name):
-                found.setdefault(parent, Source("", "", is_package=True))
+            while name := name.rpartition(".")[0]:
+                found.setdefault(name, Source("", "", is_package=True))
         return cls(found, known_files())
 
     def install(self) -> None:
@@ -135,12 +140,8 @@ def _main_text() -> str:
     return _text(getattr(main, "__file__", None)) or ""
 
 
-def _package_of(name: str, sources: Mapping[str, Source]) -> str:
-    return name if name in sources and sources[name].is_package else name.rpartition(".")[0]
-
-
 def _find(name: str) -> Source | None:
-    """Read a module of the user's that nobody has imported yet; importing it would run it."""
+    """Read a module of the user's that is not imported yet; importing it would run it."""
     parts, path, spec = name.split("."), None, None
     for count in range(1, len(parts) + 1):
         with contextlib.suppress(ImportError, ValueError):
@@ -149,10 +150,6 @@ def _find(name: str) -> Source | None:
             return None
         path = spec.submodule_search_locations
     return _read(name, spec.origin if spec else None, is_package=path is not None)
-
-
-def _source_of(name: str, module: object) -> Source | None:
-    return _read(name, getattr(module, "__file__", None), is_package=hasattr(module, "__path__"))
 
 
 def _read(name: str, file: object, *, is_package: bool) -> Source | None:
@@ -184,8 +181,3 @@ _FOLDERS = frozenset(
     )
     if folder
 )
-
-
-def _parents(name: str) -> list[str]:
-    parts = name.split(".")
-    return [".".join(parts[:count]) for count in range(1, len(parts))]

@@ -124,7 +124,7 @@ def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader
 
     The object is a factory without arguments. When a recorded space is opened from a file that is not called .jsonl,
     the readers are asked whether they accept it, and the first that does reads it
-    (`pegbox.records.reader.ResultsReader`).
+    (`pegbox.records.library.ResultsReader`).
     """
     raise NotImplementedError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.codegen.targets.host import describe_host
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         trials_of,
     )
     from pegbox.records.journal import Journal, RecordWarning
+    from pegbox.records.library import ResultsReader
     from pegbox.records.pack import check_packed
-    from pegbox.records.reader import ResultsReader
     from pegbox.records.record import FAILED_COST, VERSION, Record, call
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.runs import by_run
@@ -39,23 +39,7 @@ __all__ = [
     "read_document", "read_unpacked", "trials_of",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.codegen.targets.host": "describe_host",
-    "pegbox.packed_file": "check_archive read_unpacked",
-    "pegbox.records.document": "NotJson read_document",
-    "pegbox.records.history": (
-        "History apply_history_best best best_of_each by_task current_history latest_yardstick load_history "
-        "matching trials_of"
-    ),
-    "pegbox.records.journal": "Journal RecordWarning",
-    "pegbox.records.pack": "check_packed",
-    "pegbox.records.reader": "ResultsReader",
-    "pegbox.records.record": "FAILED_COST VERSION Record call",
-    "pegbox.records.recorded_space": "RecordedSpace",
-    "pegbox.records.runs": "by_run",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.records.fields import checked, config, costs, field, seconds
+from pegbox.records.document import checked, config, costs, field, seconds
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record
@@ -28,7 +28,7 @@ _FAILURES = {
     7: FailureKind.TIMEOUT,
     8: FailureKind.RUN_ERROR,
 }
-"""By AutoTVM's error numbers."""
+"""The kinds of failures by AutoTVM's error numbers."""
 
 _NUMBERS = {
     FailureKind.INVALID: 1,
@@ -47,7 +47,7 @@ def is_autotvm(form: Mapping[str, Any]) -> bool:
 
 
 def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `Record` that a line holds. Raises `KeyError` and `ValueError` as `fields.field` does."""
+    """Read the arguments of `Record` in a line. Raises `KeyError` and `ValueError` as `fields.field` does."""
     if (version := form.get("version", form.get("v"))) != VERSION:
         raise ValueError(f"version {version} of AutoTVM's logs: {VERSION} is read; convert it with AutoTVM")
     target, name, args, kwargs = field(form, "input", list)
@@ -65,7 +65,7 @@ def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_of(number: int, listed: list[Any], total: float, timestamp: float, message: str = "") -> Result:
-    """The result that AutoTVM's error number and costs mean. Raises `ValueError` for what is neither."""
+    """Make the result of AutoTVM's error number and costs. Raises `ValueError` for what is neither."""
     if checked("the error number", number, int) == 0:
         return Ok(costs(checked("costs", listed, list)), total, timestamp)
     if number not in _FAILURES:
@@ -74,12 +74,12 @@ def result_of(number: int, listed: list[Any], total: float, timestamp: float, me
 
 
 def number_of(result: Result) -> int:
-    """AutoTVM's error number of a result, 0 for a good one."""
+    """Return AutoTVM's error number of a result, 0 for a good one."""
     return _NUMBERS[result.kind] if isinstance(result, Failed) else 0
 
 
 def form_of(record: Record, failed_cost: float) -> dict[str, Any]:
-    """The line of a record that was one of AutoTVM's."""
+    """Write the line of a record that was one of AutoTVM's."""
     result = record.result
     listed = [failed_cost] if isinstance(result, Failed) else list(result.costs)
     return {

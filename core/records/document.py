@@ -1,15 +1,18 @@
-"""JSON of unknown origin, limited to what Python can hold, print and write again."""
+"""JSON of unknown origin, limited to values that Python can hold, print and write again; checks of its fields."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import reprlib
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
 
 from pegbox.checks import check_text
 from pegbox.errors import RecordError
+from pegbox.shown import escaped
 
 DEEPEST = 100
-"""Levels of lists and objects in each other. What walks over them calls itself, and Python allows a thousand calls."""
+"""The most levels of lists and objects in each other. Walks over them are recursive, and Python allows 1,000 calls."""
 
 
 class NotJson(RecordError):
@@ -17,7 +20,7 @@ class NotJson(RecordError):
 
 
 def read_document(text: str) -> Any:
-    """The value of a JSON text.
+    """Read the value of a JSON text.
 
     Raises:
         NotJson: it is none.
@@ -52,3 +55,65 @@ def _depth(value: Any) -> int:
         level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
         depth += 1
     return depth
+
+
+MOST_SECONDS = 1e12
+"""The longest time, small enough that sums of times stay finite."""
+
+LEAST_COST = 1e-200
+"""The lowest cost, large enough that ratios of costs stay finite."""
+
+_T = TypeVar("_T")
+_REQUIRED: Any = object()
+
+
+def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQUIRED, *, kept: str = "") -> _T:
+    """Read the value of a field, as `checked` does. Raises `KeyError` where it is missing, `ValueError` for others."""
+    return checked(name, form[name] if default is _REQUIRED else form.get(name, default), kind, kept=kept)
+
+
+def checked(name: str, value: Any, kind: type[_T], *, kept: str = "") -> _T:
+    """Return the value, which has to be of a kind; control characters of text, all but those `kept`, are escaped.
+
+    Raises `ValueError`.
+    """
+    if type(value) is not kind:  # a bool is an int elsewhere
+        raise ValueError(
+            f"{name} is {reprlib.repr(value)}, of the type {type(value).__name__} instead of {kind.__name__}"
+        )
+    return cast("_T", escaped(value, kept=kept)) if isinstance(value, str) else value
+
+
+def seconds(name: str, value: Any) -> float:
+    """Read a time, finite and 0 or more. Raises `ValueError`."""
+    if type(value) not in (int, float) or not 0 <= value <= MOST_SECONDS:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a time is a number of seconds, finite and 0 or more")
+    return float(value)
+
+
+def costs(values: list[Any]) -> tuple[float, ...]:
+    """Read seconds per call, one at least, finite and above 0. Raises `ValueError`."""
+    if not values or not all(type(value) in (int, float) and LEAST_COST <= value <= MOST_SECONDS for value in values):
+        shown = reprlib.repr(values)
+        raise ValueError(f"costs {shown}: a trial without an error has one or more costs, finite and above 0")
+    return tuple(map(float, values))
+
+
+def workload(value: Any) -> list[Any]:
+    """Read a name with arguments by name. Raises `ValueError`."""
+    match value:
+        case [str(), dict()]:
+            return list(value)
+    raise ValueError(f"workload {reprlib.repr(value)}: a name and an object of arguments were expected")
+
+
+def config(value: Any) -> dict[str, Any]:
+    """Read a configuration: its index, and the choice of each knob as name, kind and value. Raises `ValueError`."""
+    form = checked("config", value, dict)
+    checked("the config's index", form.get("index", 0), int)
+    for entity in checked("the config's entity", form.get("entity", []), list):
+        match entity:
+            case [str(), str(), _]:
+                continue
+        raise ValueError(f"the config has {reprlib.repr(entity)} for a knob: its name, kind and value were expected")
+    return form

@@ -1,7 +1,4 @@
-"""The earlier measurements of a task, for resuming a search.
-
-`with apply_history_best("matmul.jsonl"): ...` is the latter.
-"""
+"""The earlier measurements of a task, for resuming a search and for building the best (`apply_history_best`)."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ RecordSource: TypeAlias = str | os.PathLike[str] | Journal
 
 _ELSEWHERE = "record again, into another file"
 _Fault: TypeAlias = tuple[Callable[[Record], object], str]
-"""Which records are nothing to go on from, and why."""
+"""A test for records that are not of use, and the reason."""
 
 _FOREIGN: _Fault = (
     lambda record: record.tool,
@@ -50,7 +47,7 @@ _current: ContextVar[History | None] = ContextVar("pegbox_history", default=None
 def load_history(
     journal: Journal, task: Task, *, edited: bool = False, remedy: str = _ELSEWHERE
 ) -> tuple[list[Config], list[Result]]:
-    """The configs of `task` that the journal holds, each once with its latest result, in the order of first measuring.
+    """Load the configs of `task`, each once with its latest result, in the order of first measuring.
 
     Raises `RecordError` as `own_records` and `to_config` do.
     """
@@ -62,7 +59,7 @@ def load_history(
 
 
 def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: str = _ELSEWHERE) -> list[Record]:
-    """The records of `task` in the journal; none where the file does not exist yet.
+    """Read the records of `task` in the journal; none where the file does not exist yet.
 
     Records of other workloads are skipped. `edited` takes those of other code of the template, too. Raises
     `RecordError` as `of_code` does (`remedy` ends its message), as `matching` does, or when the file cannot be read.
@@ -97,13 +94,13 @@ def check_host(records: Iterable[Record], source: str, cluster: str = "", *, rem
 
 
 def _processor(host: str) -> str:
-    """The processor of a machine out of `name (processor)`; a cluster's kind stays as it is."""
+    """Find the processor of a machine in `name (processor)`; a cluster's kind stays as it is."""
     _, bracket, processor = host.partition(" (")
     return processor.removesuffix(")") if bracket else host
 
 
 def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> list[Record]:
-    """The records that don't have the fault; a warning says how many do."""
+    """Select the records without the fault; a warning counts the others."""
     has, why = fault
     sound = [record for record in records if not has(record)]
     if others := len(records) - len(sound):
@@ -113,12 +110,12 @@ def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> l
 
 
 def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "the records") -> dict[Config, Result]:
-    """The latest result of each config, in the order in which they first appear. Raises as `to_config` does."""
+    """Find the latest result of each config, in the order in which they first appear. Raises as `to_config` does."""
     return {to_config(record, task, source=source): record.result for record in latest(records)}
 
 
 def matching(records: Iterable[Record], task: Task, *, source: str = "the records") -> list[Record]:
-    """The records of this task's workload, target and space.
+    """Select the records of this task's workload, target and space.
 
     A file may hold several workloads, and several targets of one. Raises `RecordError`, with both shown, when the
     workload is there but only for other targets, or comes from a space that is not the task's: applying such a record
@@ -156,21 +153,19 @@ def of_code(
 ) -> list[Record]:
     """Select a task's records that were measured with the present code of its template.
 
-    A file without any is an error: the costs are those of other programs, perhaps, which nobody but the user knows.
-    Where some of them are, the others are left out, with a `RecordWarning`. Records that don't say count.
+    A file without any is an error: the costs are those of other programs, perhaps, which only the user knows. Where
+    some of them are, the others are left out, with a `RecordWarning`. Records without a code count.
 
     Raises:
         RecordError: all of them are of other code; `remedy` ends the message.
     """
     current = [record for record in records if not is_of_other_code(record, task)]
     if others := len(records) - len(current):
-        told = (
-            f"{source}: {others} of {len(records)} records of {call(*task.workload)} were measured with other code "
-            "than it has now"
-        )
+        count = f"{source}: {others} of {len(records)} records of {call(*task.workload)}"
+        message = f"{count} were measured with other code than it has now"
         if not current:
-            raise RecordError(f"{told}: their costs may be those of other programs; {remedy}")
-        warnings.warn(f"{told}; they are ignored", RecordWarning, stacklevel=3)
+            raise RecordError(f"{message}: their costs may be those of other programs; {remedy}")
+        warnings.warn(f"{message}; they are ignored", RecordWarning, stacklevel=3)
     return current
 
 
@@ -180,20 +175,17 @@ def is_of_other_code(record: Record, task: Task) -> bool:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """The latest record of each config, in the order in which the configs first appear."""
-    found: dict[str, Record] = {}
-    for record in records:
-        found[_key(record)] = record
-    return list(found.values())
+    """Find the latest record of each config, in the order in which the configs first appear."""
+    return list({_key(record): record for record in records}.values())
 
 
 def _key(record: Record) -> str:
-    """Equal for records of one config."""
+    """Make a key that is equal for records of one config."""
     return json.dumps(record.config, sort_keys=True)
 
 
 def by_task(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each workload on each target from each space, in the order of first appearance."""
+    """Group the records of each workload on each target from each space, in the order of first appearance."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in check_records(records):
         key = (json.dumps(record.workload, sort_keys=True), record.target, record.space)
@@ -202,7 +194,7 @@ def by_task(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def to_config(record: Record, task: Task, *, source: str = "the records") -> Config:
-    """The record's config in the task's space; raises `RecordError` when the space does not hold it."""
+    """Find the record's config in the task's space; raises `RecordError` when the space does not hold it."""
     try:
         return task.space.from_json(record.choices)
     except SpaceError as error:
@@ -210,7 +202,7 @@ def to_config(record: Record, task: Task, *, source: str = "the records") -> Con
 
 
 def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
-    """The fastest record, or None when no trial succeeded.
+    """Find the fastest record; None when no trial succeeded.
 
     A config counts with its latest measurement; those of emulators count where there are no others.
 
@@ -229,8 +221,8 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     places = {id(record): place for place, record in enumerate(kept)}
     every = [record for record in latest(kept) if record.result.ok]
     ok = [record for record in every if not record.tool] or every  # other tools' costs don't compare
-    standing = [record for record in ok if record.remeasured or places[id(record)] > last]
-    return min(standing or ok, key=lambda record: record.cost, default=None)
+    current = [record for record in ok if record.remeasured or places[id(record)] > last]
+    return min(current or ok, key=lambda record: record.cost, default=None)
 
 
 def trials_of(records: Iterable[Record]) -> list[Record]:
@@ -253,7 +245,7 @@ def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yard
 
 
 def best_of_each(records: Iterable[Record]) -> list[Record]:
-    """The best record of each workload on each target from each space, in the order of first appearance.
+    """Find the best record of each workload on each target from each space, in the order of first appearance.
 
     Records of emulators don't count.
     """
@@ -269,38 +261,33 @@ class History:
         self.source = source
 
     def best_config(self, task: Task) -> Config | None:
-        """The config of the best record of this task, or None when its workload was never measured well.
+        """Find the config of the best record of this task; None when its workload was never measured well.
 
         Records of emulators, whose times do not measure a processor, are ignored with a `RecordWarning`. Raises
         `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
         own = _without(_EMULATED, matching(self.records, task, source=self.source), task, self.source)
         found = best([record for record in own if not is_of_other_code(record, task)])
+        subject = f"{self.source}: the best configuration of {call(*task.workload)}"
         if found is None and (found := best(own)) is not None:
-            warnings.warn(
-                f"{self.source}: the best configuration of {call(*task.workload)} was measured with other code than "
-                "it has now, and may not be the best any more: tune again",
-                RecordWarning,
-                stacklevel=3,
-            )
-        if found is not None and found.tool:
-            warnings.warn(
-                f"{self.source}: the best configuration of {call(*task.workload)} is AutoTVM's, which measured it for "
-                f"{found.target!r} with another compiler, and may not be the best here: tune again",
-                RecordWarning,
-                stacklevel=3,
-            )
-        return None if found is None else to_config(found, task, source=self.source)
+            message = "was measured with other code than it has now, and may not be the best any more: tune again"
+            warnings.warn(f"{subject} {message}", RecordWarning, stacklevel=3)
+        if found is None:
+            return None
+        if found.tool:
+            message = f"is AutoTVM's, which measured it for {found.target!r} with another compiler, and may not be the"
+            warnings.warn(f"{subject} {message} best here: tune again", RecordWarning, stacklevel=3)
+        return to_config(found, task, source=self.source)
 
     def absence(self, task: Task) -> str:
-        """Why `best_config` has none of this task, and what to do, as text."""
-        told = f"no valid record of {value_text(task)} in {self}"
+        """Explain why `best_config` has none of this task, and what to do."""
+        message = f"no valid record of {value_text(task)} in {self}"
         own = matching(self.records, task, source=self.source)
         hosts = dict.fromkeys(record.host for record in own if record.emulated and record.result.ok)
         if not hosts:
-            return f"{told}; tune it first"
+            return f"{message}; tune it first"
         return (
-            f"{told}: there are some from an emulator ({', '.join(hosts)}), whose times do not measure a processor; "
+            f"{message}: there are some from an emulator ({', '.join(hosts)}), whose times do not measure a processor; "
             "name a configuration: --config N (config=N), or tune on such a processor (--runner dask)"
         )
 
@@ -310,38 +297,33 @@ class History:
 
 
 def current_history() -> History | None:
-    """The history of the innermost `apply_history_best` around the caller (in its thread or task), or None."""
+    """Return the history of the innermost `apply_history_best` around the caller (in its thread or task), or None."""
     return _current.get()
 
 
 @contextmanager
 def apply_history_best(source: RecordSource | Iterable[RecordSource | Record]) -> Iterator[History]:
-    """Within the block, builds of tasks take the best config from these records.
+    """Let builds of tasks within the block take the best config from these records.
 
     Args:
         source: a file of records, a journal, or a list of files, journals and records, which count as one file in that
             order. Raises `RecordError` at once when a file cannot be read.
     """
-    history = _history(source)
-    token = _current.set(history)
-    try:
-        yield history
-    finally:
-        _current.reset(token)
-
-
-def _history(source: RecordSource | Iterable[RecordSource | Record]) -> History:
-    if isinstance(source, str | os.PathLike | Journal):
-        source = [source]
+    several = [source] if isinstance(source, str | os.PathLike | Journal) else source
     wanted = "a file of records, a journal, or a list of these and of records"
     kinds = (str, os.PathLike, Journal, Record)
     records: list[Record] = []
     names: list[str] = []
-    for each in check_list("apply_history_best: source", source, wanted, error=RecordError, of=kinds):
+    for each in check_list("apply_history_best: source", several, wanted, error=RecordError, of=kinds):
         if isinstance(each, Record):
             records.append(each)
             continue
         journal = each if isinstance(each, Journal) else Journal(each)
         records += journal.read()
         names.append(str(journal.path))
-    return History(records, source=" and ".join(names) or "the records")
+    history = History(records, source=" and ".join(names) or "the records")
+    token = _current.set(history)
+    try:
+        yield history
+    finally:
+        _current.reset(token)

@@ -25,11 +25,11 @@ _BLOCK = 1 << 16
 
 
 class RecordWarning(UserWarning):
-    """A record file holds a torn line, which is skipped."""
+    """A warning about records that are skipped, such as a torn line."""
 
 
 class Journal:
-    """The records in the file at `path`, which need not exist yet.
+    """A file of records at `path`, which need not exist yet.
 
     Each append is one write under a lock, so that two runs may share a file. A write that was cut short by a crash
     leaves a torn last line: reading skips it with a warning, and the next append marks it and starts a fresh line.
@@ -51,7 +51,12 @@ class Journal:
         with self._opened() as fd:
             held = os.fstat(fd).st_size
         if held and self.path.is_file():
-            self._check_first()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RecordWarning)
+                try:
+                    next(iter(self), None)
+                except RecordError as error:
+                    raise RecordError(f"no records are appended to a file of something else: {error}") from error
 
     def append(self, record: Record) -> None:
         """Write one record; it is in the operating system's hands when this returns.
@@ -63,15 +68,17 @@ class Journal:
         with self._opened() as fd:
             size = os.fstat(fd).st_size
             try:
-                _write_all(fd, _ending(fd, size) + line)
+                left = memoryview(_ending(fd, size) + line)
+                while left:
+                    left = left[os.write(fd, left) :]
             except OSError:
-                # Under the lock nobody else has written since: take the torn piece back.
+                # Under the lock no other process has written since: take the torn piece back.
                 with contextlib.suppress(OSError):
                     os.ftruncate(fd, size)
                 raise
 
     def read(self) -> list[Record]:
-        """All records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
+        """Read all records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
@@ -89,21 +96,13 @@ class Journal:
                     continue
                 raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
 
-    def _check_first(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RecordWarning)
-            try:
-                next(iter(self), None)
-            except RecordError as error:
-                raise RecordError(f"no records are appended to a file of something else: {error}") from error
-
     def _warn(self, number: int) -> None:
         message = f"{str(self.path)!r}, line {number} is torn (a write was cut short): skipped"
         warnings.warn(message, RecordWarning, stacklevel=4)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The file, open for appending and locked; the system's errors come out as `RecordError`."""
+        """Open the file for appending, and lock it; the system's errors become `RecordError`."""
         if is_packed(self.path):
             raise RecordError(
                 f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another file"
@@ -111,18 +110,14 @@ class Journal:
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                _lock(fd)
+                if fcntl is not None:
+                    with contextlib.suppress(OSError):  # some network file systems have no locks
+                        fcntl.flock(fd, fcntl.LOCK_EX)
                 yield fd
             finally:
                 os.close(fd)
         except OSError as error:
             raise RecordError(f"cannot write records to {str(self.path)!r}: {error.strerror}; {MAKE_ROOM}") from error
-
-
-def _lock(fd: int) -> None:
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(fd, fcntl.LOCK_EX)
 
 
 def _ending(fd: int, size: int) -> bytes:
@@ -137,16 +132,12 @@ def _ending(fd: int, size: int) -> bytes:
     last = tail.rpartition(b"\n")[2].strip()
     if not last:
         return b"\n" if tail else b""
-    return b"\n" if _is_complete(last) else _TORN + b"\n"
-
-
-def _is_complete(text: bytes) -> bool:
-    """Decide whether a line ends as a record does: a whole line is not torn if only its newline is missing."""
     try:
-        Record.from_line(text.decode())
+        Record.from_line(last.decode())
     except (RecordError, UnicodeDecodeError) as error:
-        return not _is_torn(error)
-    return True
+        if _is_torn(error):
+            return _TORN + b"\n"
+    return b"\n"  # a whole line is not torn if only its newline is missing
 
 
 def _is_torn(error: RecordError | UnicodeDecodeError) -> bool:
@@ -155,9 +146,3 @@ def _is_torn(error: RecordError | UnicodeDecodeError) -> bool:
     A record is one JSON object, and no part of one that ends early is JSON.
     """
     return isinstance(error, NotJson | UnicodeDecodeError)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

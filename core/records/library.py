@@ -1,22 +1,24 @@
-"""Opening of recorded spaces, by file or by the name of one that ships with pegbox."""
+"""The library of recorded spaces, opened by file or by the name of one that ships with pegbox."""
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pegbox.checks import check_instance, check_list, check_path, check_text
-from pegbox.errors import PegboxError, RecordError, SpaceError
+from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError
+from pegbox.hooks import registry
 from pegbox.records.history import check_target, is_of_other_code
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.reader import ResultsReader, reader_of
 from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.shown import value_text
@@ -24,12 +26,47 @@ from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.workload import template_of
 
+if TYPE_CHECKING:
+    from pegbox.records.recorded_space import RecordedSpace
+
+
+class ResultsReader(Protocol):
+    """Reads the files of another tool. A factory `factory()` makes one."""
+
+    def accepts(self, path: Path, /) -> bool:
+        """Decide whether the file is one of that tool's."""
+
+    def read(self, path: Path, /, *, objective: str | None = None) -> RecordedSpace:
+        """The file as a recorded space; `objective` is what tuners minimise, the time by default.
+
+        Raises `RecordError` for a file that cannot be read, or has no such objective.
+        """
+
+
+def reader_of(path: Path) -> ResultsReader | None:
+    """The reader that accepts the file; None for records of pegbox, as any .jsonl file is.
+
+    The built-in reader is asked last: it accepts every JSON document, to say what is wrong with it.
+    """
+    if ".jsonl" in path.suffixes:
+        return None
+    for claim in sorted(registry.claims("results_reader"), key=lambda claim: claim.owner.endswith("(built in)")):
+        try:
+            reader: ResultsReader = registry.get("results_reader", claim.name)()
+        except PluginError as error:
+            warnings.warn(f"{error}; read without it", RecordWarning, stacklevel=3)
+            continue
+        if reader.accepts(path):
+            return reader
+    return None
+
+
 SHIPPED = Path(__file__).parent / "shipped"
 _SUFFIX = ".jsonl.xz"
 
 
 def recorded_spaces() -> tuple[str, ...]:
-    """The names of the recorded spaces that ship with pegbox."""
+    """List the names of the recorded spaces that ship with pegbox."""
     return tuple(sorted(path.name.removesuffix(_SUFFIX) for path in SHIPPED.glob("*" + _SUFFIX)))
 
 
@@ -42,29 +79,34 @@ def recorded_space(
     target: str | None = None,
     objective: str | None = None,
 ) -> RecordedSpace:
-    """A recorded space from a file of records (.jsonl, also packed as .gz or .xz) or by the name of one that ships.
+    """Open a recorded space: a file of records (.jsonl, also packed as .gz or .xz) or the name of one that ships.
 
     Each configuration has its latest result: what was measured again counts. Results of other tools are read by
     plugins; the built-in one reads those of Kernel Tuner (T4 and cache files) and KTT.
 
     Args:
-        task: what the records should be of; by default the template that they name, at their arguments.
+        task: the task of the records; by default the template that they name, at their arguments.
         args: the template's arguments, to choose from a file that holds several workloads.
         host, target: the machine and the target, to choose from a file that holds several.
-        objective: what was measured by another tool and is to be minimised; the time by default.
+        objective: the measurement of another tool that is to be minimised; the time by default.
 
     Raises:
         RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
             are from another space than the task's, or no configuration ran.
     """
     if task is not None:
-        _check_task(task)
-    if args is not None:
-        args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
+        check_instance("task", task, Task, "a task from pegbox.create_task", error=RecordError)
     path = find_source(source)
-    chosen = {"args": args, "host": host, "target": target}
     if (reader := reader_of(path)) is not None:
-        return _other_tool(reader, path, task, chosen, objective)
+        if task is not None:
+            raise RecordError(
+                f"{str(path)!r} holds results of another tool, not of {call(*plain(task.workload))}: give the recorded "
+                "space in place of the task, as in pb.tune(pb.recorded_space(path)), and name no template"
+            )
+        chosen = {"args": args, "host": host, "target": target}
+        if given := [name for name, value in chosen.items() if value is not None]:
+            raise RecordError(f"{str(path)!r} holds results of another tool, one space: leave {', '.join(given)} out")
+        return reader.read(path, objective=objective)
     if objective is not None:
         raise RecordError(
             f"objective={value_text(objective)}: {value_text(str(path))} holds records of pegbox, whose "
@@ -108,20 +150,6 @@ def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[A
     return found, rows
 
 
-def _other_tool(
-    reader: ResultsReader, path: Path, task: Task | None, chosen: Mapping[str, Any], objective: str | None
-) -> RecordedSpace:
-    """Results of another tool: one space, of no template, measured in one place."""
-    if task is not None:
-        raise RecordError(
-            f"{str(path)!r} holds results of another tool, not of {call(*plain(task.workload))}: give the recorded "
-            "space in place of the task, as in pb.tune(pb.recorded_space(path)), and name no template"
-        )
-    if given := {name: value for name, value in chosen.items() if value is not None}:
-        raise RecordError(f"{str(path)!r} holds results of another tool, one space: leave {', '.join(given)} out")
-    return reader.read(path, objective=objective)
-
-
 def choose_records(
     records: Sequence[Record],
     source: str,
@@ -131,14 +159,15 @@ def choose_records(
     host: str | None = None,
     target: str | None = None,
 ) -> list[Record]:
-    """The records of one workload on one target, measured on one machine, from one space, as `recorded_space` has it.
+    """Select the records of one workload on one target, measured on one machine, from one space.
 
-    Raises `RecordError` where there are none, or where it is not said which.
+    Raises `RecordError` where there are none, or several of these.
     """
     kept = _of_one_workload(records, source, task, args)
-    kept = _of_one_target(kept, source, target, task)
-    kept = _of_one(kept, source, "host", host)
-    if len(found := _distinct(kept, lambda record: record.space)) > 1:
+    if target is None and task is not None and any(record.target == str(task.target) for record in kept):
+        target = str(task.target)
+    kept = _of_one(_of_one(kept, source, "target", target), source, "host", host)
+    if len(found := dict.fromkeys(record.space for record in kept)) > 1:
         shown = " and ".join(fingerprint[:12] for fingerprint in found)
         raise RecordError(
             f"{source!r} mixes records of several definitions of the space ({shown}): the template has changed in "
@@ -148,7 +177,7 @@ def choose_records(
 
 
 def find_source(source: str | os.PathLike[str]) -> Path:
-    """The file that is meant; a file goes before a space of that name. Raises `RecordError` where there is neither."""
+    """Find the file, or else the space of that name. Raises `RecordError` where there is neither."""
     path = check_path("recorded space", source, error=RecordError)
     if path.is_file():
         return path
@@ -161,7 +190,7 @@ def find_source(source: str | os.PathLike[str]) -> Path:
 
 def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     """Raise `RecordError` unless the space was recorded of this task."""
-    _check_task(task)
+    check_instance("task", task, Task, "a task from pegbox.create_task", error=RecordError)
     source = recorded.source or recorded.name
     if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
         held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
@@ -170,12 +199,8 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     _compare_fingerprints(recorded.whole.fingerprint if own is None else own.fingerprint, recorded.target, task, source)
 
 
-def _check_task(task: object) -> None:
-    check_instance("task", task, Task, "a task from pegbox.create_task", error=RecordError)
-
-
 def label(record: Record) -> str:
-    """A name for tables and files: matmul-512x512x512."""
+    """Make a name for tables and files: matmul-512x512x512."""
     parts = [record.name, "x".join(map(str, record.args))]
     parts += [f"{name}={value}" for name, value in sorted(record.kwargs.items())]
     return "-".join(re.sub(r"[^\w.=+,]+", "_", part).strip("_") for part in parts if part)
@@ -196,39 +221,32 @@ def _of_one_workload(
         kept = [record for record in kept if record.args == wanted]
     if not kept:
         asked = f"args={value_text(args)}" if task is None else call(*plain(task.workload))
-        raise RecordError(f"{source!r} holds no record of {asked}; it holds {_listed(records, _workload)}")
-    if len(_distinct(kept, _workload)) > 1:
-        example = kept[0].args
         raise RecordError(
-            f"{source!r} holds several workloads: {_listed(kept, _workload)}; choose one: args={example!r}, or task=..."
+            f"{source!r} holds no record of {asked}; it holds {_listed(record.described for record in records)}"
+        )
+    if len(found := dict.fromkeys(record.described for record in kept)) > 1:
+        raise RecordError(
+            f"{source!r} holds several workloads: {_listed(found)}; choose one: args={kept[0].args!r}, or task=..."
         )
     return kept
 
 
-def _of_one_target(records: Sequence[Record], source: str, target: str | None, task: Task | None) -> list[Record]:
-    own = None if task is None else str(task.target)
-    if target is None and own in _distinct(records, lambda record: record.target):
-        target = own
-    return _of_one(records, source, "target", target)
-
-
 def _of_one(records: Sequence[Record], source: str, what: str, wanted: str | None) -> list[Record]:
-    """The records of one host or one target: costs of two machines do not compare."""
+    """Select the records of one host or one target: costs of two machines do not compare.
 
-    def value(record: Record) -> str:
-        found: str = getattr(record, what)
-        return found
-
+    The name of a machine alone is enough, out of `vm (AMD EPYC)`.
+    """
     if wanted is not None:
         check_text(what, wanted, error=RecordError)
-    kept = [record for record in records if wanted is None or wanted in (value(record), _short(value(record)))]
+    value: Callable[[Record], str] = operator.attrgetter(what)
+    kept = [r for r in records if wanted is None or wanted in (value(r), value(r).partition(" (")[0])]
     if not kept:
         raise RecordError(
             f"{value_text(source)} holds no records of the {what} {value_text(wanted)}; it holds "
-            f"{_listed(records, value)}"
+            f"{_listed(map(value, records))}"
         )
-    if len(found := _distinct(kept, value)) > 1:
-        counts = ", ".join(f"{name!r} ({sum(value(r) == name for r in kept):,} records)" for name in found)
+    if len(found := Counter(map(value, kept))) > 1:
+        counts = ", ".join(f"{name!r} ({count:,} records)" for name, count in found.items())
         raise RecordError(
             f"{source!r} mixes records of several {what}s, whose costs do not compare: {counts}; choose one: "
             f"{what}={next(iter(found))!r} (--{what} on the command line)"
@@ -236,13 +254,8 @@ def _of_one(records: Sequence[Record], source: str, what: str, wanted: str | Non
     return kept
 
 
-def _short(text: str) -> str:
-    """The machine's name alone, out of `vm (AMD EPYC)`."""
-    return text.partition(" (")[0]
-
-
 def _task_of(record: Record, source: str) -> Task:
-    """A file may come from anywhere: its names are looked up among registered templates, and never imported or run."""
+    """Look up the task among registered templates. A file may come from anywhere: its names are never imported."""
     if record.target == FUNCTION:
         raise RecordError(
             f"{source!r}: the records are of the function {record.name} (pegbox.minimize), which has no task; "
@@ -292,14 +305,6 @@ def _compare_fingerprints(recorded: str, target: str, task: Any, source: str) ->
         )
 
 
-def _workload(record: Record) -> str:
-    return record.described
-
-
-def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, None]:
-    return dict.fromkeys(map(key, records))
-
-
-def _listed(records: Sequence[Record], key: Callable[[Record], Any]) -> str:
-    found = [str(value) or "(unknown)" for value in _distinct(records, key)]
+def _listed(values: Iterable[str]) -> str:
+    found = [value or "(unknown)" for value in dict.fromkeys(values)]
     return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")

@@ -1,7 +1,4 @@
-"""Packing of records: one line per configuration, with what a simulation needs.
-
-The lines are records like any other, so that whatever reads records reads them.
-"""
+"""Packing of records: one line per configuration, for simulations. The lines are records like any other."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ def pack_space(
 
 
 def check_packed(packed: Path) -> None:
-    """Raise `ArgumentError` for a name that says no way of packing, and for a file that is not packed so."""
+    """Raise `ArgumentError` for a name without a way of packing, and for a file that is not packed so."""
     if packed.suffix not in _PACKERS:
         raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
     if packed.exists():
@@ -73,17 +70,17 @@ def check_packed(packed: Path) -> None:
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:
-    """One record for each configuration: like ones beside each other, those measured again last."""
+    """Make one record for each configuration: like ones side by side, those measured again last."""
     keys = [str(record.config).encode() for record in records]
     last = dict(zip(keys, records, strict=True))
     results = latest_results(records, keys).items()
     found = [dataclasses.replace(last[key], result=_short(result), run="") for key, result in results]
-    # Whoever looks for the best takes what comes after the last measured again for newer than that.
+    # Trials that follow the last remeasurement would be newer than it (`history.best`).
     return sorted(found, key=lambda record: (record.remeasured, record.config.get("index", 0)))
 
 
 def _short(result: Result) -> Result:
-    """Six digits of a cost and a tenth of a millisecond are more than timings are worth."""
+    """Round to six digits of a cost and a tenth of a millisecond, more than timings are worth."""
     compiling, running = (round(seconds, 4) for seconds in seconds_of(result))
     phases = {"compile": compiling, "run": running}
     short = dataclasses.replace(

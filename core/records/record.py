@@ -14,8 +14,7 @@ from pegbox.errors import RecordError
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
-from pegbox.records.document import NotJson, read_document
-from pegbox.records.fields import checked, config, costs, field, seconds, workload
+from pegbox.records.document import NotJson, checked, config, costs, field, read_document, seconds, workload
 from pegbox.shown import escaped, value_text
 from pegbox.space import Config
 
@@ -23,13 +22,18 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 VERSION = 1
-"""Of the record format; readers refuse a newer one."""
+"""The version of the record format; readers refuse a newer one."""
 
 FUNCTION = "python"
 """The target of records of a function (`pegbox.minimize`), which has no template."""
 
 FAILED_COST = 1e9
-"""Seconds stored as the cost of a failed trial, as AutoTVM stores them: scripts that sort by `result[0][0]` live on."""
+"""The seconds of a failed trial in files, as AutoTVM stores them: scripts that sort by `result[0][0]` still work."""
+
+
+_OF_RESULT = ("partial", "waited", "threads")
+_OPTIONAL = ("remeasured", "code", "unit", "run", "ref")
+"""The fields, of a result and of a record, that lines leave out where they are empty."""
 
 
 def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
@@ -46,14 +50,14 @@ def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A trial, as stored. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
+    """A trial in a file. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run, and `yardstick` is what it was compared with then. `code`
+    marks one of the best, measured again at the end of a run, and `yardstick` are the baselines of that time. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
-    the `unit` of a function's. `run` is the search that it is of, see `records.runs`. `ref` is where a user finds the
-    template, "my_ops.py:conv": for people, nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's
-    log, which names no space and gives arguments by place: its `space` is empty, and `workload` the name and `args`.
+    the `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
+    "my_ops.py:conv"; nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
+    and gives arguments by place: its `space` is empty, and `workload` the name and `args`.
     """
 
     target: str
@@ -76,19 +80,11 @@ class Record:
     tool: str = ""
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        config: Config,
-        result: Result,
-        *,
-        tuner: str = "",
-        seed: int | None = None,
-        remeasured: bool = False,
-        yardstick: Yardstick | None = None,
-        run: str = "",
-    ) -> Record:
-        """The record of a trial of `task` on this machine.
+    def of(cls, task: Task, config: Config, result: Result, **more: Any) -> Record:
+        """Make the record of a trial of `task` on this machine.
+
+        Args:
+            more: other fields: `tuner`, `seed`, `remeasured`, `yardstick`, `run`.
 
         Raises `RecordError` for what is not a task, a config of it, and a result.
         """
@@ -105,15 +101,11 @@ class Record:
             config=config.to_json(),
             result=result,
             space=task.fingerprint,
-            tuner=tuner,
-            seed=seed,
             host=result.host or describe_host(),
-            remeasured=remeasured,
             code=task.code,
-            yardstick=yardstick,
             unit=getattr(task, "unit", ""),
-            run=run,
             ref=getattr(task, "ref", ""),
+            **more,
         )
 
     @property
@@ -142,39 +134,24 @@ class Record:
 
     @property
     def described(self) -> str:
-        """The workload as one would write it: matmul(M=64, K=64, N=64)."""
+        """The workload as a call: matmul(M=64, K=64, N=64)."""
         return call(self.name, self.kwargs, self.args) if self.tool else call(*self.workload)
 
     def to_line(self) -> str:
-        """One line of JSON, without the newline.
+        """Write one line of JSON, without the newline.
 
         Raises `RecordError` for arguments that JSON cannot hold, and for a result that is not a measurement.
         """
         result = self.result
         if isinstance(result, Failed) and result.kind is FailureKind.NOT_RECORDED:
             raise RecordError(f"config {self.config.get('index')} of {self.name} was not measured: nothing to record")
-        extra: dict[str, Any] = {}
         if isinstance(result, Failed):
             listed, number = [FAILED_COST], int(result.kind)
-            extra["message"] = result.message
+            extra: dict[str, Any] = {"message": result.message}
         else:
             listed, number = list(result.costs), 0
-            if result.partial:
-                extra["partial"] = True
-            if result.waited:
-                extra["waited"] = result.waited
-            if result.threads:
-                extra["threads"] = result.threads
-        if self.remeasured:
-            extra["remeasured"] = True
-        if self.code:
-            extra["code"] = self.code
-        if self.unit:
-            extra["unit"] = self.unit
-        if self.run:
-            extra["run"] = self.run
-        if self.ref:
-            extra["ref"] = self.ref
+            extra = {name: value for name in _OF_RESULT if (value := getattr(result, name))}
+        extra |= {name: value for name in _OPTIONAL if (value := getattr(self, name))}
         if self.yardstick is not None:
             extra["yardstick"] = self.yardstick.to_json()
         form = {
@@ -199,7 +176,7 @@ class Record:
 
     @classmethod
     def from_line(cls, line: str) -> Record:
-        """Read a line. Raises `RecordError` that says what is wrong with it, but not where it stands."""
+        """Read a line. Raises `RecordError` with the fault, but not its place."""
         try:
             form = read_document(line)
         except NotJson as error:
@@ -273,7 +250,7 @@ def check_records(records: object) -> list[Record]:
 
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
-    """A template with its arguments as one would write it: matmul(M=64, K=64, N=64)."""
+    """Write a template with its arguments as a call: matmul(M=64, K=64, N=64)."""
     given = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
     return escaped(f"{name}({', '.join(given)})")
 
@@ -289,7 +266,7 @@ def plain(value: Any) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """JSON's lists as tuples, so that what was read compares equal to what Python programs pass."""
+    """Convert JSON's lists to tuples, which compare equal to the arguments of Python programs."""
     match value:
         case list():
             return tuple(_frozen(item) for item in value)
@@ -300,7 +277,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """JSON for the numbers of NumPy that people pass as sizes, and for anything else with a name as its text."""
+    """Convert numbers of NumPy, which may be sizes, for JSON."""
     try:
         return operator.index(value)
     except TypeError:

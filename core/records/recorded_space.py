@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 COMPILING = frozenset({"lower", "build", "compile"})
-"""Phases of a trial in which the candidate is made; in all others it is run."""
+"""The phases of a trial in which the candidate is made; in all others it is run."""
 
 
 class RecordedSpace:
-    """Configurations with their results; to be tuned and compared on in place of a task.
+    """A space of configurations with their results; to be tuned and compared on in place of a task.
 
     Args:
-        name: what to call it in tables.
-        space: where the configurations come from.
-        results: what each of them gave.
+        name: its name in tables.
+        space: the space of the configurations.
+        results: the result of each.
         flop: floating-point operations of one call, 0 where that is not known.
-        task: what was measured; None where there is no template of it (results of other tools).
-        source, host, target: where it was read, on which machine and for which target it was measured, for people.
+        task: the task that was measured; None where there is no template of it (results of other tools).
+        source, host, target: the file, and the machine and target of the measurements, for people.
 
     Raises:
         RecordError: no configuration ran.
@@ -74,21 +74,24 @@ class RecordedSpace:
         self.best_cost = min((result.cost for result in self.results.values()), default=math.inf)
         """Seconds of the fastest configuration."""
         if not math.isfinite(self.best_cost):
+            failed = next((each for each in self.results.values() if isinstance(each, Failed)), None)
             raise RecordError(
                 f"{source or name}: none of its {len(self.results):,} configurations ran, so that there is nothing to "
-                f"search{_first_failure(self.results.values())}"
+                f"search{f'; the first failed with {failed.kind}: {failed.message}' if failed else ''}"
             )
-        self.space = self._searched()
-        """What tuners search: all of `whole` where every valid configuration is recorded, else a list."""
+        rows = np.array([config.digits for config in self.results], dtype=np.int64)
+        complete = space.num_valid() == len(rows) and space.is_valid(rows).all()
+        self.space: ConfigSpace = space if complete else ListedSpace(space, rows)
+        """The space that tuners search: all of `whole` where every valid configuration is recorded, else a list."""
 
     @property
     def workload(self) -> tuple[Any, ...] | None:
-        """The task's, None without one."""
+        """The workload of the task, None without one."""
         return None if self.task is None else self.task.workload
 
     @property
     def bytes_moved(self) -> float:
-        """Bytes that one call moves at least, 0 where no task says so."""
+        """The least number of bytes that one call moves, 0 without a task."""
         return 0.0 if self.task is None else self.task.bytes_moved
 
     @property
@@ -100,12 +103,6 @@ class RecordedSpace:
         """Compute the share of the recorded configurations that reach at least `share` of the best one's speed."""
         bound = self.best_cost / check_float("share", share, minimum=1e-9, maximum=1)
         return sum(result.cost <= bound for result in self.results.values()) / len(self.results)
-
-    def _searched(self) -> ConfigSpace:
-        rows = np.array([config.digits for config in self.results], dtype=np.int64)
-        if self.whole.num_valid() == len(rows) and self.whole.is_valid(rows).all():
-            return self.whole
-        return ListedSpace(self.whole, rows)
 
     def __len__(self) -> int:
         return len(self.results)
@@ -121,14 +118,14 @@ class RecordedSpace:
 
 
 def seconds_of(result: Result) -> tuple[float, float]:
-    """Seconds that a trial took to compile and to run."""
+    """Compute the seconds that a trial took to compile and to run."""
     compiling = sum(seconds for phase, seconds in result.phases.items() if phase in COMPILING)
     total = result.total_seconds or sum(result.phases.values())
     return compiling, max(0.0, total - compiling)
 
 
 def latest_results(records: Iterable[Record], keys: Iterable[bytes]) -> dict[bytes, Result]:
-    """The latest result of each key, in the order of first appearance.
+    """Find the latest result of each key, in the order of first appearance.
 
     One that was measured again has the costs of that, and the seconds of the trial: a search that meets the
     configuration compiles it and runs it once.
@@ -144,8 +141,3 @@ def latest_results(records: Iterable[Record], keys: Iterable[bytes]) -> dict[byt
             result = dataclasses.replace(result, total_seconds=trial.total_seconds, phases=trial.phases)
         found[key] = result
     return found
-
-
-def _first_failure(results: Iterable[Result]) -> str:
-    failed = next((result for result in results if not isinstance(result, Ok)), None)
-    return "" if failed is None else f"; the first failed with {failed.kind}: {failed.message}"

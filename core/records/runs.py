@@ -9,17 +9,17 @@ from pegbox.records.record import Record, check_records
 
 
 def new_run() -> str:
-    """A name that no other run has."""
+    """Make a name that no other run has."""
     return os.urandom(4).hex()
 
 
 def run_to_go_on(held: Sequence[Record]) -> str:
-    """The run that a resumed search belongs to: the latest of its records, and a new one where it is not known."""
+    """Find the run of a resumed search: that of its latest record, or a new one where it is not known."""
     return (held[-1].run if held else "") or new_run()
 
 
 def by_run(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each run, in the order of first appearance; those that name none count as one."""
+    """Group the records of each run, in the order of first appearance; those without a run are one group."""
     runs: dict[str, list[Record]] = {}
     for record in check_records(records):
         runs.setdefault(record.run, []).append(record)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class VirtualClock:
-    """Seconds that pass by themselves, and seconds that are charged."""
+    """A clock of the seconds that pass by themselves, and those that are charged."""
 
     def __init__(self, real: Callable[[], float] = time.monotonic) -> None:
         self._real = real
         self.charged = 0.0
-        """Seconds that only passed in the records."""
+        """The seconds that only passed in the records."""
 
     def charge(self, seconds: float) -> None:
         self.charged += seconds
@@ -41,7 +41,7 @@ class VirtualClock:
 
 
 class SimulatedMeasurer(Measurer):
-    """Answers with recorded results. `search.run` takes its `clock` for the run's: make one measurer for each run."""
+    """A measurer that answers with recorded results. `search.run` uses its `clock`: make one measurer for each run."""
 
     clock: VirtualClock
 
@@ -56,7 +56,7 @@ class SimulatedMeasurer(Measurer):
             yield config, result
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        """The same results once more; what is measured again need not be compiled again."""
+        """Give the same results once more; a remeasurement compiles nothing."""
         results = [self._result(config) for config in configs]
         self.clock.charge(sum(seconds_of(result)[1] for result in results))
         return results
@@ -73,7 +73,7 @@ class SimulatedMeasurer(Measurer):
 
 
 class SimulatedRunner:
-    """Given as `runner=` to `tune` or `compare`: answers from records instead of compiling and running.
+    """A runner for `tune` and `compare` that answers from records instead of compiling and running.
 
     Args:
         source: a file of records, the name of a space that ships with pegbox, or a `RecordedSpace`.
@@ -109,7 +109,7 @@ class SimulatedRunner:
 
 
 def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
-    """The recorded space that stands for `task` where the search is to be simulated; None for a live one.
+    """Find the recorded space in place of `task` where the search is to be simulated; None for a live one.
 
     It is simulated where a `RecordedSpace` was given for the task, or a `SimulatedRunner` for the runner. Then:
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.output import check_distinct, check_output, write_file
@@ -19,14 +19,7 @@ __all__ = [
     "PAGE", "EscapedStream", "check_distinct", "check_output", "check_plot", "escaped", "write_file",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.output": "check_distinct check_output write_file",
-    "pegbox.report.figure": "check_plot",
-    "pegbox.report.page": "PAGE",
-    "pegbox.shown": "EscapedStream escaped",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 
 from pegbox.output import Content
 
@@ -32,11 +33,11 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px}
 dd{margin:0;overflow-wrap:anywhere}
 @media print{section{break-inside:avoid}}
 """
-"""Light or dark by the reader's own setting; pictures are on white."""
+"""A style, light or dark by the reader's own setting; pictures are on white."""
 
 
 def document(title: str, subtitle: str, parts: Iterable[str]) -> str:
-    """A whole page; `parts` are HTML, empty ones are left out."""
+    """Write a whole page; `parts` are HTML, empty ones are left out."""
     lines = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -50,24 +51,42 @@ def document(title: str, subtitle: str, parts: Iterable[str]) -> str:
 
 
 def figure(title: str, caption: str, description: str, svg: str) -> str:
-    """A picture with a title above and a caption below; the description is for those who don't see it."""
+    """Write a picture with a title above and a caption below; the description is for readers who don't see it."""
     return (
         f'<figure><h3>{escape(title)}</h3><div role="img" aria-label="{escape(f"{title}. {description}")}">{svg}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
-def definitions(rows: Mapping[str, str]) -> str:
-    """Names with what they are."""
-    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(value)}</dd>' for name, value in rows.items())}</dl>"
+def definitions(rows: Iterable[tuple[str, str]]) -> str:
+    """Write names with their explanations."""
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(value)}</dd>' for name, value in rows)}</dl>"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[int] = ()) -> str:
-    """A table of text: the first column and those in `left` (from 0) to the left, numbers to the right."""
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Collection[int] = (),
+    caption: str = "",
+    meanings: Mapping[str, str] = MappingProxyType({}),
+    name: Callable[[str], str] = escape,
+) -> str:
+    """Write a table of text: the first column and those in `left` (from 0) to the left, numbers to the right.
+
+    `meanings` of headers are shown beside the pointer; `name` escapes the columns to the left.
+    """
     sides = [' class="left"' if place in left else "" for place in range(len(header))]
-    head = "".join(f'<th scope="col"{side}>{escape(name)}</th>' for name, side in zip(header, sides, strict=True))
-    lines = []
+    titles = [f' title="{escape(meanings[each])}"' if each in meanings else "" for each in header]
+    head = "".join(
+        f'<th scope="col"{title}{side}>{escape(each)}</th>'
+        for each, title, side in zip(header, titles, sides, strict=True)
+    )
+    lines = [f"<caption>{escape(caption)}</caption>"] if caption else []
+    lines.append(f"<thead><tr>{head}</tr></thead><tbody>")
     for first, *cells in rows:
-        numbers = "".join(f"<td{side}>{escape(cell)}</td>" for cell, side in zip(cells, sides[1:], strict=True))
-        lines.append(f'<tr><th scope="row">{escape(first)}</th>{numbers}</tr>')
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+        shown = [
+            f"<td{side}>{(name if side else escape)(cell)}</td>" for cell, side in zip(cells, sides[1:], strict=True)
+        ]
+        lines.append(f'<tr><th scope="row">{name(first)}</th>{"".join(shown)}</tr>')
+    return f'<div class="scroll"><table>{"".join(lines)}</tbody></table></div>'

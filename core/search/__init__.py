@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegbox.exports import by_name, on_demand
+from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
-    from pegbox.hooks.spec import Spec, parse_spec
+    from pegbox.hooks.refs import Spec, parse_spec
     from pegbox.measure.measurer import Measurer
     from pegbox.search.allocation import GradientAllocation, Progress, RoundRobin
-    from pegbox.search.factory.base import BaseTuner, BoundTuner
-    from pegbox.search.factory.create import make_cost_model, make_tuner
+    from pegbox.search.factory import BaseTuner, BoundTuner, make_cost_model, make_tuner
     from pegbox.search.loop.archive import gain_of
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
@@ -63,35 +62,7 @@ __all__ = [
     "rank_and_speed", "rank_share", "relative_speed", "run", "spread", "standardised_logs", "waiting",
 ]  # fmt: skip
 
-_NAMES = {
-    "pegbox.comparison": "Comparison ComparisonInterrupted Run Summary compare",
-    "pegbox.hooks.spec": "Spec parse_spec",
-    "pegbox.measure.measurer": "Measurer",
-    "pegbox.search.allocation": "GradientAllocation Progress RoundRobin",
-    "pegbox.search.factory.base": "BaseTuner BoundTuner",
-    "pegbox.search.factory.create": "make_cost_model make_tuner",
-    "pegbox.search.loop.archive": "gain_of",
-    "pegbox.search.loop.callbacks": "Callback CallbackLike StopSearch",
-    "pegbox.search.loop.display": "LineProgress LiveProgress progress",
-    "pegbox.search.loop.options": "PriorTrials SearchOptions",
-    "pegbox.search.loop.outcome": "BestTrial Gain StopReason Trial TuneResult",
-    "pegbox.search.loop.remarks": "lost_threads waiting",
-    "pegbox.search.loop.state": "Limits SearchState",
-    "pegbox.search.loop.tuning": "run",
-    "pegbox.search.models.experience": "EXPERIENCE_MODEL Experience checked_scores spread",
-    "pegbox.search.models.report": "ModelJudge ModelReport pairs_in_order",
-    "pegbox.search.models.training": (
-        "checked_features checked_training not_fitted rank_and_speed rank_share relative_speed standardised_logs"
-    ),
-    "pegbox.search.objective": "Objective",
-    "pegbox.search.protocols": (
-        "CHOOSING LEARNING CostModel FeatureSource Features Floats Prior SearchTask SelfReporting Transfer Tuner"
-    ),
-    "pegbox.search.session": "Session",
-    "pegbox.search.subject": "Subject",
-}
-
-__getattr__ = on_demand(__name__, by_name(_NAMES))
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.factory import make_tuner, tuner_label
 from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.models.inputs import tuner_inputs
@@ -28,13 +28,13 @@ from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed
 
 Cost: TypeAlias = float | Result | None
-"""Seconds, or a result; infinity and None say that the configuration failed."""
+"""A cost in seconds, or a result; infinity and None mean that the configuration failed."""
 
 
 def create_tuner(
     tuner: str | TunerFactory, over: ConfigSpace | SearchTask, *, seed: int = 0, transfer: Any = None, **options: Any
 ) -> AskTell:
-    """A tuner to be driven by hand.
+    """Make a tuner to be driven by hand.
 
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
@@ -67,10 +67,10 @@ def create_tuner(
 
 
 class AskTell:
-    """A tuner with a guard on both sides: neither it nor who drives it has to be right.
+    """A tuner with checks on both sides: of its proposals, and of the calls.
 
-    What is told is kept, whatever the tuner makes of it: `trials` has everything, in the order of telling. Of a
-    configuration that is told again the latest result counts. `flop` (per call) turns seconds into GFLOP/s,
+    All reported results are kept, also where the tuner fails: `trials` has them in their order. Of a configuration that
+    is reported again the latest result counts. `flop` (per call) turns seconds into GFLOP/s,
     `bytes_moved` into GB/s where there is no arithmetic.
     """
 
@@ -87,8 +87,7 @@ class AskTell:
         self._started = time.monotonic()
 
     def ask(self, n: int = 1) -> list[Config]:
-        """Propose at most `n` configurations that were neither asked for nor told before; [] when the space has no
-        more.
+        """Propose at most `n` new configurations; [] when the space has no more.
 
         Raises `TuningError` when the tuner breaks, or proposes what is not a valid configuration of the space.
         """
@@ -104,24 +103,24 @@ class AskTell:
                 warnings.warn(f"tuner {self.name!r}: proposals left out: {reason}", RuntimeWarning, stacklevel=2)
 
     def tell(self, configs: Config | Sequence[Config], costs: Cost | Sequence[Cost]) -> None:
-        """Say what configurations cost: seconds, or results; infinity and None for those that failed.
+        """Report the costs of configurations: seconds, or results; infinity and None for those that failed.
 
         `configs` is one or several, whether they were asked for or not, and there are as many costs.
         All of them are checked before any of them counts.
 
         Raises:
             ArgumentError: not a cost, not a configuration of the space, or not as many costs as configurations.
-            TuningError: the tuner broke. What was told is kept.
+            TuningError: the tuner broke. The results are kept.
         """
         several = [configs] if isinstance(configs, Config) else configs
-        told = check_list("tell: configs", several, "a configuration, or a list of them")
-        if (fault := first_fault(told, self.space)) is not None:
+        listed = check_list("tell: configs", several, "a configuration, or a list of them")
+        if (fault := first_fault(listed, self.space)) is not None:
             raise ArgumentError(f"tell: configs[{fault[0]}] is {fault[1]}")
-        results = [_result(place, cost) for place, cost in enumerate(_listed(told, costs))]
-        for config, result in zip(told, results, strict=True):
+        results = [_result(place, cost) for place, cost in enumerate(_costs(listed, costs))]
+        for config, result in zip(listed, results, strict=True):
             number, speed = len(self.trials), self._subject.gflops(result)
             self.trials.append(Trial(number, config, result, speed, time.monotonic() - self._started))
-        latest = dict(zip(told, results, strict=True))
+        latest = dict(zip(listed, results, strict=True))
         with self._answerable():
             self._proposer.tell(list(latest), list(latest.values()))
 
@@ -133,10 +132,7 @@ class AskTell:
 
     @property
     def model(self) -> ModelReport | None:
-        """The quality of the tuner's model on trials that it had not seen;
-
-        None without a model, or before its first test.
-        """
+        """The quality of the tuner's model on trials that it had not seen; None without a model, or a test."""
         with self._answerable():
             return self._proposer.model_report()
 
@@ -163,17 +159,17 @@ class AskTell:
             raise TuningError(message, result) from (error.__cause__ or error)
 
 
-def _listed(told: Sequence[Config], costs: Any) -> list[Any]:
+def _costs(configs: Sequence[Config], costs: Any) -> list[Any]:
     several = isinstance(costs, Iterable) and not isinstance(costs, str) and getattr(costs, "ndim", 1) > 0
     listed = list(costs) if several else [costs]
-    if len(listed) != len(told):
+    if len(listed) != len(configs):
         shown = ", ".join(map(repr, listed[:4])) + (", ..." if len(listed) > 4 else "")
-        raise ArgumentError(f"tell: {len(told)} configs but {len(listed)} costs ({shown}); give one for each")
+        raise ArgumentError(f"tell: {len(configs)} configs but {len(listed)} costs ({shown}); give one for each")
     return listed
 
 
 def _result(place: int, cost: Any) -> Result:
-    """The result that a told cost stands for. Raises `ArgumentError` for what cannot be a cost."""
+    """Make the result of a reported cost. Raises `ArgumentError` for a value that cannot be a cost."""
     if isinstance(cost, Failed):
         return cost
     seconds = cost.costs if isinstance(cost, Ok) else (_seconds(place, cost),)

@@ -78,7 +78,7 @@ def minimize(
 
 
 def _objective(function: CostFunction | Objective, space: ConfigSpace | None, options: dict[str, object]) -> Objective:
-    """The objective. Raises `ArgumentError` where one is given together with what it says itself."""
+    """Make the objective. Raises `ArgumentError` for an objective together with its own arguments."""
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(function, Objective):
         return Objective(function, space, **given)  # type: ignore[arg-type]  # it checks them

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 CostFunction: TypeAlias = Callable[[Config], float]
-"""Gives the cost of a configuration: a finite number above 0, the lower, the better."""
+"""A function that returns the cost of a configuration: a finite number above 0, the lower, the better."""
 
 _SPACE = (
     "a pegbox.ConfigSpace, as in space = pegbox.ConfigSpace(); space.define_knob('block', [16, 32, 64]); the function "
@@ -38,7 +38,7 @@ _SPACE = (
 
 
 class Objective:
-    """A function of one's own with the space of its configurations: what `minimize` searches, and `compare` takes.
+    """A function of one's own with the space of its configurations, for `minimize` and `compare`.
 
     Args:
         function: is called with a configuration, whose values are read as in a template (`config["block"].val`), and
@@ -94,7 +94,7 @@ class Objective:
 
 
 class ObjectiveMeasurer(Measurer):
-    """Calls the function in this process, one configuration after the other; see `pegbox.measure.Measurer`."""
+    """A measurer that calls the function in this process, one configuration after the other."""
 
     def __init__(self, objective: Objective, **_: object) -> None:
         self._objective = objective
@@ -113,7 +113,7 @@ class ObjectiveMeasurer(Measurer):
         return [_result(done) for done in calls]
 
     def beside(self) -> None:
-        """Nothing is done while the function runs: it may be timing itself."""
+        """Allow no work while the function runs: it may be timing itself."""
 
     def __enter__(self) -> Self:
         return self
@@ -121,16 +121,15 @@ class ObjectiveMeasurer(Measurer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is left to stop."""
+        """Do nothing: no worker has to be stopped."""
 
 
-class _Evaluation:
-    """One call of the function: its cost, or the fault; its seconds."""
+class _Evaluation(NamedTuple):
+    """A call of the function: its cost, or the fault; its seconds."""
 
-    def __init__(self, cost: float, fault: str | None, seconds: float) -> None:
-        self.cost = cost
-        self.fault = fault
-        self.seconds = seconds
+    cost: float
+    fault: str | None
+    seconds: float
 
     @classmethod
     def of(cls, function: CostFunction, config: Config) -> _Evaluation:
@@ -145,7 +144,7 @@ class _Evaluation:
 
 
 def number_of(value: object) -> float | None:
-    """A cost as a float; None for what is no number: text, a truth value, an array of several."""
+    """Convert a cost to a float; None for text, a truth value, an array of several."""
     if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
         return None
     try:
@@ -155,7 +154,7 @@ def number_of(value: object) -> float | None:
 
 
 def _fault(value: object, cost: float | None) -> str | None:
-    """Why the value cannot be a cost; None where it can."""
+    """Explain why the value cannot be a cost; None where it can."""
     if cost is not None and 0.0 < cost < math.inf:
         return None
     if cost is not None and cost <= 0.0:
@@ -166,7 +165,7 @@ def _fault(value: object, cost: float | None) -> str | None:
 
 
 def _raised(error: BaseException) -> str:
-    """The error, and the line of the user's code that it comes from; where there is none, the traceback's last."""
+    """Describe the error and the line of the user's code, or else the traceback's last line."""
     place = origin_of(error)
     if not place:
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -182,7 +181,7 @@ def _result(calls: Sequence[_Evaluation]) -> Result:
 
 
 def _checked(function: CostFunction) -> CostFunction:
-    """The function. Raises `ArgumentError` for what cannot be called with one configuration."""
+    """Return the function. Raises `ArgumentError` if it cannot be called with one configuration."""
     wanted = "a function of one configuration that returns its cost, a number above 0"
     check_callable("function", function, wanted)
     try:

@@ -27,15 +27,15 @@ from pegbox.task.function import NamedFunction
 from pegbox.task.task import Task
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
-"""Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers."""
+"""A function that opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A task to search: tuners are made over `space`, what they propose has to belong to `whole`.
+    """A task to search: tuners are made over `space`, their proposals have to belong to `whole`.
 
-    `open(**options)` makes the measurer of one run; a simulation has no use for the options. `measured` is the object
-    that the user named.
+    `open(**options)` makes the measurer of one run; a simulation ignores the options. `measured` is the object that the
+    user named.
     """
 
     task: SearchTask
@@ -62,10 +62,7 @@ class Problem:
         self.space.sample(1, np.random.default_rng(0))
 
     def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
-        """Raise `ArgumentError` where a simulation is given what only measuring has a use for.
-
-        Nothing simulated may pass for a measurement.
-        """
+        """Raise `ArgumentError` where a simulation, which must not pass for a measurement, is given its options."""
         if self.simulated and (records is not None or resume is not False):
             raise ArgumentError(
                 f"records={value_text(records)}: a simulated search measures nothing, so that there is "
@@ -78,7 +75,7 @@ class Problem:
 
 
 def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> Problem:
-    """The problem that `task` and `runner` mean, simulated where either answers from records (`recorded_space_for`).
+    """Make the problem of `task` and `runner`, simulated where either answers from records (`recorded_space_for`).
 
     Args:
         measurer: opens a measurer for a task that is not simulated; None where there is none.
@@ -104,7 +101,7 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
 
 
 def measuring_host(measurer: Measurer) -> str:
-    """The kind of the machines of a cluster that measures; empty where this machine does.
+    """Return the kind of the machines of a cluster that measures; empty where this machine does.
 
     Raises `TuningError` where the cluster cannot be used.
     """
@@ -115,12 +112,12 @@ def measuring_host(measurer: Measurer) -> str:
 
 
 def is_task(task: object) -> bool:
-    """Decide whether it can be searched: a task, a recorded space, an objective. A configuration has a space, too."""
+    """Decide whether it is a task, a recorded space or an objective. A configuration has a space, too."""
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
 
 
 def check_task(task: object) -> None:
-    """Raise `ArgumentError` for what is not a task: a name, a space, a configuration, a list of tasks."""
+    """Raise `ArgumentError` for something else than a task: a name, a space, a configuration, a list of tasks."""
     if is_task(task):
         return
     shown = task.name if isinstance(task, NamedFunction) else task
@@ -146,7 +143,7 @@ def local_measurer(
     defaults: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> MeasurerFactory:
-    """`LocalMeasurer` with the options `given`, and with a user's `measure_options`, which win over `defaults`.
+    """Bind `LocalMeasurer` to the options `given`, and to a user's `measure_options`, which win over `defaults`.
 
     Raises `ArgumentError` for those of the user that are given or `reserved`, and for what it does not take.
     """

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_keywords
 from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
-from pegbox.search.factory.create import make_tuner, tuner_label
-from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.factory import make_tuner, tuner_label
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.tuning import run
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One tuner over all rounds: what it learned in a round serves the next one, and no configuration comes twice.
+    """A search in rounds with one tuner, which goes on with what it has learned; no configuration comes twice.
 
-    Where the trials of several tasks are shared out (`pegbox.search.allocation`), each task has a session.
+    Where several tasks share trials (`pegbox.search.allocation`), each task has a session.
 
     Args:
         task, tuner, seed, transfer: as for `pegbox.tune`.
-        history: what is known already; the tuner learns from it, and none of it is measured again.
+        history: earlier results; the tuner learns from them, and their configurations are not measured again.
 
     Attributes:
         best: the fastest trial so far, history included; None where nothing ran.
@@ -69,31 +69,29 @@ class Session:
         self.since_improvement = 0
         self.exhausted = False
         self._tuner = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
-        self._untold = check_history("history", history)
+        self._unreported = check_history("history", history)
 
     @property
     def best_cost(self) -> float:
         """Seconds; infinity where nothing ran."""
         best = math.inf if self.best is None else self.best.cost
-        return min([best, *(result.cost for _, result in self._untold)])
+        return min([best, *(result.cost for _, result in self._unreported)])
 
     def round(
         self,
         trials: int,
         *,
-        early_stopping: int | None = None,
-        batch_size: int | None = None,
-        callbacks: Iterable[CallbackLike] = (),
-        finalists: int = 0,
         runner: RunnerLike | SimulatedRunner = "local",
         timeout: float | str = 10.0,
         measure_options: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> TuneResult:
-        """Measure so many more configurations at most.
+        """Measure at most that many more configurations.
 
         Args:
-            finalists: so many of the fastest of this round are measured again at its end.
-            early_stopping, batch_size, callbacks, runner, timeout, measure_options: as for `pegbox.tune`.
+            runner, timeout, measure_options: as for `pegbox.tune`.
+            options: other fields of `SearchOptions`: `early_stopping`, `batch_size`, `callbacks`, or `finalists`, the
+                number of the fastest of this round that are measured again at its end (0).
 
         Raises:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`; what was measured until then counts, here and in
@@ -101,23 +99,18 @@ class Session:
         """
         measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
         problem = problem_of(self.task, runner, measurer)
+        check_keywords(SearchOptions, options)
+        limits = SearchOptions(trials, **{"finalists": 0, **options, "name": self.name})
         with problem.open(best=self.best_cost) as opened:
             try:
                 result = run(
                     self._tuner,
                     opened,
-                    SearchOptions(
-                        trials,
-                        early_stopping=early_stopping,
-                        batch_size=batch_size,
-                        finalists=finalists,
-                        callbacks=callbacks,
-                        name=self.name,
-                    ),
+                    limits,
                     subject=problem.subject,
                     space=problem.whole,
                     searched=problem.space,
-                    prior=PriorTrials(self._untold),
+                    prior=PriorTrials(self._unreported),
                 )
             except TuningError as error:
                 self._take_in(error.result)
@@ -126,7 +119,7 @@ class Session:
         return result
 
     def _take_in(self, result: TuneResult) -> None:
-        self._untold = [(trial.config, trial.result) for trial in result.untold]
+        self._unreported = [(trial.config, trial.result) for trial in result.untold]
         self.exhausted = result.stopped_because == "exhausted"
         for trial in result.history:
             self._consider(trial)
@@ -137,7 +130,7 @@ class Session:
                 self.since_improvement = 0
 
     def _consider(self, trial: Trial) -> bool:
-        """Make a trial the best if it is faster than all before; says whether it was."""
+        """Make a trial the best if it is faster than all before; return whether it was."""
         better = trial.ok and (self.best is None or trial.cost < self.best.cost)
         if better:
             self.best = trial

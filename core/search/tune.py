@@ -13,7 +13,7 @@ from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
-from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.factory import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.noise import NoiseWatch
@@ -61,15 +61,16 @@ def tune(
         budget: seconds, or text such as "60s", "5m", "1m30s".
         early_stopping: end after that many trials without improvement.
         records: a file to which every trial is appended at once.
-        resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
+        resume: start from the task's records in the file; no configuration in them is measured again. `trials` then
             counts those too, so that repeating the command finishes the run. Where the template's code has been edited
             since, it is an error; "edited" takes over the costs of the old code nevertheless.
         seed: of the tuner and of the random inputs.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", a factory, a
             `distributed.Client`, which measures on its cluster, or a `SimulatedRunner`.
-        timeout: what one trial may run, written as `budget` is.
-        batch_size: how many configurations the tuner is asked for at a time; by default its own number, or as many as a
-            cluster has machines where these are more. With a number given, proposals do not depend on the machines.
+        timeout: the longest run of a trial, written as `budget` is.
+        batch_size: the number of configurations that the tuner is asked for at a time; by default its own number, or as
+            many as a cluster has machines where these are more. With a number given, proposals do not depend on the
+            machines.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
@@ -129,15 +130,11 @@ def search_problem(
         if isinstance(measured, Task):
             for recorder in recording.callbacks:
                 recorder.check_host(host)
+        callbacks = [*recording.callbacks, *shown, *watches, *options.callbacks]
         return run(
             made,
             opened,
-            replace(
-                options,
-                trials=recording.trials_left(options.trials),
-                callbacks=[*recording.callbacks, *shown, *watches, *options.callbacks],
-                name=name,
-            ),
+            replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name),
             subject=problem.subject,
             space=problem.whole,
             searched=problem.space,

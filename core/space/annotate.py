@@ -14,16 +14,7 @@ from pegbox.checks import check_int, check_list, check_text, near_names
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import AnnotateEntity
-from pegbox.space.knob import (
-    AxesKnob,
-    Condition,
-    Floats,
-    checked_axes,
-    one_hot,
-    preview,
-    refuse_too_many,
-    require_values,
-)
+from pegbox.space.knob import AxesKnob, Condition, Floats, one_hot, refuse_too_many
 
 Marks: TypeAlias = tuple[str, ...] | tuple[int, ...]
 
@@ -33,18 +24,9 @@ _THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 THREADS = ("vthread", *_BLOCKS, *_THREADS)
 ANNOTATIONS = ("none", "unroll", "vec", "parallel", "fuse", *THREADS)
 POLICIES = (
-    "none",
-    "unroll",
-    "vec",
-    "try_unroll",
-    "try_vec",
-    "try_unroll_vec",
-    "unroll_vec",
-    "bind_gpu",
-    "bind_gpu_virtual",
-    "locate_cache",
-    "candidate",
-)
+    "none", "unroll", "vec", "try_unroll", "try_vec", "try_unroll_vec", "unroll_vec", "bind_gpu", "bind_gpu_virtual",
+    "locate_cache", "candidate",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +56,8 @@ class AnnotateKnob(AxesKnob):
     def coordinates(self) -> Floats:
         return self.features()[1]
 
-    def detail(self) -> str:
-        shown = preview([" ".join(map(str, choice.marks)) for choice in self.entities], limit=3)
-        return f"{self.policy}: {shown}"
+    def texts(self) -> list[str]:
+        return [" ".join(map(str, choice.marks)) for choice in self.entities]
 
 
 def annotate_knob(
@@ -93,7 +74,7 @@ def annotate_knob(
     Raises:
         SpaceError: an unknown policy or annotation, or an argument that the policy does not take.
     """
-    names = checked_axes("annotate", name, axes)
+    names = AnnotateKnob.checked_axes(name, axes)
     check_text(f"annotate knob {value_text(name)}: policy", policy, error=SpaceError)
     for argument, value, owner in (
         ("candidate", candidate, "candidate"),
@@ -106,8 +87,10 @@ def annotate_knob(
         case "bind_gpu" | "bind_gpu_virtual":
             rows = [_bound(name, len(names), virtual=policy == "bind_gpu_virtual")]
         case "locate_cache":
-            assert num_anchor is not None
-            rows = _anchors(name, len(names), num_anchor)
+            what, count = f"annotate knob {name!r} of {len(names)} axes: num_anchor", len(names)
+            chosen = check_int(what, num_anchor, maximum=count, error=SpaceError)
+            refuse_too_many(name, math.comb(count, chosen), "use fewer axes")
+            rows = list(itertools.combinations(range(count), chosen))
         case "candidate":
             assert candidate is not None
             wanted = "a list of lists of annotations, one for each axis"
@@ -115,9 +98,7 @@ def annotate_knob(
             rows = [_candidate(name, names, row) for row in listed]
         case _:
             rows = _combinations(name, len(names), policy)
-    choices = tuple(AnnotateEntity(row) for row in dict.fromkeys(rows))
-    require_values(name, choices, "candidate= is empty")
-    return AnnotateKnob(name, choices, names, policy, when=when)
+    return AnnotateKnob(name, tuple(AnnotateEntity(row) for row in dict.fromkeys(rows)), names, policy, when=when)
 
 
 def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:
@@ -136,7 +117,7 @@ def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:
 
 
 def _bound(name: str, count: int, *, virtual: bool) -> tuple[str, ...]:
-    """Bind the innermost axes to a GPU's block and thread indices and fuse what is further out."""
+    """Bind the innermost axes to a GPU's block and thread indices and fuse the outer ones."""
     threads = ("vthread",) if virtual else ()
     per_dimension = 3 if virtual else 2
     dimensions = min(3, count // per_dimension)
@@ -144,12 +125,6 @@ def _bound(name: str, count: int, *, virtual: bool) -> tuple[str, ...]:
         raise SpaceError(f"annotate knob {name!r}: binding to a GPU needs at least {per_dimension} axes, got {count}")
     bound = _BLOCKS[-dimensions:] + threads * dimensions + _THREADS[-dimensions:]
     return ("fuse",) * (count - len(bound)) + bound
-
-
-def _anchors(name: str, count: int, num_anchor: int) -> list[tuple[int, ...]]:
-    check_int(f"annotate knob {name!r} of {count} axes: num_anchor", num_anchor, maximum=count, error=SpaceError)
-    refuse_too_many(name, math.comb(count, num_anchor), "use fewer axes")
-    return list(itertools.combinations(range(count), num_anchor))
 
 
 def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def not_a_config(value: object, wanted: str) -> SpaceError:
-    """The error of who takes a configuration and was given `value`; `wanted` ends it: "give <wanted>"."""
+    """The error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
     found = getattr(getattr(value, "best", value), "config", None)
     if isinstance(found, Config):
         held = ".best.config" if hasattr(value, "best") else ".config"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegbox.checks import check_callable, check_list, check_text, near_names
 from pegbox.errors import SpaceError
@@ -28,7 +27,7 @@ UNKNOWN, HOLDS, FAILS = np.int8(0), np.int8(1), np.int8(2)
 
 
 class Constraint:
-    """A predicate, the knobs it reads, and the message that tells a person what it demands."""
+    """A predicate, the knobs it reads, and its demand as a message for people."""
 
     __slots__ = ("_travels", "message", "predicate", "reads")
 
@@ -45,24 +44,23 @@ class Constraint:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Lambdas do not pickle, nor does what leads back to this constraint. A Config must travel between processes
+        # Lambdas do not pickle, nor do objects with this constraint. A Config must travel between processes
         # nevertheless: its predicates then stay behind.
         if self._travels is None:
-            self._travels = self._pickles()
+            asked: list[Constraint] = _of_thread.__dict__.setdefault("asked", [])
+            if self in asked:
+                message = f"the predicate of constraint {self.message!r} refers to the constraint itself"
+                raise pickle.PicklingError(message)
+            asked.append(self)
+            try:
+                pickle.dumps(self.predicate)
+                self._travels = True
+            except Exception:
+                self._travels = False
+            finally:
+                asked.pop()
         predicate = self.predicate if self._travels else LeftBehind(self.message)
         return Constraint, (predicate, self.reads, self.message)
-
-    def _pickles(self) -> bool:
-        if self in (asked := _asked()):
-            raise pickle.PicklingError(f"the predicate of constraint {self.message!r} refers to the constraint itself")
-        asked.append(self)
-        try:
-            pickle.dumps(self.predicate)
-        except Exception:
-            return False
-        finally:
-            asked.pop()
-        return True
 
 
 def constraint_of(
@@ -71,7 +69,7 @@ def constraint_of(
     """The constraint of a space with these knobs.
 
     Raises:
-        SpaceError: it is no function with a message, or reads what is no knob, or nothing.
+        SpaceError: it is not a function with a message, or reads an unknown knob or none.
     """
     check_text("add_constraint: message", message, error=SpaceError)
     of_config = "a function of a config that returns True if the constraint holds"
@@ -88,17 +86,11 @@ def constraint_of(
 
 
 _of_thread = threading.local()
-
-
-def _asked() -> list[Constraint]:
-    """The constraints whose predicates this thread is trying to pickle, each on the way to the next."""
-    if not hasattr(_of_thread, "asked"):
-        _of_thread.asked = []
-    return _of_thread.asked  # type: ignore[no-any-return]
+"""Holds, as `asked`, the constraints whose predicates a thread is trying to pickle, each on the way to the next."""
 
 
 class LeftBehind:
-    """Stands for a predicate that could not be pickled; asking it is an error rather than a guess."""
+    """The place of a predicate that could not be pickled; asking it is an error rather than a guess."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -112,11 +104,11 @@ class LeftBehind:
 
 
 class DoesNotExist(Exception):
-    """A predicate asked for a knob that does not exist in this config, so the constraint says nothing about it."""
+    """An exception for a knob that a predicate reads and this config lacks: the constraint says nothing about it."""
 
 
 class Probe(Config):
-    """The config as a predicate sees it: only the knobs it declared that it reads."""
+    """The config as a predicate sees it: only the knobs that it has declared to read."""
 
     __slots__ = ("_bound", "_shifted")
 
@@ -170,15 +162,16 @@ class BoundConstraint:
         self._answers: dict[int | tuple[int, ...], bool] = {}
 
     def holds(self, digits: Digits, active: Mask) -> Mask:
-        """One answer per row; `active` tells which knobs exist in it."""
+        """One answer per row; `active` is true for the knobs that exist in it."""
         columns = list(self.columns)
         shifted: Digits = np.where(active[:, columns], digits[:, columns] + 1, 0)
         if self._strides is None:
-            return self._by_rows(shifted)
+            rows = map(tuple, shifted.tolist())
+            return np.fromiter((self._remembered(row) for row in rows), dtype=np.bool_, count=len(shifted))
         keys = np.asarray(shifted @ self._strides, dtype=np.int64)
-        return self._by_keys(keys) if self._table is None else self._by_table(keys, self._table)
-
-    def _by_table(self, keys: Digits, table: NDArray[np.int8]) -> Mask:
+        if (table := self._table) is None:
+            distinct, inverse = np.unique(keys, return_inverse=True)
+            return np.array(list(map(self._remembered, distinct.tolist())), dtype=np.bool_)[inverse.reshape(-1)]
         answers = table[keys]
         unknown = answers == UNKNOWN
         if unknown.any():
@@ -186,15 +179,6 @@ class BoundConstraint:
                 table[key] = HOLDS if self._ask(digits_of(key, self.radices)) else FAILS
             answers = table[keys]
         return np.asarray(answers == HOLDS)
-
-    def _by_keys(self, keys: Digits) -> Mask:
-        distinct, inverse = np.unique(keys, return_inverse=True)
-        answers = [self._remembered(key) for key in distinct.tolist()]
-        return np.array(answers, dtype=np.bool_)[inverse.reshape(-1)]
-
-    def _by_rows(self, shifted: Digits) -> Mask:
-        rows = map(tuple, shifted.tolist())
-        return np.fromiter((self._remembered(row) for row in rows), dtype=np.bool_, count=len(shifted))
 
     def _remembered(self, key: int | tuple[int, ...]) -> bool:
         answer = self._answers.get(key)

@@ -21,7 +21,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 def index_of(digits: Sequence[int], lengths: Sequence[int]) -> int:
-    """The index that the digits spell."""
+    """Compute the index that the digits spell."""
     index = 0
     for digit, length in zip(reversed(digits), reversed(lengths), strict=True):
         index = index * length + digit

@@ -1,6 +1,6 @@
 """Entities: the plain values that a knob can take.
 
-An entity is what a template reads: `cfg["tile"].size`, `cfg["unroll"].val`, `cfg["order"].perm`, `cfg["ann"].anns`.
+Templates read entities: `cfg["tile"].size`, `cfg["unroll"].val`, `cfg["order"].perm`, `cfg["ann"].anns`.
 Lists are handed out as fresh copies, so that a template cannot change a space by accident.
 """
 
@@ -14,7 +14,7 @@ from pegbox.errors import SpaceError
 
 
 class KnobEntity:
-    """Base of entities. An entity is not its value: who computes with it is told how to read that."""
+    """Base of entities. An entity is not its value: computing with it is an error that says how to read the value."""
 
     __slots__ = ()
     reading: ClassVar[str]
@@ -33,9 +33,22 @@ class KnobEntity:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {self.reading}")
 
 
+class ListEntity(KnobEntity):
+    """Base of the entities whose only field is a tuple."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def value(self) -> list[Any]:
+        """The field as a list, as JSON has it."""
+        return list(getattr(self, self.__slots__[0]))
+
+    def __str__(self) -> str:
+        return str(self.value())
+
+
 @dataclass(frozen=True, slots=True)
-class SplitEntity(KnobEntity):
-    """Extents of the loops that an axis is split into, outermost first; -1 stands for "inferred"."""
+class SplitEntity(ListEntity):
+    """Extents of the loops that an axis is split into, outermost first; -1 means "inferred"."""
 
     tag: ClassVar[str] = "sp"
     reading: ClassVar[str] = (
@@ -48,16 +61,10 @@ class SplitEntity(KnobEntity):
         """The extents as a list, such as `[-1, 8, 4]`."""
         return list(self.sizes)
 
-    def value(self) -> list[int]:
-        return list(self.sizes)
-
-    def __str__(self) -> str:
-        return str(self.size)
-
 
 @dataclass(frozen=True, slots=True)
 class OtherEntity(KnobEntity):
-    """One value out of a list of candidates. `key` is its JSON text: it tells 1 from True and 1.0."""
+    """One value out of a list of candidates. `key` is its JSON text: those of 1, True and 1.0 differ."""
 
     tag: ClassVar[str] = "ot"
     reading: ClassVar[str] = "read its value with .val, as in cfg['unroll'].val"
@@ -88,7 +95,7 @@ class OtherEntity(KnobEntity):
 
 
 @dataclass(frozen=True, slots=True)
-class ReorderEntity(KnobEntity):
+class ReorderEntity(ListEntity):
     """An order of axes: position i holds the number of the axis that goes there."""
 
     tag: ClassVar[str] = "re"
@@ -102,15 +109,9 @@ class ReorderEntity(KnobEntity):
         """The permutation as a list: `[1, 0]` swaps two axes."""
         return list(self.order)
 
-    def value(self) -> list[int]:
-        return list(self.order)
-
-    def __str__(self) -> str:
-        return str(self.perm)
-
 
 @dataclass(frozen=True, slots=True)
-class AnnotateEntity(KnobEntity):
+class AnnotateEntity(ListEntity):
     """One annotation per axis; under the policy `locate_cache`, the numbers of the axes that were chosen."""
 
     tag: ClassVar[str] = "an"
@@ -123,12 +124,6 @@ class AnnotateEntity(KnobEntity):
     def anns(self) -> list[Any]:
         """The annotations as a list: `["none", "vec"]`, or axis numbers under `locate_cache`."""
         return list(self.marks)
-
-    def value(self) -> list[Any]:
-        return list(self.marks)
-
-    def __str__(self) -> str:
-        return str(self.anns)
 
 
 Entity: TypeAlias = SplitEntity | OtherEntity | ReorderEntity | AnnotateEntity

@@ -20,12 +20,12 @@ BLOCK = 4096
 
 
 class OutOfBudget(Exception):
-    """The search looked at more partial rows than it was allowed to."""
+    """An exception of a search that looked at more partial rows than it may."""
 
 
 @dataclass
 class Search:
-    """A search over `order`, the remaining columns of `base` staying as they are.
+    """A search over `order`, the remaining columns of `base` (zeros, if it is not given) staying as they are.
 
     At most `width` partial rows are extended at once, to about `block` rows: small blocks reach complete rows sooner,
     large ones share more work. With `rng` the rows come in random order, else in ascending order of the columns in
@@ -35,7 +35,7 @@ class Search:
     structure: Structure
     order: Sequence[int]
     checks: Collection[Check]
-    base: Digits
+    base: Digits | None = None
     rng: np.random.Generator | None = None
     descending: bool = False
     block: int = BLOCK
@@ -49,7 +49,7 @@ class Search:
             OutOfBudget: more than `budget` partial rows were looked at.
         """
         columns = set(self.order)
-        rows = self.base.reshape(1, -1)
+        rows = np.zeros((1, len(self.structure.lengths)), np.int64) if self.base is None else self.base.reshape(1, -1)
         for check in self.checks:
             if not check.needs & columns:
                 rows = rows[check.passes(rows)]
@@ -57,7 +57,7 @@ class Search:
             yield from self._extend(rows, 0)
 
     def all_blocks(self) -> Iterator[Digits]:
-        """`blocks` for those who need every row: refused at once where the budget cannot do.
+        """`blocks` where every row is needed: refused at once where the budget is too small for them.
 
         Nothing is dropped before the first check is due, so that at least all partial rows of that length are seen.
         """
@@ -91,21 +91,17 @@ class Search:
         length = self.structure.lengths[self.order[depth]]
         step = self._step(length)
         for start in range(0, len(rows), step):
-            grown = self._grow(rows[start : start + step], depth, length)
+            # Every row with every digit of the next column, as far as the checks that are now due allow.
+            grown = np.repeat(rows[start : start + step], length, axis=0)
+            self.budget -= len(grown)
+            if self.budget < 0:
+                raise OutOfBudget
+            digits = np.arange(length, dtype=np.int64)
+            grown[:, self.order[depth]] = np.tile(digits[::-1] if self.descending else digits, len(grown) // length)
+            for check in self._due[depth]:
+                grown = grown[check.passes(grown)]
             if len(grown):
-                yield from self._extend(grown, depth + 1)
-
-    def _grow(self, rows: Digits, depth: int, length: int) -> Digits:
-        """Every row with every digit of the next column, as far as the checks that are now due allow."""
-        self.budget -= len(rows) * length
-        if self.budget < 0:
-            raise OutOfBudget
-        grown = np.repeat(rows, length, axis=0)
-        digits = np.arange(length, dtype=np.int64)
-        grown[:, self.order[depth]] = np.tile(digits[::-1] if self.descending else digits, len(rows))
-        for check in self._due[depth]:
-            grown = grown[check.passes(grown)]
-        return grown if self.rng is None else self.rng.permutation(grown)
+                yield from self._extend(grown if self.rng is None else self.rng.permutation(grown), depth + 1)
 
 
 def search_order(structure: Structure, component: Component) -> list[int]:
@@ -123,9 +119,8 @@ def component_rows(structure: Structure, component: Component, budget: int) -> D
     """All valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
     key = (*component.columns, budget)
     if key not in structure.tables:
-        base = np.zeros(len(structure.knobs), dtype=np.int64)
         order = search_order(structure, component)
-        structure.tables[key] = _collect(Search(structure, order, component.checks, base, budget=budget))
+        structure.tables[key] = _collect(Search(structure, order, component.checks, budget=budget))
     return structure.tables[key]
 
 
@@ -134,14 +129,13 @@ def _collect(search: Search) -> Digits | None:
         blocks = list(search.all_blocks())
     except OutOfBudget:
         return None
-    return np.concatenate(blocks) if blocks else search.base.reshape(1, -1)[:0]
+    return np.concatenate([search.structure.no_rows, *blocks])
 
 
 def in_index_order(structure: Structure) -> Iterator[Digits]:
     """All valid canonical rows of the space, lazily, in ascending index order."""
     checks = [check for component in structure.components for check in component.checks]
-    base = np.zeros(len(structure.knobs), dtype=np.int64)
-    return Search(structure, range(len(structure.knobs))[::-1], checks, base).blocks()
+    return Search(structure, range(len(structure.knobs))[::-1], checks).blocks()
 
 
 def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
@@ -154,8 +148,7 @@ def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
 
 def valid_rows(structure: Structure) -> Digits:
     """Compute the rows of `in_index_order` all at once: searched in the order that drops most, then sorted."""
-    base = np.zeros(len(structure.knobs), dtype=np.int64)
-    rows = _collect(Search(structure, *earliest_order(structure), base))
+    rows = _collect(Search(structure, *earliest_order(structure)))
     assert rows is not None  # without a budget
     return rows[np.lexsort(rows.T)]
 
@@ -164,28 +157,22 @@ def count_valid(structure: Structure, budget: int) -> int | None:
     """Number of valid canonical configs; None where counting would look at more than `budget` partial rows."""
     total = 1
     for component in structure.components:
-        count = _count(structure, component, budget)
-        if count is None:
+        if component.free:
+            total *= math.prod(structure.lengths[column] for column in component.columns)
+            continue
+        rows = component_rows(structure, component, budget)
+        count = _count_by_gates(structure, component, budget) if rows is None and component.gates else None
+        if rows is None and count is None:
             return None
-        total *= count
+        total *= len(rows) if rows is not None else count or 0
     return total
-
-
-def _count(structure: Structure, component: Component, budget: int) -> int | None:
-    if component.free:
-        return math.prod(structure.lengths[column] for column in component.columns)
-    rows = component_rows(structure, component, budget)
-    if rows is not None:
-        return len(rows)
-    return _count_by_gates(structure, component, budget) if component.gates else None
 
 
 def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:
     """Sum over the digits of the knobs that decide about others: under each, the rest may fall apart."""
-    base = np.zeros(len(structure.knobs), dtype=np.int64)
     gates = frozenset(component.gates)
     settled = [check for check in component.checks if check.needs <= gates]
-    outer = Search(structure, component.gates, settled, base, block=256, budget=budget)
+    outer = Search(structure, component.gates, settled, block=256, budget=budget)
     total = 0
     try:
         for block in outer.blocks():
@@ -198,7 +185,7 @@ def _count_by_gates(structure: Structure, component: Component, budget: int) -> 
 
 
 def _count_under(structure: Structure, component: Component, row: Digits, budget: float) -> tuple[int, float]:
-    """Number of ways to fill the other columns under the gates of `row`, and what is left of the budget."""
+    """Number of ways to fill the other columns under the gates of `row`, and the rest of the budget."""
     active = structure.active(row.reshape(1, -1))[0]
     free = [c for c in component.columns if active[c] and c not in component.gates]
     # A free column exists under these gates: the check that pins it to 0 where it does not cannot fail.

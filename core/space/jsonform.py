@@ -13,7 +13,6 @@ from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, digits_of
-from pegbox.space.knob import Knob
 
 if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
@@ -33,14 +32,13 @@ def config_from_json(space: ConfigSpace, form: object) -> Config:
         if by_entity is None:
             raise SpaceError(f"a config in JSON needs 'index' or 'entity' or both, got {form!r}")
         return by_entity
-    if by_entity is None:
-        return _by_index(space, index)
-    if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < space.size:
-        by_index = space.get(index)
-        if by_index == by_entity:
-            return by_entity
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < space.size:
+        named = "" if by_entity is None else f" but its entities name {by_entity}"
+        raise _foreign(space, f"its index {index!r} is not one of 0 to {space.size - 1:,}{named}")
+    by_index = space.get(index)
+    if by_entity is not None and by_index != by_entity:
         raise _foreign(space, f"its index names {by_index} but its entities name {by_entity}")
-    raise _foreign(space, f"its index {index!r} is not one of {space.size:,} but its entities name {by_entity}")
+    return by_index
 
 
 def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Digits:
@@ -58,25 +56,17 @@ def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Di
         if type(index) is int and 0 <= index < size:
             row[:] = digits_of(index, lengths)
     exist = space.structure.active(rows).tolist() if len(forms) else []
-    known = [_entities_of(knob) for knob in space.knobs.values()]
+    # The entities as JSON gives them back.
+    known = [
+        json.loads(json.dumps([[knob.name, entity.tag, entity.value()] for entity in knob.entities]))
+        for knob in space.knobs.values()
+    ]
     for row, form, digits, existing in zip(rows, forms, rows.tolist(), exist, strict=True):
-        # What an index means is decided by the entities beside it, as for a single config.
+        # The entities decide about the meaning of an index, as for a single config.
         spelled = [known[i][digit] for i, digit in enumerate(digits) if existing[i]]
         if form.get("entity") != spelled or digits != [d if e else 0 for d, e in zip(digits, existing, strict=True)]:
             row[:] = config_from_json(space, form).digits
     return rows
-
-
-def _entities_of(knob: Knob) -> list[list[Any]]:
-    """The knob's entities as JSON gives them back."""
-    spelled = [[knob.name, entity.tag, entity.value()] for entity in knob.entities]
-    return list(json.loads(json.dumps(spelled)))
-
-
-def _by_index(space: ConfigSpace, index: object) -> Config:
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < space.size:
-        raise _foreign(space, f"its index {index!r} is not one of 0 to {space.size - 1}")
-    return space.get(index)
 
 
 def _by_entities(space: ConfigSpace, entities: object) -> Config:
@@ -84,7 +74,15 @@ def _by_entities(space: ConfigSpace, entities: object) -> Config:
     unknown = [name for name in named if name not in space.knobs]
     if unknown:
         raise _foreign(space, f"it names knobs that the space does not have: {', '.join(map(repr, unknown))}")
-    digits = [_digit(space, knob, *named[name]) if name in named else 0 for name, knob in space.knobs.items()]
+    digits = []
+    for name, knob in space.knobs.items():
+        tag, value = named.get(name, (knob.tag, None))
+        if tag != knob.tag:
+            raise _foreign(space, f"knob {name!r} has tag {tag!r} there, {knob.tag!r} here")
+        digit = knob.find(value) if name in named else 0
+        if digit is None:
+            raise _foreign(space, f"{name!r} is {value!r} there, which is not a value of {knob}")
+        digits.append(digit)
     config = space.config(digits)
     missing = [name for name in space.knobs if name not in named and config.exists(name)]
     if missing:
@@ -106,15 +104,6 @@ def _named(space: ConfigSpace, entities: object) -> dict[str, tuple[str, Any]]:
             case _:
                 raise _foreign(space, f"an entity is [name, tag, value], got {entity!r}")
     return named
-
-
-def _digit(space: ConfigSpace, knob: Knob, tag: str, value: Any) -> int:
-    if tag != knob.tag:
-        raise _foreign(space, f"knob {knob.name!r} has tag {tag!r} there, {knob.tag!r} here")
-    digit = knob.find(value)
-    if digit is None:
-        raise _foreign(space, f"{knob.name!r} is {value!r} there, which is not a value of {knob}")
-    return digit
 
 
 def _foreign(space: ConfigSpace, why: str) -> SpaceError:

@@ -37,7 +37,7 @@ def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, 
     """The condition of a knob that is declared after `knobs`; None where it always exists.
 
     Raises:
-        SpaceError: it depends on what is no knob, or no value of one.
+        SpaceError: it depends on an unknown knob, or a value that the knob does not have.
     """
     if when is None:
         return None
@@ -97,7 +97,7 @@ class Knob(ABC):
 
     @abstractmethod
     def content(self) -> list[Any]:
-        """List what decides the meaning of a digit, as JSON: the fingerprint of a space is made of these lists."""
+        """List the meanings of the digits as JSON: the fingerprint of a space is made of these lists."""
 
     @abstractmethod
     def features(self) -> tuple[list[str], Floats]:
@@ -113,7 +113,7 @@ class Knob(ABC):
 
     @abstractmethod
     def detail(self) -> str:
-        """One phrase for people that tells what the knob chooses from."""
+        """The values that the knob chooses from, as one phrase for people."""
 
     def __len__(self) -> int:
         return len(self.entities)
@@ -154,24 +154,33 @@ class AxesKnob(Knob):
     axes: tuple[str, ...]
     policy: str
 
+    def __post_init__(self) -> None:
+        require_values(self.name, self.entities, "candidate= is empty")
+
+    @classmethod
+    def checked_axes(cls, name: str, axes: Sequence[str]) -> tuple[str, ...]:
+        """The axes as a tuple of distinct names."""
+        what = f"{cls.kind} knob {value_text(name)}"
+        names = tuple(check_list(f"{what}: axes", axes, "a list of names", error=SpaceError))
+        if not names or not all(isinstance(axis, str) for axis in names):
+            raise SpaceError(f"{what}: axes must be a list of one or more names, got {value_text(axes)}")
+        if len(set(names)) != len(names):
+            raise SpaceError(f"{what}: an axis is listed twice in {list(names)}")
+        return names
+
+    @abstractmethod
+    def texts(self) -> list[str]:
+        """The values as text, by digit."""
+
+    def detail(self) -> str:
+        return f"{self.policy}: {preview(self.texts(), limit=3)}"
+
     @property
     def num_outputs(self) -> int:
         return len(self.axes)
 
     def lookup_key(self, value: Any) -> tuple[Any, ...]:
         return tuple(value)
-
-
-def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes as a tuple of distinct names."""
-    names = tuple(check_list(f"{family} knob {value_text(name)}: axes", axes, "a list of names", error=SpaceError))
-    if not names or not all(isinstance(axis, str) for axis in names):
-        raise SpaceError(
-            f"{family} knob {value_text(name)}: axes must be a list of one or more names, got {value_text(axes)}"
-        )
-    if len(set(names)) != len(names):
-        raise SpaceError(f"{family} knob {name!r}: an axis is listed twice in {list(names)}")
-    return names
 
 
 def preview(items: Sequence[object], *, limit: int = 6) -> str:
@@ -183,7 +192,7 @@ def preview(items: Sequence[object], *, limit: int = 6) -> str:
 
 
 def require_values(name: str, entities: Sequence[Entity], why: str) -> None:
-    """A knob without values makes the whole space empty: refuse it where it is declared."""
+    """Refuse a knob without values where it is declared: it makes the whole space empty."""
     if not entities:
         raise SpaceError(f"knob {name!r} has no candidates: {why}")
 

@@ -1,7 +1,7 @@
-"""A part of a space that is given as a list: what was recorded of it, for instance.
+"""A part of a space that is given as a list, such as the recorded part.
 
 The knobs, their encoding and the fingerprint are those of the whole space, so that a configuration of one is a
-configuration of the other. What differs is where one may go: sampling, neighbours and crossover stay inside the list.
+configuration of the other. But sampling, neighbours and crossover stay inside the list.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pegbox.space.knob import Knob
 from pegbox.space.space import ConfigSpace, check_generator
 
 NEAREST = 16
-"""How many of the closest listed configs count as neighbours of one."""
+"""The number of closest listed configs that count as neighbours of one."""
 
 _VALUE_SHARE = 0.5
-"""The most that two values of a knob can add to a distance beyond their being different: knobs count before values."""
+"""The largest distance between two values of a knob, beyond the 1 for a difference: knobs count before values."""
 
 _TABLE_LIMIT = 1024
 
@@ -132,20 +132,16 @@ class ListedSpace(ConfigSpace):
         return found
 
     def _distances(self, row: Digits) -> NDArray[np.float32]:
-        if self._tables is None:
-            self._tables = [self._table(column) for column in range(len(self.knobs))]
+        if self._tables is None:  # distances between all values of each knob; those of large ones are computed below
+            self._tables = [
+                np.stack([self._from(column, digit) for digit in range(length)]) if length <= _TABLE_LIMIT else None
+                for column, length in enumerate(self.structure.lengths)
+            ]
         total = np.zeros(len(self.rows), dtype=np.float32)
         for column, (table, digit) in enumerate(zip(self._tables, row.tolist(), strict=True)):
             distances = self._from(column, digit) if table is None else table[digit]
             total += distances[self._columns[column]]
         return total
-
-    def _table(self, column: int) -> NDArray[np.float32] | None:
-        """Distances between all values of a knob; None for a knob with so many that they are computed when needed."""
-        length = self.structure.lengths[column]
-        if length > _TABLE_LIMIT:
-            return None
-        return np.stack([self._from(column, digit) for digit in range(length)])
 
     def _from(self, column: int, digit: int) -> NDArray[np.float32]:
         """Compute the distance of each value of a knob from one of them: 0 from itself, otherwise at least 1."""

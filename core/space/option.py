@@ -33,15 +33,16 @@ class OptionKnob(Knob):
     def features(self) -> tuple[list[str], Floats]:
         numbers = self._numbers()
         if numbers is None:
-            return self._categories()
+            return [f"{self.name}={choice}" for choice in self.entities], one_hot(range(len(self)), len(self))
         names, columns = [], []
-        for i in range(numbers.shape[1]):
+        has_bool = any(type(c.raw) is bool for c in self.entities)
+        for i, column in enumerate(numbers.T):
             label = self.name if numbers.shape[1] == 1 else f"{self.name}[{i}]"
             names.append(label)
-            columns.append(numbers[:, i])
-            if self._positive_ints(numbers[:, i]):
+            columns.append(column)
+            if not has_bool and ((column > 0) & (column == np.floor(column))).all():
                 names.append(f"{label}.log2")
-                columns.append(np.log2(numbers[:, i]))
+                columns.append(np.log2(column))
         return names, np.column_stack(columns)
 
     def coordinates(self) -> Floats | None:
@@ -59,27 +60,14 @@ class OptionKnob(Knob):
             return None
         if not all(isinstance(value, (bool, int, float)) for row in rows for value in row):
             return None
-        return np.array([[_as_float(value) for value in row] for row in rows])
-
-    def _positive_ints(self, column: Floats) -> bool:
-        return all(type(c.raw) is not bool for c in self.entities) and bool(
-            np.all((column > 0) & (column == np.floor(column)))
-        )
-
-    def _categories(self) -> tuple[list[str], Floats]:
-        names = [f"{self.name}={choice}" for choice in self.entities]
-        return names, one_hot(range(len(self)), len(self))
+        # Features are float32: a value past its range is as good as the largest.
+        return np.array([[float(min(max(value, -_FLOAT32_MAX), _FLOAT32_MAX)) for value in row] for row in rows])
 
     def lookup_key(self, value: Any) -> object:
         return value_key(value)
 
     def detail(self) -> str:
         return preview(self.entities)
-
-
-def _as_float(value: float) -> float:
-    # Features are float32: a value past its range is as good as the largest.
-    return float(min(max(value, -_FLOAT32_MAX), _FLOAT32_MAX))
 
 
 def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None = None) -> OptionKnob:
@@ -103,7 +91,7 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
 
 
 def plain_value(name: str, value: Any) -> Any:
-    """The value as plain Python data (NumPy scalars become Python's); refuse what JSON cannot carry."""
+    """The value as plain Python data (NumPy scalars become Python's); values that JSON lacks are refused."""
     match value:
         case np.bool_() | np.integer() | np.floating():
             return plain_value(name, value.item())

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
 
 PRINT_BUDGET = 1 << 16
-"""Counting valid configs may cost seconds; printing counts only what takes a moment."""
+"""The budget for counting valid configs, which may cost seconds, in a printed space."""
 
 
 def space_text(space: ConfigSpace) -> str:

@@ -14,15 +14,7 @@ from pegbox.checks import check_int, check_list, near_names
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import ReorderEntity
-from pegbox.space.knob import (
-    AxesKnob,
-    Condition,
-    Floats,
-    checked_axes,
-    preview,
-    refuse_too_many,
-    require_values,
-)
+from pegbox.space.knob import AxesKnob, Condition, Floats, refuse_too_many
 
 POLICIES = ("identity", "all", "interval_all", "interval", "interleave", "interleave_cuda", "candidate")
 
@@ -42,23 +34,19 @@ class ReorderKnob(AxesKnob):
         return [list(self.axes), [list(choice.order) for choice in self.entities]]
 
     def features(self) -> tuple[list[str], Floats]:
-        return [f"{self.name}.rank[{axis}]" for axis in self.axes], self._ranks()
+        return [f"{self.name}.rank[{axis}]" for axis in self.axes], self.coordinates()
 
     def coordinates(self) -> Floats:
         """Ranks: their L1 distance is Spearman's footrule, smallest for a swap of neighbours."""
-        return self._ranks()
-
-    def _ranks(self) -> Floats:
         return np.argsort(np.array([choice.order for choice in self.entities]), axis=1).astype(np.float64)
 
-    def detail(self) -> str:
-        shown = preview([" ".join(self.axes[i] for i in choice.order) for choice in self.entities], limit=3)
-        return f"{self.policy}: {shown}"
+    def texts(self) -> list[str]:
+        return [" ".join(self.axes[i] for i in choice.order) for choice in self.entities]
 
 
 @dataclass(frozen=True)
 class ReorderOptions:
-    """Which orders there are; see `ConfigSpace.define_reorder`."""
+    """The arguments of `ConfigSpace.define_reorder` that decide about the orders."""
 
     policy: str
     candidate: Sequence[Sequence[str | int]] | None = None
@@ -75,14 +63,22 @@ def reorder_knob(
     Raises:
         SpaceError: an unknown policy or axis, an argument the policy does not take, or too many orders.
     """
-    names, policy = checked_axes("reorder", name, axes), options.policy
+    names, policy = ReorderKnob.checked_axes(name, axes), options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
         raise SpaceError(
             f"reorder knob {value_text(name)}: unknown policy {value_text(policy)}{near_names(policy, POLICIES)}"
         )
-    _check_arguments(name, options)
+    takes, given = _TAKES.get(policy, set()), vars(options)
+    for argument, value in given.items():
+        if value is not None and argument not in takes | {"policy"}:
+            raise SpaceError(
+                f"reorder knob {value_text(name)}: policy {value_text(policy)} takes no argument "
+                f"{argument}={value_text(value)}"
+            )
+    for argument in sorted(takes - {"reduce"}):
+        if given[argument] is None:
+            raise SpaceError(f"reorder knob {name!r}: policy {policy!r} needs the argument {argument}=")
     choices = tuple(ReorderEntity(order) for order in dict.fromkeys(_orders(name, names, options)))
-    require_values(name, choices, "candidate= is empty")
     return ReorderKnob(name, choices, names, policy, when=when)
 
 
@@ -113,19 +109,6 @@ _TAKES = {
     "interleave_cuda": {"spatial", "reduce"},
     "candidate": {"candidate"},
 }
-
-
-def _check_arguments(name: str, options: ReorderOptions) -> None:
-    policy, takes, given = options.policy, _TAKES.get(options.policy, set()), vars(options)
-    for argument, value in given.items():
-        if value is not None and argument not in takes | {"policy"}:
-            raise SpaceError(
-                f"reorder knob {value_text(name)}: policy {value_text(policy)} takes no argument "
-                f"{argument}={value_text(value)}"
-            )
-    for argument in sorted(takes - {"reduce"}):
-        if given[argument] is None:
-            raise SpaceError(f"reorder knob {name!r}: policy {policy!r} needs the argument {argument}=")
 
 
 def _position(name: str, axes: tuple[str, ...], axis: str | int) -> int:
@@ -176,14 +159,11 @@ def _interleaved(
         )
     inner = [chain[-1:] for chain in spatial]
     groups = [[chain[:-1] for chain in spatial], reduce if fixed_inner else inner + reduce]
-    refuse_too_many(name, math.prod(_merge_count(g) for g in groups), "list orders with policy 'candidate'")
+    lengths = [[len(chain) for chain in group] for group in groups]
+    count = math.prod(math.factorial(sum(ns)) // math.prod(map(math.factorial, ns)) for ns in lengths)
+    refuse_too_many(name, count, "list orders with policy 'candidate'")
     suffix = tuple(axis for chain in inner for axis in chain) if fixed_inner else ()
     return (tuple(a + b) + suffix for a in _merges(groups[0]) for b in _merges(groups[1]))
-
-
-def _merge_count(chains: list[list[int]]) -> int:
-    lengths = [len(chain) for chain in chains]
-    return math.factorial(sum(lengths)) // math.prod(math.factorial(length) for length in lengths)
 
 
 def _merges(chains: list[list[int]]) -> Iterator[list[int]]:

@@ -4,11 +4,12 @@ Rejection first, because most spaces are mostly valid; where that finds too litt
 are listed once and drawn from; where there are too many to list, backtracking in random order builds rows, each time
 from a fresh beginning. Where that finds nothing, random walks lead away from valid rows that are found otherwise: those
 that rejection left, and those in the corners of the space. Which way is taken depends on the space and the seed alone,
-never on what was asked before: the same seed gives the same rows.
+never on earlier samples: the same seed gives the same rows.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -28,11 +29,12 @@ LIST_BUDGET = 1 << 18
 CONSTRUCT_BUDGET = 1 << 21
 LISTING_BUDGET = 1 << 23
 CONSTRUCT_WIDTH, CONSTRUCT_KEEP = 64, 16
-"""Backtracking keeps this many partial rows at a time, and this many of the complete ones: kin are much alike."""
+"""The partial rows that backtracking keeps at a time, and the complete ones that it returns: kin are much alike."""
 WALKERS, BEGIN_SWEEPS, NEXT_SWEEPS = 256, 6, 2
-"""Walks that go on at once; how far to the first rows that are taken from them, and from these to the next."""
+"""The number of walks at once, and the sweeps to the first rows that are taken from them, and from these to the
+next."""
 DESCENT_SHARE = 1.5
-"""What the first attempt of backtracking may look at, in straight ways down to complete rows."""
+"""The budget of the first attempt of backtracking, in straight ways down to complete rows."""
 
 
 def sample(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
@@ -41,15 +43,15 @@ def sample(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
     Raises:
         SpaceError: the space has no valid config, or none was found; the message says which.
     """
+    rows = structure.no_rows
     if n <= 0:
-        return np.zeros((0, len(structure.lengths)), dtype=np.int64)
+        return rows
     if structure.space.size <= max(1024, 4 * n):
-        rows, complete = _listed(structure, n, rng)
-        if complete and not len(rows):
+        listed, complete = _listed(structure, n, rng)
+        if complete and not len(listed):
             raise _empty(structure.constraints)
-        if len(rows):
-            return rows
-    rows = np.zeros((0, len(structure.lengths)), dtype=np.int64)
+        if len(listed):
+            return listed
     while len(rows) < n:
         missing = n - len(rows)
         rows = _joined(structure, rows, draw(structure, missing + missing // 4 + 8, rng))
@@ -70,10 +72,9 @@ def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Dig
     It stops where it is far longer than `n`, and is left out where nothing but a part of it could be looked at.
     """
     order, checks = earliest_order(structure)
-    base = np.zeros(len(structure.lengths), dtype=np.int64)
-    blocks, found, complete = [base.reshape(1, -1)[:0]], 0, True
+    blocks, found, complete = [structure.no_rows], 0, True
     try:
-        for block in Search(structure, order, checks, base, rng=rng, budget=LISTING_BUDGET).all_blocks():
+        for block in Search(structure, order, checks, rng=rng, budget=LISTING_BUDGET).all_blocks():
             blocks.append(block)
             found += len(block)
             if found >= max(64 * n, 1 << 16):
@@ -168,9 +169,8 @@ def uniform(structure: Structure, component: Component, n: int, rng: np.random.G
 
 def _search(structure: Structure, component: Component, **options: Any) -> Search:
     """A search for some valid rows of the component, which reaches its first complete rows soon."""
-    base = np.zeros(len(structure.lengths), dtype=np.int64)
     order = search_order(structure, component)
-    search = Search(structure, order, component.checks, base, block=1 << 15, width=CONSTRUCT_WIDTH, **options)
+    search = Search(structure, order, component.checks, block=1 << 15, width=CONSTRUCT_WIDTH, **options)
     search.budget = DESCENT_SHARE * search.descent
     return search
 
@@ -187,7 +187,7 @@ def _constructed(structure: Structure, component: Component, rng: np.random.Gene
         for block in search.blocks():
             return block[:CONSTRUCT_KEEP]
     except OutOfBudget:
-        return search.base.reshape(1, -1)[:0]
+        return structure.no_rows
     raise _empty(component.constraints)
 
 
@@ -216,16 +216,12 @@ def _corners(structure: Structure, component: Component) -> Digits:
     """Valid rows near the first and the last one: limits on sums and products hold there if anywhere."""
     key = component.columns
     if key not in structure.corners:
-        found = [_first_block(_search(structure, component, descending=end)) for end in (False, True)]
+        found = [structure.no_rows]
+        for end in (False, True):
+            with suppress(OutOfBudget):
+                found += itertools.islice(_search(structure, component, descending=end).blocks(), 1)
         structure.corners[key] = np.concatenate(found)
     return structure.corners[key]
-
-
-def _first_block(search: Search) -> Digits:
-    with suppress(OutOfBudget):
-        for block in search.blocks():
-            return block
-    return search.base.reshape(1, -1)[:0]
 
 
 def _empty(constraints: Iterable[BoundConstraint]) -> SpaceError:

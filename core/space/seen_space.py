@@ -19,7 +19,7 @@ from pegbox.space.space import ConfigSpace
 
 @dataclass(frozen=True, eq=False)
 class SeenKnob(Knob):
-    """The values of a knob that were seen, in their order, of any kind of knob."""
+    """The values of a knob of any kind that were seen, in their order."""
 
     kind: ClassVar[str] = "seen"
     tag: ClassVar[str] = ""
@@ -65,7 +65,14 @@ class SeenSpace(ConfigSpace):
     def __init__(self, forms: Sequence[Mapping[str, Any]]) -> None:
         super().__init__()
         chosen = [{name: _entity(name, tag, value) for name, tag, value in form.get("entity", ())} for form in forms]
-        for name in _in_order(chosen):
+        order: list[str] = []
+        for each in chosen:
+            place = 0
+            for name in each:
+                if name not in order:  # a knob that only some configurations have comes after the one before it there
+                    order.insert(place, name)
+                place = order.index(name) + 1
+        for name in order:
             self._add(SeenKnob(name, tuple(dict.fromkeys(each[name] for each in chosen if name in each))))
         digits = {name: {value: at for at, value in enumerate(knob.entities)} for name, knob in self.knobs.items()}
         self.configs: list[Config] = []
@@ -77,26 +84,10 @@ class SeenSpace(ConfigSpace):
         return super().exists(config, name) and (not isinstance(config, SeenConfig) or name in config.names)
 
 
-def _in_order(chosen: Sequence[Mapping[str, Entity]]) -> list[str]:
-    """The names of all knobs; one that only some configurations have stands behind the one before it there."""
-    order: list[str] = []
-    for each in chosen:
-        place = 0
-        for name in each:
-            if name not in order:
-                order.insert(place, name)
-            place = order.index(name) + 1
-    return order
-
-
 def _entity(name: str, tag: str, value: Any) -> Entity:
-    match tag:
-        case SplitEntity.tag:
-            return SplitEntity(tuple(value))
-        case ReorderEntity.tag:
-            return ReorderEntity(tuple(value))
-        case AnnotateEntity.tag:
-            return AnnotateEntity(tuple(value))
-        case OtherEntity.tag:
-            return OtherEntity(value_key(value), value)
+    for kind in (SplitEntity, ReorderEntity, AnnotateEntity):
+        if tag == kind.tag:
+            return kind(tuple(value))
+    if tag == OtherEntity.tag:
+        return OtherEntity(value_key(value), value)
     raise SpaceError(f"knob {name!r} is of the kind {tag!r}, which this pegbox does not know: update pegbox")

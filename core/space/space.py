@@ -13,12 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.checks import (
-    check_instance,
-    check_int,
-    near_names,
-    with_checked_keywords,
-)
+from pegbox.checks import check_instance, check_int, near_names, with_checked_keywords
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space import enumeration, sampling, variation
@@ -26,7 +21,6 @@ from pegbox.space.annotate import annotate_knob
 from pegbox.space.config import Config, not_a_config
 from pegbox.space.constraint import Constraint, constraint_of
 from pegbox.space.digits import Digits, Mask, checked_rows, digits_of
-from pegbox.space.encoding import Encoder, encoder
 from pegbox.space.entities import SplitEntity
 from pegbox.space.jsonform import config_from_json, rows_from_json
 from pegbox.space.knob import Knob, condition_of
@@ -52,7 +46,6 @@ class ConfigSpace:
         self.positions: dict[str, int] = {}
         self.constraints: list[Constraint] = []
         self._structure: Structure | None = None
-        self._encoder: Encoder | None = None
         self._fingerprint: str | None = None
 
     # Declaring ---------------------------------------------------------------------------------------------------
@@ -120,7 +113,7 @@ class ConfigSpace:
             candidate: for "candidate", lists of all axes, by name or position.
             interval: for "interval_all", (begin, end): only these axes change places.
             spatial, reduce: for "interleave", chains of axes, outermost first. The spatial chains without their last
-                axes are merged in all ways that keep each chain's order; inside of them the last spatial axes and the
+                axes are merged in all ways that keep each chain's order; inside them the last spatial axes and the
                 reduction chains are. "interleave_cuda" keeps the last spatial axes innermost, as listed.
             when: as for `define_split`.
 
@@ -169,7 +162,7 @@ class ConfigSpace:
         a knob that does not exist in a config, the constraint demands nothing there.
 
         Args:
-            message: what is demanded, for people: "the tile fits in L1".
+            message: the demand, for people: "the tile fits in L1".
 
         Raises:
             SpaceError: `reads` is empty or names an unknown knob.
@@ -187,7 +180,7 @@ class ConfigSpace:
         if known is None:
             self.positions[knob.name] = len(self.knobs)
             self.knobs[knob.name] = knob
-            self._structure = self._encoder = self._fingerprint = None
+            self._structure = self._fingerprint = None
         elif known != knob:
             raise SpaceError(f"knob {knob.name!r} is declared twice with different content:\n  {known}\n  {knob}")
         return knob.outputs
@@ -196,7 +189,7 @@ class ConfigSpace:
 
     @property
     def size(self) -> int:
-        """Product of the lengths of all knobs, exact at any size. `num_valid` counts what constraints leave."""
+        """Product of the lengths of all knobs, exact at any size. `num_valid` counts the configs that are valid."""
         return math.prod(len(knob) for knob in self.knobs.values())
 
     def __len__(self) -> int:
@@ -283,10 +276,8 @@ class ConfigSpace:
         """Messages of the constraints that a config breaks; empty for a valid one."""
         wanted = "a config, from space.get(index) or space.config(digits)"
         check_instance("config", config, Config, wanted, error=SpaceError)
-        structure = self.structure
-        row = self._rows([config.digits])
-        bound = structure.constraints
-        return tuple(b.constraint.message for b in bound if not structure.holds(row, [b])[0])
+        structure, row = self.structure, self._rows([config.digits])
+        return tuple(b.constraint.message for b in structure.constraints if not structure.holds(row, [b])[0])
 
     def iterate(self) -> Iterator[Config]:
         """All valid canonical configs in the order of their indices, made as they are asked for."""
@@ -321,7 +312,7 @@ class ConfigSpace:
         return self.structure.canonical(self._rows(digits))
 
     def is_valid(self, digits: Digits) -> Mask:
-        """Which rows lie inside the space and satisfy its constraints."""
+        """Test whether rows lie inside the space and satisfy its constraints."""
         rows = checked_rows(digits, len(self.knobs))
         inside = self._inside(rows)
         inside[inside] = self.structure.holds(rows[inside])
@@ -329,12 +320,12 @@ class ConfigSpace:
 
     def encode(self, digits: Digits) -> NDArray[np.float32]:
         """Features for cost models, float32 of shape (configs, len(feature_names))."""
-        return self._features().encode(self.structure, self._rows(digits))
+        return self.structure.encode(self._rows(digits))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The meaning of each column of `encode`."""
-        return self._features().names
+        return self.structure.features.names
 
     # Inside ---------------------------------------------------------------------------------------------------------
 
@@ -344,11 +335,6 @@ class ConfigSpace:
         if self._structure is None:
             self._structure = Structure(self)
         return self._structure
-
-    def _features(self) -> Encoder:
-        if self._encoder is None:
-            self._encoder = encoder(self.structure)
-        return self._encoder
 
     def _inside(self, rows: Digits) -> Mask:
         return np.asarray(((rows >= 0) & (rows < self.structure.sizes)).all(axis=1))
@@ -361,7 +347,7 @@ class ConfigSpace:
         return rows
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from the declaration is computed again where it is needed.
+        # Structure and fingerprint are computed again where they are needed.
         return {"knobs": self.knobs, "constraints": self.constraints}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

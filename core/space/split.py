@@ -40,12 +40,10 @@ class SplitKnob(Knob):
         return [self.extent, [list(choice.sizes) for choice in self.entities]]
 
     def features(self) -> tuple[list[str], Floats]:
-        return [f"{self.name}.log2[{i}]" for i in range(self.num_outputs)], self._log_sizes()
+        return [f"{self.name}.log2[{i}]" for i in range(self.num_outputs)], self.coordinates()
 
     def coordinates(self) -> Floats:
-        return self._log_sizes()
-
-    def _log_sizes(self) -> Floats:
+        """Logarithms of the extents."""
         inner = np.array([choice.sizes[1:] for choice in self.entities], dtype=np.float64).reshape(len(self), -1)
         outer = np.ceil(self.extent / inner.prod(axis=1))
         return np.asarray(np.log2(np.column_stack([outer, inner])))
@@ -94,7 +92,7 @@ def inferred_outer(extent: int, inner: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """Which splits there are; see `ConfigSpace.define_split`."""
+    """The arguments of `ConfigSpace.define_split` that decide about the splits."""
 
     policy: str
     num_outputs: int | None = None
@@ -110,7 +108,15 @@ def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition |
     Raises:
         SpaceError: an argument is out of its domain, or nothing is left to choose from.
     """
-    extent = _checked_extent(name, axis)
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+        raise SpaceError(
+            f"split knob {value_text(name)}: the axis must be its extent as an int, got {value_text(axis)}"
+        )
+    if not 1 <= axis <= MAX_EXTENT:
+        raise SpaceError(
+            f"split knob {value_text(name)}: the axis has extent {value_text(axis)}; splits need 1 to 2**40 iterations"
+        )
+    extent = int(axis)
     _check_arguments(name, options)
     policy, filter = options.policy, options.filter
     if options.candidate is not None:
@@ -125,18 +131,6 @@ def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition |
         choices = tuple(choice for choice in choices if filter(choice))
     require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
     return SplitKnob(name, choices, extent, policy, when=when)
-
-
-def _checked_extent(name: str, axis: object) -> int:
-    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
-        raise SpaceError(
-            f"split knob {value_text(name)}: the axis must be its extent as an int, got {value_text(axis)}"
-        )
-    if not 1 <= axis <= MAX_EXTENT:
-        raise SpaceError(
-            f"split knob {value_text(name)}: the axis has extent {value_text(axis)}; splits need 1 to 2**40 iterations"
-        )
-    return int(axis)
 
 
 def _check_arguments(name: str, options: SplitOptions) -> None:
@@ -162,8 +156,18 @@ def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, t
     Raises:
         SpaceError: there are too many to list.
     """
-    factors = [f for f in _factor_set(extent, policy) if f <= max_factor]
-    _refuse_too_many_splits(extent, factors, num_outputs - 1, tails)
+    every = {*(divisors(extent) if policy != "power2" else ()), *(powers_of_two(extent) if policy != "factors" else ())}
+    factors = sorted(f for f in every if f <= max_factor)
+    # Counted by product before listing: the count is quick where the list is endless.
+    counts = Counter({1: 1})
+    for _ in range(num_outputs - 1):
+        grown: Counter[int] = Counter()
+        for product, count in counts.items():
+            for factor in factors:
+                if _fits(extent, product * factor, tails):
+                    grown[product * factor] += count
+        counts = grown
+    refuse_too_many(f"split of {extent}", counts.total(), "give max_factor, fewer outputs, or the policy 'candidate'")
     stacks: list[tuple[tuple[int, ...], int]] = [((), 1)]
     for _ in range(num_outputs - 1):
         stacks = [
@@ -176,33 +180,8 @@ def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, t
 
 
 def _fits(extent: int, product: int, tails: bool) -> bool:
-    """Decide whether inner extents of this product are allowed. If not, none with further factors are."""
+    """Decide whether inner extents of this product are allowed. Further factors do not mend a product that is not."""
     return product <= extent and (tails or extent % product == 0)
-
-
-def _refuse_too_many_splits(extent: int, factors: list[int], levels: int, tails: bool) -> None:
-    """Count by product before listing: the count is quick where the list is endless."""
-    counts = Counter({1: 1})
-    for _ in range(levels):
-        grown: Counter[int] = Counter()
-        for product, count in counts.items():
-            for factor in factors:
-                if _fits(extent, product * factor, tails):
-                    grown[product * factor] += count
-        counts = grown
-    refuse_too_many(f"split of {extent}", counts.total(), "give max_factor, fewer outputs, or the policy 'candidate'")
-
-
-def _factor_set(extent: int, policy: str) -> list[int]:
-    match policy:
-        case "factors":
-            return divisors(extent)
-        case "power2":
-            return powers_of_two(extent)
-        case "verbose":
-            return sorted({*divisors(extent), *powers_of_two(extent)})
-        case _:
-            raise AssertionError(f"policy {policy!r} generates nothing")
 
 
 def divisors(n: int) -> list[int]:

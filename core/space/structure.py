@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegbox.space.constraint import BoundConstraint
 from pegbox.space.digits import Digits, Mask
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """A question about rows that can be asked once all `needs` columns have their digits."""
+    """A test of rows that can be made once all `needs` columns have their digits."""
 
     needs: frozenset[int]
     passes: Callable[[Digits], Mask]
@@ -33,13 +34,13 @@ class Check:
 
 @dataclass(frozen=True)
 class Component:
-    """Columns tied together by constraints or conditions, and what has to hold for them."""
+    """Columns tied together by constraints or conditions, and the checks that hold for them."""
 
     columns: tuple[int, ...]
     constraints: tuple[BoundConstraint, ...]
     checks: tuple[Check, ...]
     gates: tuple[int, ...]
-    """Columns that decide whether others exist."""
+    """The columns that decide whether others exist."""
 
     @cached_property
     def column_array(self) -> Digits:
@@ -47,13 +48,23 @@ class Component:
 
     @property
     def free(self) -> bool:
-        """Every combination of digits is a valid canonical config."""
+        """True where every combination of digits is a valid canonical config."""
         return not self.checks
+
+
+class Features(NamedTuple):
+    """Feature names, and per knob a float32 table of features, one row per digit after one for "does not exist".
+
+    A knob with a condition has one more feature that is 1 where the knob exists; where it does not, all are 0.
+    """
+
+    names: tuple[str, ...]
+    tables: tuple[NDArray[np.float32], ...]
 
 
 @dataclass
 class Structure:
-    """See the module. Made anew whenever a knob or a constraint is added to the space."""
+    """The arrays of a space, as the module says. Made anew whenever a knob or a constraint is added to the space."""
 
     space: ConfigSpace
     knobs: tuple[Knob, ...] = field(init=False)
@@ -68,30 +79,52 @@ class Structure:
         self.sizes = np.array(self.lengths, dtype=np.int64)
         positions = self.space.positions
         self.conditions: dict[int, list[tuple[int, Mask]]] = {
-            column: [(positions[parent], self._allowed(positions[parent], digits)) for parent, digits in when.parents]
+            column: [
+                (place := positions[parent], np.isin(np.arange(self.lengths[place]), digits))
+                for parent, digits in when.parents
+            ]
             for column, knob in enumerate(self.knobs)
             if (when := knob.when) is not None
         }
-        self.ancestors = self._ancestors()
+        self.ancestors: list[frozenset[int]] = []
+        for column in range(len(self.knobs)):
+            parents = [parent for parent, _ in self.conditions.get(column, ())]
+            self.ancestors.append(frozenset(parents).union(*(self.ancestors[parent] for parent in parents)))
         self.constraints = tuple(self._bound())
         self.components = tuple(self._components())
 
+    @property
+    def no_rows(self) -> Digits:
+        """An empty array of rows."""
+        return np.zeros((0, len(self.lengths)), dtype=np.int64)
+
     @cached_property
     def coordinates(self) -> list[Floats | None]:
-        """Per knob, where its values lie relative to each other; see `Knob.coordinates`."""
+        """The coordinates of each knob's values; see `Knob.coordinates`."""
         return [knob.coordinates() for knob in self.knobs]
 
-    def _allowed(self, parent: int, digits: Iterable[int]) -> Mask:
-        mask = np.zeros(self.lengths[parent], dtype=np.bool_)
-        mask[list(digits)] = True
-        return mask
+    @cached_property
+    def features(self) -> Features:
+        """The features of configs for cost models."""
+        names: list[str] = []
+        tables: list[NDArray[np.float32]] = []
+        for column, knob in enumerate(self.knobs):
+            labels, table = knob.features()
+            if column in self.conditions:
+                labels, table = [*labels, f"{knob.name}.exists"], np.column_stack([table, np.ones(len(table))])
+            names += labels
+            tables.append(np.concatenate([np.zeros((1, table.shape[1])), table]).astype(np.float32))
+        return Features(tuple(names), tuple(tables))
 
-    def _ancestors(self) -> list[frozenset[int]]:
-        found: list[frozenset[int]] = []
-        for column in range(len(self.knobs)):
-            parents = [parent for parent, _ in self.conditions.get(column, ())]
-            found.append(frozenset(parents).union(*(found[parent] for parent in parents)))
-        return found
+    def encode(self, digits: Digits) -> NDArray[np.float32]:
+        """Look up the features of rows: shape (len(digits), len(self.features.names))."""
+        rows = np.where(self.active(digits), digits + 1, 0)
+        encoded = np.empty((len(digits), len(self.features.names)), dtype=np.float32)
+        start = 0
+        for column, table in enumerate(self.features.tables):
+            encoded[:, start : start + table.shape[1]] = table[rows[:, column]]
+            start += table.shape[1]
+        return encoded
 
     def _bound(self) -> Iterator[BoundConstraint]:
         for constraint in self.space.constraints:
@@ -106,7 +139,7 @@ class Structure:
             inside = set(columns)
             constraints = tuple(c for c in self.constraints if c.needs & inside)
             gates = {parent for column in columns for parent, _ in self.conditions.get(column, ())}
-            checks = [Check(c.needs, self.asks(c)) for c in constraints]
+            checks = [Check(c.needs, partial(self._test, c)) for c in constraints]
             checks += [
                 Check(self.ancestors[column] | {column}, self.pinned(column), column)
                 for column in columns
@@ -114,8 +147,8 @@ class Structure:
             ]
             yield Component(tuple(columns), constraints, tuple(checks), tuple(sorted(gates)))
 
-    def asks(self, constraint: BoundConstraint) -> Callable[[Digits], Mask]:
-        return lambda rows: constraint.holds(rows, self.active(rows, constraint.needs))
+    def _test(self, constraint: BoundConstraint, rows: Digits) -> Mask:
+        return constraint.holds(rows, self.active(rows, constraint.needs))
 
     def pinned(self, column: int) -> Callable[[Digits], Mask]:
         """A knob that does not exist has digit 0."""
@@ -123,7 +156,7 @@ class Structure:
         return lambda rows: self.active(rows, needs)[:, column] | (rows[:, column] == 0)
 
     def active(self, digits: Digits, needs: Set[int] | None = None) -> Mask:
-        """Which knobs exist, of the shape of `digits`; a knob exists where its parents do and have the right digit.
+        """Find the knobs that exist, in the shape of `digits`: their parents exist and have the right digits.
 
         With `needs`, columns with all of their ancestors, the answer holds for these alone.
         """
@@ -139,7 +172,7 @@ class Structure:
         return np.where(self.active(digits), digits, 0) if self.conditions else digits
 
     def holds(self, digits: Digits, constraints: Iterable[BoundConstraint] | None = None) -> Mask:
-        """Which rows satisfy the constraints (all of the space's by default)."""
+        """Test whether rows satisfy the constraints (all of the space's by default)."""
         passing = np.ones(len(digits), dtype=np.bool_)
         active = self.active(digits)
         for constraint in self.constraints if constraints is None else constraints:

@@ -1,7 +1,7 @@
 """Uniform samples: every valid configuration is as likely as any other.
 
 `space.sample` draws digits, so that a configuration in which knobs do not exist comes as often as there are digits
-which mean it. Tuners may like that; a sample that stands for its space must not have it.
+which mean it. Tuners may like that; a sample that represents its space must not have it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,23 @@ LISTED = 1 << 20
 
 _BATCH = 4096
 _DRY_BATCHES = 64
-"""So many batches in a row without a new configuration end the drawing."""
+"""The number of batches in a row without a new configuration that ends the drawing."""
 
 
 def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
     """All valid configurations in a random order, in blocks; of a large space, distinct ones until they get rare.
 
-    The order depends on the space and the seed alone, so that whoever goes through it again finds the same beginning.
+    The order depends on the space and the seed alone, so that a second pass has the same beginning.
     Only where less than one in thousands of the combinations is valid, and these are too many to list, are some
     likelier than others: those that a search with random choices finds. And a choice that less than one in thousands
     of the combinations of digits means, with more knobs under it than any other, comes less often than it should.
     """
     rng = np.random.default_rng(seed)
-    count = space.num_valid()
+    count, structure = space.num_valid(), space.structure
     if count is not None and count <= LISTED:
         if count:
-            yield rng.permutation(valid_rows(space.structure))
+            yield rng.permutation(valid_rows(structure))
         return
-    yield from _drawn(space.structure, rng)
-
-
-def _drawn(structure: Structure, rng: np.random.Generator) -> Iterator[Digits]:
     evenly = [_drawn_evenly(structure, component, rng) for component in structure.components if component.gates]
     seen: set[bytes] = set()
     dry = 0

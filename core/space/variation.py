@@ -58,21 +58,17 @@ def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Gene
     coordinates = structure.coordinates[column]
     if coordinates is None or length <= 2:
         return other
-    near = _near(structure, column, coordinates, digits, rng)
-    return np.where(rng.random(len(digits)) < NEAR_SHARE, near, other)
-
-
-def _near(structure: Structure, column: int, coordinates: Floats, digits: Digits, rng: np.random.Generator) -> Digits:
-    if len(coordinates) <= TABLE_LIMIT:
+    if length <= TABLE_LIMIT:
         if column not in structure.nearest:
             structure.nearest[column] = nearest(coordinates)
         table = structure.nearest[column]
-        return table[digits, rng.integers(0, table.shape[1], len(digits))]
-    # A large knob has no table: the closest of a few dozen random values is close enough.
-    others = rng.integers(0, len(coordinates) - 1, (len(digits), 64), dtype=np.int64)
-    others += others >= digits[:, None]
-    distance = np.abs(coordinates[others] - coordinates[digits][:, None]).sum(axis=2)
-    return np.asarray(others[np.arange(len(digits)), distance.argmin(axis=1)])
+        near = table[digits, rng.integers(0, table.shape[1], len(digits))]
+    else:  # A large knob has no table: the closest of a few dozen random values is close enough.
+        others = rng.integers(0, length - 1, (len(digits), 64), dtype=np.int64)
+        others += others >= digits[:, None]
+        distance = np.abs(coordinates[others] - coordinates[digits][:, None]).sum(axis=2)
+        near = others[np.arange(len(digits)), distance.argmin(axis=1)]
+    return np.where(rng.random(len(digits)) < NEAR_SHARE, near, other)
 
 
 def nearest(coordinates: Floats) -> Digits:
@@ -109,11 +105,9 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
     moves = moves[(moves != row).any(axis=1)]
     moves = revive(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
     moves = moves[structure.holds(moves)]
-    return moves[rng.integers(0, len(moves))] if len(moves) else _redrawn(structure, row, rng)
-
-
-def _redrawn(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
-    """The row with one component drawn anew, or a new row where that changes nothing."""
+    if len(moves):
+        return np.asarray(moves[rng.integers(0, len(moves))])
+    # One component is drawn anew, or the whole row where that changes nothing.
     tied = [component for component in structure.components if component.constraints]
     known = row.reshape(1, -1)
     fresh = np.repeat(known, TRIES, axis=0)

@@ -1,4 +1,4 @@
-"""Advice for what stands where a task is wanted: `pegbox.tune([A, B, C])`."""
+"""Advice for a value in the place of a task: `pegbox.tune([A, B, C])`."""
 
 from __future__ import annotations
 

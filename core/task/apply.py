@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from pegbox.compute.tensor import Operation, Tensor
 from pegbox.errors import TemplateError
@@ -19,13 +19,16 @@ from pegbox.schedule.te.stage import Stage
 from pegbox.space.annotate import THREADS
 from pegbox.space.entities import AnnotateEntity, Entity, KnobEntity, OtherEntity, ReorderEntity, SplitEntity
 
+if TYPE_CHECKING:
+    from pegbox.task.config_view import TemplateConfig
+
 AnySchedule: TypeAlias = TESchedule | Schedule
 Place: TypeAlias = Tensor | Operation | None
-"""Whose loops they are on a TE schedule; on a `tir.Schedule`, where loops know their blocks, it is not looked at."""
+"""The stage of the loops on a TE schedule; on a `tir.Schedule`, where loops know their blocks, it has no effect."""
 
 
 class KnobValue(Protocol):
-    """What `cfg["name"]` gives. The kind of the knob decides which of the attributes it has."""
+    """The type of `cfg["name"]`. The kind of the knob decides which of the attributes it has."""
 
     @property
     def val(self) -> Any:
@@ -33,7 +36,7 @@ class KnobValue(Protocol):
 
     @property
     def size(self) -> list[int]:
-        """The extents of the loops of a `define_split`, outermost first; -1 stands for "inferred"."""
+        """The extents of the loops of a `define_split`, outermost first; -1 means "inferred"."""
 
     @property
     def perm(self) -> list[int]:
@@ -44,7 +47,7 @@ class KnobValue(Protocol):
         """The annotations of a `define_annotate`, one for each axis."""
 
     def apply(self, sch: AnySchedule, op: Place, axes: Any, **options: Any) -> list[Any]:
-        """Do to the loop, or the loops, what the value of a split, a reorder or an annotate knob says."""
+        """Apply the value of a split, a reorder or an annotate knob to the loop, or the loops."""
 
 
 class Handle(KnobEntity):
@@ -98,13 +101,13 @@ class AnnotateHandle(Handle):
         axis_lens: Sequence[int] | None = None,
         max_unroll: int | None = None,
         vec_size: Sequence[int] | None = None,
-        cfg: Refusing | None = None,
+        cfg: TemplateConfig | None = None,
         source: Sequence[Sequence[Tensor]] | None = None,
     ) -> list[Any]:
         """Annotate each loop as the knob says, and return the loops.
 
         "none", "unroll", "vec" and "parallel" are done to the loop; "fuse" fuses it with the next one; "vthread" and
-        the names of thread axes bind it, which an emulated GPU program has a use for.
+        the names of thread axes bind it, for an emulated GPU program.
 
         Args:
             axis_lens: the extents of the loops, for the next two.
@@ -121,18 +124,18 @@ class AnnotateHandle(Handle):
             return _placed(sch, op, list(axes), anns, source)
         if len(axes) != len(anns):
             raise TemplateError(f"annotate knob of {len(anns)} axes applied to {len(axes)} loops")
-        _refuse_long(anns, axis_lens, cfg, unroll=max_unroll, vec=vec_size)
+        if max_unroll or vec_size:
+            if axis_lens is None or cfg is None:
+                raise TemplateError("max_unroll= and vec_size= need axis_lens= (the extents of the loops) and cfg=")
+            for ann, extent in zip(anns, axis_lens, strict=True):
+                if ann == "unroll" and max_unroll and extent > max_unroll:
+                    cfg.raise_error(f"a loop of {extent} is unrolled, more than max_unroll={max_unroll}")
+                if ann == "vec" and vec_size and extent not in vec_size:
+                    cfg.raise_error(f"a loop of {extent} is vectorized, which is not one of vec_size={list(vec_size)}")
         stage, loops = _stage(sch, op), list(axes)
         for place, ann in enumerate(anns):
             _annotate(stage, loops, place, ann)
         return loops
-
-
-class Refusing(Protocol):
-    """The configuration of a template, as far as it refuses configurations."""
-
-    def raise_error(self, message: str, /) -> None:
-        """Refuse this one."""
 
 
 def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None:
@@ -156,26 +159,6 @@ def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None
             raise TemplateError(f"annotation {ann!r}: apply() takes none, unroll, vec, parallel, fuse and thread axes")
 
 
-def _refuse_long(
-    anns: Sequence[str],
-    axis_lens: Sequence[int] | None,
-    cfg: Refusing | None,
-    *,
-    unroll: int | None,
-    vec: Sequence[int] | None,
-) -> None:
-    """Refuse the configuration where a loop is too long to be unrolled, or not of an extent to be vectorized."""
-    if not unroll and not vec:
-        return
-    if axis_lens is None or cfg is None:
-        raise TemplateError("max_unroll= and vec_size= need axis_lens= (the extents of the loops) and cfg=")
-    for ann, extent in zip(anns, axis_lens, strict=True):
-        if ann == "unroll" and unroll and extent > unroll:
-            cfg.raise_error(f"a loop of {extent} is unrolled, more than max_unroll={unroll}")
-        if ann == "vec" and vec and extent not in vec:
-            cfg.raise_error(f"a loop of {extent} is vectorized, which is not one of vec_size={list(vec)}")
-
-
 def _placed(
     sch: AnySchedule, op: Place, axes: list[Any], places: Sequence[int], source: Sequence[Sequence[Tensor]]
 ) -> list[Any]:
@@ -197,14 +180,13 @@ def _stage(sch: AnySchedule, op: Place) -> Stage | Schedule:
 
 def handle(entity: Entity) -> Any:
     """The entity with an `apply` where its kind has one."""
-    match entity:
-        case SplitEntity():
-            return SplitHandle(entity)
-        case ReorderEntity():
-            return ReorderHandle(entity)
-        case AnnotateEntity():
-            return AnnotateHandle(entity)
-        case OtherEntity():
-            return entity
-        case _:
-            raise TypeError(f"unknown entity {entity!r}")
+    if isinstance(entity, OtherEntity):
+        return entity
+    if type(entity) not in _HANDLES:
+        raise TypeError(f"unknown entity {entity!r}")
+    return _HANDLES[type(entity)](entity)
+
+
+_HANDLES: dict[type, type[Handle]] = {
+    SplitEntity: SplitHandle, ReorderEntity: ReorderHandle, AnnotateEntity: AnnotateHandle,
+}  # fmt: skip

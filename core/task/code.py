@@ -1,4 +1,4 @@
-"""Fingerprints of code: whether a template's function is still the one that was measured."""
+"""Fingerprints of code, which show that a template's function is still the one that was measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def code_fingerprint(function: object) -> str:
     and attributes of instances of these classes among them, where lists and mappings are constants if their NAMES say
     so. Comments, formatting, the names of local variables, the function's docstring, and variables and attributes that
     it assigns itself don't count. Code differs from one version of Python to the next, and where assertions are left
-    out, so that these stand first: see `differ`.
+    out, so that these come first: see `differ`.
     """
     plain = inspect.unwrap(function) if callable(function) else function
     if not isinstance(plain, FunctionType):
@@ -45,7 +45,7 @@ def differ(one: str, other: str) -> bool:
 
 
 class _Reach:
-    """A walk over what a function reaches, in the order in which it names it."""
+    """A walk over the values that a function reaches, in the order in which it names them."""
 
     def __init__(self, function: FunctionType) -> None:
         self._first = function
@@ -69,12 +69,16 @@ class _Reach:
                 pending += [*_values_of(value)]
             elif isinstance(value, type) and self._is_near(_file_of(value.__module__), value.__module__):
                 yield f"class {name}"
-                pending += [(f"{name}.{key}", member) for key, member in _members_of(value)]
+                pending += [
+                    (f"{name}.{key}", member)
+                    for key, member in _functions_of(vars(value))
+                    if isinstance(member, FunctionType) or not key.startswith("__")
+                ]
             elif isinstance(value, functools.partial):
                 pending += [(name, value.func), (name, value.args)]
                 pending += [(f"{name}.{key}", given) for key, given in value.keywords.items()]
-            elif _may_change(name, value):
-                continue
+            elif isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper():
+                continue  # state rather than a constant: a list in which calls are noted, not TILES = [4, 8]
             elif (text := _text_of_constant(value)) is not None:
                 yield f"{name} = {text}"
                 pending += self._inside(name, value) if isinstance(value, Enum) else []
@@ -109,11 +113,6 @@ class _Reach:
         return module == self._module or (bool(self._folder) and _folder(path) == self._folder)
 
 
-def _may_change(name: str, value: object) -> bool:
-    """Decide whether a value is state rather than a constant: a list in which calls are noted, not TILES = [4, 8]."""
-    return isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper()
-
-
 def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
     """Yield the values that a function has and names: defaults, closure, globals, attributes of modules."""
     yield from ((f"default {number}", value) for number, value in enumerate(function.__defaults__ or ()))
@@ -123,7 +122,7 @@ def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
             yield name, cell.cell_contents
         except ValueError:  # it has not been assigned yet
             continue
-    # Names such as __name__ and __file__ say where the code is, not what it does.
+    # Names such as __name__ and __file__ give the place of the code, not its meaning.
     own = set(_assigned_by(function.__code__, "STORE_GLOBAL"))
     names = [n for n in dict.fromkeys(_names_of(function.__code__)) if not n.startswith("__") and n not in own]
     for name in names:
@@ -174,7 +173,7 @@ def _text_of_code(code: CodeType, doc: str | None = None) -> str:
 
 
 def _text_of_constant(value: object) -> str | None:
-    """Python text of a constant, the same in every process; None for what is none."""
+    """Python text of a constant, the same in every process; None for another value."""
     parts: list[str | None]
     match value:
         case Enum():
@@ -192,15 +191,8 @@ def _text_of_constant(value: object) -> str | None:
     return None if None in parts else f"{type(value).__name__}({', '.join(map(str, parts))})"
 
 
-def _members_of(kind: type) -> Iterator[tuple[str, object]]:
-    """The functions behind a class's methods of whatever kind, and its constants."""
-    for name, member in _functions_of(vars(kind)):
-        if isinstance(member, FunctionType) or not name.startswith("__"):
-            yield name, member
-
-
 def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Members of a class, with the functions behind methods, properties and what they are cached in."""
+    """Members of a class, with the functions behind methods, properties and cached properties."""
     for name, member in sorted(members.items()):
         match member:
             case property():

@@ -25,7 +25,7 @@ def _extent(axis: Any) -> Any:
 
 
 class _AxisNames:
-    """Text for the axes of one knob, and for the same axes wherever they stand in its options."""
+    """Text for the axes of one knob, and for the same axes wherever they are in its options."""
 
     def __init__(self, axes: Sequence[Any]) -> None:
         self.by_axis: dict[Var | LoopRef, str] = {}
@@ -58,7 +58,7 @@ class TemplateConfig(ABC):
     """The `cfg` of a template: `cfg["name"]` is the value of a knob, `define_*` declare knobs.
 
     Attributes:
-        target: what the program is made for (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).
+        target: the target of the program (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).
     """
 
     def __init__(self, target: Target) -> None:
@@ -94,7 +94,7 @@ class TemplateConfig(ABC):
     def raise_error(self, message: str) -> None:  # noqa: B027 - nothing happens while the space is declared
         """Refuse this configuration (it becomes a failed trial of kind "invalid").
 
-        The run that declares the space goes on: what it runs with is nobody's choice.
+        The run that declares the space goes on: its configuration was not chosen.
 
         Raises:
             InvalidConfig: in every other run.
@@ -108,7 +108,7 @@ class TemplateConfig(ABC):
         """
 
     def define_plain(self, outputs: Callable[[], Sequence[Tensor]]) -> None:  # noqa: B027 - as above
-        """Say what the operator computes, where the template's computation has copies and layouts of a schedule in it.
+        """Give the plain computation, where the template's own has copies and layouts of a schedule in it.
 
         `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments. It is called
         only after a search, when NumPy is timed on the same operator.
@@ -116,7 +116,7 @@ class TemplateConfig(ABC):
 
 
 KnobValues: TypeAlias = TemplateConfig | Config
-"""Where values are looked up: the `cfg` of a template, or the configuration that a constraint is asked about."""
+"""A value with the knobs' values: the `cfg` of a template, or the configuration that a constraint is asked about."""
 
 
 class DeclaringConfig(TemplateConfig):

@@ -44,7 +44,7 @@ def extern(
         shape: of the output, or a list of shapes, one for each output.
         inputs: the tensors that are read.
         fcompute: takes the buffers (ins, outs) and gives the statement: `te.call_extern("int32", "f", ins[0].data,
-            outs[0].data)`, a list of calls, or what `tir.ir_builder` makes. Buffers are dense, row after row.
+            outs[0].data)`, a list of calls, or a program of `tir.ir_builder`. Buffers are dense, row after row.
         dtype: of the outputs; by default that of the inputs.
         in_buffers, out_buffers: how the buffers lie in memory (`te.decl_buffer`), in place of that.
         code: the C functions that are called: `tir.c_source(text)`, `tir.c_library(path)`.

@@ -70,9 +70,11 @@ class NamedFunction:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             given = ", ".join([*map(repr, args), *(f"{k}={value_text(v)}" for k, v in kwargs.items())])
+            known = self.signature.parameters
+            wrong = next((name for name in kwargs if name not in known), None)
             raise TemplateError(
                 f"{self.kind} {self.name}{shown(self.signature)} cannot take ({given}): {error}"
-                f"{_near(self.signature, kwargs)}"
+                + ("" if wrong is None else near_names(wrong, known))
             ) from error
         bound.apply_defaults()
         try:
@@ -105,7 +107,7 @@ class NamedFunction:
 
     @classmethod
     def of(cls: type[_Named], found: object, ref: object) -> _Named:
-        """Wrap what the registry found, which may be a plain function.
+        """Wrap an object from the registry, which may be a plain function.
 
         Raises:
             TemplateError: it is not a function.
@@ -153,12 +155,6 @@ def shown(signature: inspect.Signature) -> str:
         for p in signature.parameters.values()
     ]
     return str(inspect.Signature(parameters))
-
-
-def _near(signature: inspect.Signature, given: Mapping[str, Any]) -> str:
-    """Suggest parameters for the first name that the signature does not have."""
-    wrong = next((name for name in given if name not in signature.parameters), None)
-    return "" if wrong is None else near_names(wrong, signature.parameters)
 
 
 def _plain(value: Any) -> Any:

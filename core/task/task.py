@@ -41,7 +41,7 @@ class Task:
 
     Attributes:
         name: the template's name.
-        args, kwargs: what the template is called with.
+        args, kwargs: the arguments of the template.
         target: where the program runs.
         workload: (name, arguments by name), JSON-able: two tasks of one workload compute the same.
     """
@@ -69,8 +69,7 @@ class Task:
         """The fingerprint that records carry, SHA-256: that of the space and, for a generated space, of its template's
         steps.
 
-        Knobs that happen to be equal are not enough there: nobody sees that another computation or other rules made
-        them.
+        Knobs that happen to be equal are not enough there: another computation or other rules may have made them.
         """
         if self._source is None:
             return self.space.fingerprint
@@ -96,7 +95,7 @@ class Task:
 
     @cached_property
     def flop(self) -> float:
-        """Arithmetic operations of one call: what the template says (`cfg.add_flop`), else what the computation has."""
+        """Arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
     @cached_property
@@ -182,7 +181,7 @@ class Task:
         return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
     def lower(self, config: Config) -> Program:
-        """The LLVM assembly of one configuration, with what is needed to compile and call it."""
+        """The LLVM assembly of one configuration, with all that compiling and calling it needs."""
         from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
@@ -288,13 +287,13 @@ def create_task(
 
     Args:
         target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.
-        space: who derives the space, where `template` is a workload, which only says what is computed: the name of a
+        space: the generator of the space, where `template` is a workload, which is a computation alone: the name of a
             space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
         ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks such an option, or
-            an argument of the template stands beside those of this function.
+            an argument of the template is given with those of this function.
         TargetError: a malformed target.
     """
     if misplaced:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
@@ -55,8 +56,10 @@ class Template(NamedFunction):
         try:
             return super().bind(args, kwargs)
         except TemplateError as error:
-            if self.remedy and self._takes(args, kwargs):
-                raise self.without_cfg() from error
+            if self.remedy:
+                with suppress(TypeError, ValueError):  # ValueError: a built-in type has no signature
+                    inspect.signature(self.function).bind(*args, **kwargs)
+                    raise self.without_cfg() from error
             raise TemplateError(f"{error}{self.remedy}") from error
 
     def without_cfg(self) -> TemplateError:
@@ -71,14 +74,6 @@ class Template(NamedFunction):
         )
         error.source = definition_of(self.function)
         return error
-
-    def _takes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Decide whether the arguments fit the function with nothing before them."""
-        try:
-            inspect.signature(self.function).bind(*args, **kwargs)
-        except (TypeError, ValueError):  # ValueError: a built-in type has no signature
-            return False
-        return True
 
 
 def takes_config(function: Callable[..., Any]) -> bool:
@@ -117,7 +112,7 @@ def find_template(ref: object, *, registered: bool = False) -> Template:
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
-        TemplateError: what was found is not a template.
+        TemplateError: the object found is not a template.
     """
     try:
         found = registry.get("template", str(ref)) if registered else registry.resolve("template", ref)

@@ -15,7 +15,7 @@ from pegbox.expr.visit import loads
 
 
 def bytes_of(arguments: Sequence[Tensor]) -> float:
-    """The bytes that a kernel has to move at least once: of each input what it reads, and each output."""
+    """The bytes that a kernel has to move at least once: its reads of each input, and each output."""
     return bytes_read(arguments) + bytes_written(arguments)
 
 
@@ -34,18 +34,22 @@ def bytes_read(arguments: Sequence[Tensor]) -> float:
             extents: dict[Expr, int] = {axis.var: axis.dom.extent for axis in (*op.axis, *op.reduce_axis)}
             for load in (load for value in elements(op) for load in loads(value)):
                 ranges = [_range(i, n, extents) for i, n in zip(load.indices, load.buffer.shape, strict=True)]
-                known = boxes.get(load.buffer, ranges)
-                boxes[load.buffer] = [_hull(*pair) for pair in zip(known, ranges, strict=True)]
-    inputs = {t.buffer for t in arguments if isinstance(t.op, PlaceholderOp)}
-    return float(sum(_nbytes(buffer, box) for buffer, box in boxes.items() if buffer in inputs))
+                known = zip(boxes.get(load.buffer, ranges), ranges, strict=True)
+                boxes[load.buffer] = [(min(a[0], b[0]), max(a[1], b[1])) for a, b in known]
+    total = 0
+    for t in arguments:
+        if isinstance(t.op, PlaceholderOp) and t.buffer in boxes:
+            held = math.prod(max(0, stop - first) for first, stop in boxes[t.buffer])
+            total += t.buffer.nbytes // max(1, math.prod(t.shape)) * held
+    return float(total)
 
 
 _Range: TypeAlias = tuple[int, int]
-"""The first index and the one behind the last."""
+"""The first index and the one after the last."""
 
 
 def _range(index: Expr, extent: int, extents: Mapping[Expr, int]) -> _Range:
-    """Which places of a dimension an index reaches; all of them where it is not linear."""
+    """The places of a dimension that an index reaches; all of them where it is not linear."""
     if any(True for _ in loads(index)):
         return 0, 1
     form = linear(index)
@@ -54,15 +58,6 @@ def _range(index: Expr, extent: int, extents: Mapping[Expr, int]) -> _Range:
     ends = [factor * (extents[term] - 1) for term, factor in form.terms.items()]
     first, last = (form.const + sum(limit(end, 0) for end in ends) for limit in (min, max))
     return max(first, 0), min(last + 1, extent)
-
-
-def _hull(one: _Range, other: _Range) -> _Range:
-    return min(one[0], other[0]), max(one[1], other[1])
-
-
-def _nbytes(buffer: Buffer, box: Iterable[_Range]) -> int:
-    held = math.prod(max(0, stop - first) for first, stop in box)
-    return buffer.nbytes // max(1, math.prod(buffer.shape)) * held
 
 
 def format_speed(seconds: float, *, flop: float = 0.0, bytes_moved: float = 0.0) -> str:

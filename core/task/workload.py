@@ -14,9 +14,8 @@ from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
-from pegbox.hooks.construction import construct
-from pegbox.hooks.options import bind_options, options_of
-from pegbox.hooks.spec import Spec, parse_spec
+from pegbox.hooks.options import bind_options, construct, options_of
+from pegbox.hooks.refs import Spec, parse_spec
 from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _GENERATOR = "space_generator"
 # "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the sign is of the path.
 _GENERATED = re.compile(r"(.+?)@([^@:/]+(?::\s*[A-Za-z_]\w*\s*=.*)?)")
-_WORD = re.compile(r"[^\s,@]*")  # what can be written as the value of an option
+_WORD = re.compile(r"[^\s,@]*")  # a text that can be the value of an option
 
 
 @dataclass(frozen=True)
@@ -56,23 +55,19 @@ class Workload(NamedFunction):
             raised = TemplateError(f"workload {self.name} raised {explained(error)}")
             raise located(raised, error) from error
         listed = made if isinstance(made, Sequence) else [made]
-        if not all(isinstance(t, Tensor) for t in listed) or not any(isinstance(t.op, ComputeOp) for t in listed):
-            raise self._malformed(f"{made!r}", "at least one of them computed")
-        if missing := [t.name for t in placeholders(listed) if t not in listed]:
-            names = [t.name for t in listed]
-            raise self._malformed(
-                f"{names} without the input {missing[0]}", "including those from which others are computed"
-            )
-        return tuple(listed)
-
-    def _malformed(self, returned: str, wanted: str) -> TemplateError:
-        """The error of a workload that returned, at its definition."""
-        error = TemplateError(
+        returned, wanted = f"{made!r}", "at least one of them computed"
+        if all(isinstance(t, Tensor) for t in listed) and any(isinstance(t.op, ComputeOp) for t in listed):
+            missing = [t.name for t in placeholders(listed) if t not in listed]
+            if not missing:
+                return tuple(listed)
+            returned = f"{[t.name for t in listed]} without the input {missing[0]}"
+            wanted = "including those from which others are computed"
+        malformed = TemplateError(
             f"workload {self.name} returned {returned}; return [inputs..., outputs...]: all arguments of the kernel, "
             f"{wanted}"
         )
-        error.source = definition_of(self.function)
-        return error
+        malformed.source = definition_of(self.function)
+        raise malformed
 
 
 @overload
@@ -95,7 +90,7 @@ def find_workload(ref: object) -> Workload:
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
-        TemplateError: what was found is not a workload.
+        TemplateError: the object found is not a workload.
     """
     found = registry.resolve("workload", ref)
     if isinstance(found, Template) or (callable(found) and takes_config(found)):
@@ -109,11 +104,11 @@ def find_workload(ref: object) -> Workload:
 
 
 class Space(Protocol):
-    """What a space generator makes of a computation: a template's body, for these tensors on this target.
+    """The result of a space generator: the body of a template, for the tensors of a computation on a target.
 
     It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. Where its kernels take inputs
     packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`. And it may have a
-    `source`, a text that says what it computes and does with its knobs: records that were made with another one are
+    `source`, a text of its computation and of the use of its knobs: records that were made with another one are
     refused; without it the knobs alone decide.
     """
 
@@ -175,15 +170,14 @@ class GeneratedTemplate(Template):
         Raises:
             TemplateError: the generator writes no code.
         """
-        space = self.function.space(cfg.target, args, kwargs)  # type: ignore[attr-defined]
+        space = self._space(cfg.target, args, kwargs)
         if not hasattr(space, "schedule_code"):
             raise TemplateError(f"{self.name}: the space generator writes no code; show_schedule(config) shows loops")
         return str(space.schedule_code(cfg))
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
         """The space's `source`, where it has one."""
-        space = self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
-        found = getattr(space, "source", None)
+        found = getattr(self._space(target, args, kwargs), "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
                 f"{self.name}: the space's source is {found!r}; give text that describes the space, or leave it out"
@@ -198,11 +192,14 @@ class GeneratedTemplate(Template):
         Raises:
             ArgumentError: the generator packs no operands, or not this one, or the array is none.
         """
-        space = self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
+        space = self._space(target, args, kwargs)
         if not hasattr(space, "pack_weights"):
             raise ArgumentError(f"{self.name}: the space generator packs no operands ahead; give them as they are")
         packed: np.ndarray[Any, Any] = space.pack_weights(array, name)
         return packed
+
+    def _space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
 
     @property
     def ref(self) -> str:
@@ -231,12 +228,20 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
     generator, label = _made(parse_spec(space)) if isinstance(space, str) else (space, _label(space, None))
     if not callable(generator):
         raise TemplateError(f"space={space!r} is {generator!r}; give the name of a space generator, such as 'sketch'")
-    _check_generator(generator, space)
+    if isinstance(generator, type):
+        made = next((vars(kind)["__call__"] for kind in generator.__mro__ if "__call__" in vars(kind)), None)
+        if made is not None and not _refusal(made, None, (), None):
+            raise TemplateError(f"space={space!r} is a class of generators; give one: space={generator.__name__}(...)")
+    if refusal := _refusal(generator, (), None):
+        raise TemplateError(
+            f"space={space!r} cannot be called as generator(tensors, target): {refusal}; where it is a function that "
+            "gives the generator, call it"
+        )
     return GeneratedTemplate(f"{found.name}@{label}", _Generated(found, generator, space))
 
 
 def _made(spec: Spec) -> tuple[Any, str]:
-    """The generator that a name and options mean, and what to call it."""
+    """The generator that a name and options mean, and its label."""
     factory = registry.resolve(_GENERATOR, spec.name)
     if not callable(factory):
         return factory, str(spec)
@@ -259,43 +264,17 @@ def _label(generator: object, spec: Spec | None) -> str:
     kind = type(generator)
     origin = f"{kind.__module__}:{kind.__qualname__}"
     names = [claim.name for claim in registry.claims(_GENERATOR) if claim.origin == origin]
-    options = _options_text(generator) if len(names) == 1 else None
-    if options is not None:
-        spec = Spec(names[0], options)
+    if len(names) == 1:
+        defaults = {name: option.default for name, option in options_of(kind, leading=0).items()}
+        given = {name: getattr(generator, name, None) for name in defaults}
+        given = {name: value for name, value in given.items() if value is not defaults[name]}
+        if all(isinstance(value, str | int | float) and _WORD.fullmatch(str(value)) for value in given.values()):
+            spec = Spec(names[0], {name: str(value) for name, value in given.items() if value != defaults[name]})
     return str(getattr(generator, "__name__", kind.__name__) if spec is None else spec)
 
 
-def _options_text(generator: object) -> dict[str, str] | None:
-    """The options of a generator that are not the defaults; None where one cannot be written as text."""
-    changed: dict[str, str] = {}
-    for name, option in options_of(type(generator), leading=0).items():
-        value = getattr(generator, name, None)
-        if value is option.default:
-            continue
-        if not isinstance(value, str | int | float) or not _WORD.fullmatch(str(value)):
-            return None
-        if value != option.default:
-            changed[name] = str(value)
-    return changed
-
-
-def _check_generator(generator: Any, given: object) -> None:
-    """Raises:
-    TemplateError: it does not take tensors and a target.
-    """
-    if isinstance(generator, type):
-        made = next((vars(kind)["__call__"] for kind in generator.__mro__ if "__call__" in vars(kind)), None)
-        if made is not None and not _refusal(made, None, (), None):
-            raise TemplateError(f"space={given!r} is a class of generators; give one: space={generator.__name__}(...)")
-    if refusal := _refusal(generator, (), None):
-        raise TemplateError(
-            f"space={given!r} cannot be called as generator(tensors, target): {refusal}; where it is a function that "
-            "gives the generator, call it"
-        )
-
-
 def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Why a function does not take these arguments; empty where it does, or does not say what it takes."""
+    """The reason why a function does not take these arguments; empty where it does, or has no signature."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
@@ -309,7 +288,7 @@ def template_of(ref: object, *, registered: bool = False) -> Template:
     """The template that `ref` means, "workload@generator" among them.
 
     Args:
-        registered: only what the registry knows: nothing else is imported or run.
+        registered: look in the registry alone: nothing else is imported or run.
 
     Raises:
         UnknownName, PluginError, TemplateError: as `find_template`.

@@ -84,7 +84,7 @@ class DaskRunner(Runner):
             raise
 
     @staticmethod
-    def run_pool(parcel: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
+    def run_pool(payload: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
         """The pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
         if scheduler is None:
             raise ArgumentError(
@@ -93,7 +93,7 @@ class DaskRunner(Runner):
             )
         from pegbox.plugins.runners.dask_pool import DaskPool
 
-        return DaskPool(parcel, scheduler=scheduler, patience=patience)
+        return DaskPool(payload, scheduler=scheduler, patience=patience)
 
     @property
     def machines(self) -> int:

@@ -39,12 +39,12 @@ _PACKAGES = ("pegbox", "numpy", "scipy", "xgboost")
 class Host(LeasedPlugin):
     """The processes of a worker that make runs. Dask gives it to every worker, also to those that join later."""
 
-    def __init__(self, name: str, parcel: bytes, versions: Mapping[str, str]) -> None:
-        self.name, self._parcel, self._versions = name, parcel, versions
+    def __init__(self, name: str, payload: bytes, versions: Mapping[str, str]) -> None:
+        self.name, self._payload, self._versions = name, payload, versions
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
-        self._pool = LocalPool(self._parcel, worker.state.nthreads)
+        self._pool = LocalPool(self._payload, worker.state.nthreads)
         await super().setup(worker)
 
     async def teardown(self, worker: Worker) -> None:
@@ -52,25 +52,25 @@ class Host(LeasedPlugin):
         await super().teardown(worker)
         await asyncio.to_thread(self._pool.close)
 
-    def run(self, entry: RunSpec) -> bytes:
+    def run(self, spec: RunSpec) -> bytes:
         """Make a run here; see `pegbox.comparison.run_job.run`."""
         if (own := versions()) != self._versions:
             raise MeasureError(_differing({platform.node(): own}, self._versions))
-        return self._pool.run(entry)
+        return self._pool.run(spec)
 
 
 class DaskPool:
     """Makes runs on all workers of a cluster; see `pegbox.comparison.pool.RunPool`.
 
     Args:
-        parcel: of the contest; it goes to each worker once.
+        payload: of the experiment; it goes to each worker once.
         scheduler: its address, or a `distributed.Client`, which stays open.
         patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
 
     Raises `MeasureError` where no scheduler answers, there is no worker, or versions differ.
     """
 
-    def __init__(self, parcel: bytes, *, scheduler: Any, patience: float = 60.0) -> None:
+    def __init__(self, payload: bytes, *, scheduler: Any, patience: float = 60.0) -> None:
         self._name = f"pegbox-runs-{uuid.uuid4().hex}"
         self._patience, self._seen = patience, time.monotonic()
         self._running: list[DaskFuture] = []  # Dask forgets those that nobody holds
@@ -79,7 +79,7 @@ class DaskPool:
         try:
             self._client = self._owned.enter_context(connected(scheduler))
             self._check_workers()
-            self._owned.callback(Lease(self._client, Host(self._name, parcel, versions())).close)
+            self._owned.callback(Lease(self._client, Host(self._name, payload, versions())).close)
         except BaseException:
             self._owned.close()
             raise
@@ -101,10 +101,10 @@ class DaskPool:
         threads: int = sum(worker["nthreads"] for worker in workers.values())
         return max(1, threads)
 
-    def submit(self, entry: RunSpec) -> Future[bytes]:
+    def submit(self, spec: RunSpec) -> Future[bytes]:
         """Make a run on some worker; Dask gives it to another one where that one dies."""
         try:
-            asked = self._client.submit(make_run, self._name, entry, pure=False)
+            asked = self._client.submit(make_run, self._name, spec, pure=False)
         except Exception as error:
             raise MeasureError(f"the scheduler at {address_of(self._client)} is gone ({error})") from error
         answer: Future[bytes] = Future()
@@ -154,13 +154,13 @@ def _found(client: Client) -> Mapping[str, Any]:
     return found
 
 
-def make_run(name: str, entry: RunSpec) -> bytes:
+def make_run(name: str, spec: RunSpec) -> bytes:
     """The task that makes a run."""
     try:
         host: Host = get_worker().plugins[name]
     except KeyError:
         raise MeasureError(f"{platform.node()} makes no runs of this comparison: it has ended") from None
-    return host.run(entry)
+    return host.run(spec)
 
 
 def _differing(found: Mapping[str, Any], here: Mapping[str, str]) -> str:

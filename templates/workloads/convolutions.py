@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import pegbox as pb
 from pegbox import te
@@ -12,14 +12,9 @@ from pegbox.errors import ArgumentError
 from pegbox.expr import is_float
 
 
-def _tensor(
-    shape: Sequence[int], body: Callable[..., te.Expr], name: str, attrs: Mapping[str, object] | None = None
-) -> te.Tensor:
-    return te.compute(tuple(shape), body, name=name, attrs=attrs)
-
-
-def _padded(x: te.Tensor, pads: Sequence[int], value: te.Expr | float = 0.0) -> te.Tensor:
-    """X with a border of `pads[d]` on either side of each axis."""
+def _border(x: te.Tensor, padding: int, value: te.Expr | float = 0.0) -> te.Tensor:
+    """X[n, c, *spatial] with a border on either side of each spatial axis."""
+    pads = (0, 0, *[padding] * (x.ndim - 2))
     return padded(x, pads, pads, value)
 
 
@@ -27,7 +22,7 @@ def _sizes(extents: Sequence[int], k: int, stride: int, padding: int, dilation: 
     """Outputs along each axis.
 
     Raises:
-        ArgumentError: an argument that means nothing, or no room for a single window.
+        ArgumentError: an argument is not in its domain, or there is no room for a single window.
     """
     check_int("k", k)
     check_int("stride", stride)
@@ -42,17 +37,11 @@ def _sizes(extents: Sequence[int], k: int, stride: int, padding: int, dilation: 
     return [(extent + 2 * padding - reach) // stride + 1 for extent in extents]
 
 
-def _pool_sizes(extents: Sequence[int], k: int, stride: int, padding: int) -> list[int]:
-    """Outputs of pooling along each axis: no window lies in the border alone."""
-    check_int("padding", padding, minimum=0, maximum=check_int("k", k) - 1)
-    return _sizes(extents, k, stride, padding)
-
-
 def _convolve(x: te.Tensor, w: te.Tensor, stride: int, padding: int, dilation: int = 1, groups: int = 1) -> te.Tensor:
     """X[n, c, *spatial] with filters W[o, c / groups, *kernel], alike along all axes."""
     _, _, *spatial = x.shape
     rank = len(_sizes(spatial, w.shape[2], stride, padding, dilation))
-    return convolve(_padded(x, (0, 0, *[padding] * rank)), w, [stride] * rank, [dilation] * rank, groups)
+    return convolve(_border(x, padding), w, [stride] * rank, [dilation] * rank, groups)
 
 
 def _operands(
@@ -93,7 +82,8 @@ def conv2d_nhwc(
     _sizes((y, x), k, stride, padding)
     data = te.placeholder((n, y, x, c), name="X", dtype=dtype)
     filters = te.placeholder((k, k, c, o), name="W", dtype=dtype)
-    conv = convolve_nhwc(_padded(data, (0, padding, padding, 0)), filters, (stride, stride), (1, 1))
+    pads = (0, padding, padding, 0)
+    conv = convolve_nhwc(padded(data, pads, pads), filters, (stride, stride), (1, 1))
     return [data, filters, conv]
 
 
@@ -114,13 +104,13 @@ def depthwise_conv2d(
     sizes = _sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     filters = te.placeholder((c, k, k), name="W", dtype=dtype)
-    wide = _padded(data, (0, 0, padding, padding))
+    wide = _border(data, padding)
     ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
 
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.sum(wide[b, f, i * stride + ry, j * stride + rx] * filters[f, ry, rx], axis=[ry, rx])
 
-    return [data, filters, _tensor((n, c, *sizes), element, "conv")]
+    return [data, filters, te.compute((n, c, *sizes), element, "conv")]
 
 
 @pb.workload("conv2d_transposed")
@@ -147,13 +137,13 @@ def conv2d_transposed(
         return te.if_then_else(there, data[b, f, up // stride, left // stride], zero)
 
     spread_shape = (n, c, (y - 1) * stride + 1 + 2 * border, (x - 1) * stride + 1 + 2 * border)
-    dilated = _tensor(spread_shape, spread, "dilated")
+    dilated = te.compute(spread_shape, spread, "dilated")
     rc, ry, rx = (te.reduce_axis((0, e), name=name) for e, name in ((c, "rc"), (k, "ry"), (k, "rx")))
 
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.sum(dilated[b, rc, i + ry, j + rx] * filters[rc, f, k - 1 - ry, k - 1 - rx], axis=[rc, ry, rx])
 
-    return [data, filters, _tensor(shape, element, "conv")]
+    return [data, filters, te.compute(shape, element, "conv")]
 
 
 @pb.workload("conv2d_bn_relu")
@@ -163,11 +153,26 @@ def conv2d_bn_relu(
     """max((conv2d + bias) * scale + shift, 0): batch normalization at inference (Ioffe and Szegedy, 2015)"""
     data, filters, conv = conv2d.tensors(n, c, y, x, o, k, stride, padding, dtype=dtype)
     bias, scale, shift = (te.placeholder((o,), name=name, dtype=dtype) for name in ("bias", "scale", "shift"))
-    biased = _tensor(conv.shape, lambda b, f, i, j: conv[b, f, i, j] + bias[f], "biased")
-    scaled = _tensor(conv.shape, lambda b, f, i, j: biased[b, f, i, j] * scale[f], "scaled")
-    shifted = _tensor(conv.shape, lambda b, f, i, j: scaled[b, f, i, j] + shift[f], "shifted")
-    relu = _tensor(conv.shape, lambda b, f, i, j: te.maximum(shifted[b, f, i, j], te.const(0, dtype)), "relu")
+    biased = te.compute(conv.shape, lambda b, f, i, j: conv[b, f, i, j] + bias[f], "biased")
+    scaled = te.compute(conv.shape, lambda b, f, i, j: biased[b, f, i, j] * scale[f], "scaled")
+    shifted = te.compute(conv.shape, lambda b, f, i, j: scaled[b, f, i, j] + shift[f], "shifted")
+    relu = te.compute(conv.shape, lambda b, f, i, j: te.maximum(shifted[b, f, i, j], te.const(0, dtype)), "relu")
     return [data, filters, bias, scale, shift, relu]
+
+
+def _pooled(x: te.Tensor, k: int, stride: int, padding: int, border: te.Expr | float, reduce: Callable[..., te.Expr],
+            name: str) -> te.Tensor:  # fmt: skip
+    """Reduce each window of X[n, c, y, x]; no window lies in the border alone."""
+    check_int("padding", padding, minimum=0, maximum=check_int("k", k) - 1)
+    n, c, *extents = x.shape
+    shape = (n, c, *_sizes(extents, k, stride, padding))
+    wide = _border(x, padding, border)
+    ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
+
+    def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return reduce(wide[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
+
+    return te.compute(shape, element, name=name)
 
 
 @pb.workload("max_pool2d")
@@ -175,15 +180,8 @@ def max_pool2d(
     n: int, c: int, y: int, x: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """The largest of each window of k × k in X[n, c, y, x]"""
-    sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
-    wide = _padded(data, (0, 0, padding, padding), te.min_value(dtype))
-    ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
-
-    def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.max(wide[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
-
-    return [data, _tensor((n, c, *sizes), element, "pool")]
+    return [data, _pooled(data, k, stride, padding, te.min_value(dtype), te.max, "pool")]
 
 
 @pb.workload("avg_pool2d")
@@ -193,16 +191,9 @@ def avg_pool2d(
     """The mean of each window of k × k in X[n, c, y, x], its border counted as zeros"""
     if not is_float(dtype):
         raise ArgumentError(f"dtype={dtype!r} cannot hold the mean of a window; give a float type")
-    sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
-    wide = _padded(data, (0, 0, padding, padding))
-    ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
-
-    def total(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.sum(wide[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
-
-    pooled = _tensor((n, c, *sizes), total, "total")
-    return [data, _tensor(pooled.shape, lambda b, f, i, j: pooled[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
+    total = _pooled(data, k, stride, padding, 0.0, te.sum, "total")
+    return [data, te.compute(total.shape, lambda b, f, i, j: total[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
 
 
 def _constant(*axes: str) -> dict[str, object]:
@@ -223,7 +214,7 @@ def conv2d_winograd(
                 f"cover; give an even {name}, or the workload conv2d"
             )
     data, filters = _operands(n, c, (y, x), o, (3, 3), dtype)
-    wide = _padded(data, (0, 0, padding, padding))
+    wide = _border(data, padding)
     ty, tx = rows // 2, columns // 2
     tiles = n * ty * tx
     left: list[list[float]] = [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]]
@@ -238,36 +229,36 @@ def conv2d_winograd(
                     found = te.if_then_else(te.all(i == row, j == column), te.const(value, dtype), found)
         return found
 
-    tile = _tensor(
+    tile = te.compute(
         (c, tiles, 4, 4),
         lambda f, p, i, j: wide[p // (ty * tx), f, p // tx % ty * 2 + i, p % tx * 2 + j],
         "tile",
     )
     a1, a2, a3, a4 = (te.reduce_axis((0, e), name=f"a{d}") for d, e in enumerate((3, 3, 4, 4)))
-    packed_w = _tensor(
+    packed_w = te.compute(
         (4, 4, c, o),
         lambda i, j, f, g: te.sum(filters[g, f, a1, a2] * entry(kernel, i, a1) * entry(kernel, j, a2), axis=[a1, a2]),
         "transformed_filters",
-        _constant("i", "j", "a1", "a2"),
+        attrs=_constant("i", "j", "a1", "a2"),
     )
-    packed_x = _tensor(
+    packed_x = te.compute(
         (4, 4, c, tiles),
         lambda i, j, f, p: te.sum(tile[f, p, a3, a4] * entry(left, i, a3) * entry(left, j, a4), axis=[a3, a4]),
         "transformed_data",
-        _constant("i", "j", "a3", "a4"),
+        attrs=_constant("i", "j", "a3", "a4"),
     )
     rc = te.reduce_axis((0, c), name="rc")
-    product = _tensor(
+    product = te.compute(
         (4, 4, o, tiles), lambda i, j, g, p: te.sum(packed_w[i, j, rc, g] * packed_x[i, j, rc, p], axis=rc), "product"
     )
     b1, b2 = te.reduce_axis((0, 4), name="b1"), te.reduce_axis((0, 4), name="b2")
-    inverse = _tensor(
+    inverse = te.compute(
         (o, tiles, 2, 2),
         lambda g, p, i, j: te.sum(product[b1, b2, g, p] * entry(right, i, b1) * entry(right, j, b2), axis=[b1, b2]),
         "inverse",
-        _constant("i", "j", "b1", "b2"),
+        attrs=_constant("i", "j", "b1", "b2"),
     )
-    out = _tensor(
+    out = te.compute(
         (n, o, ty * 2, tx * 2),
         lambda b, g, i, j: inverse[g, (b * ty + i // 2) * tx + j // 2, i % 2, j % 2],
         "conv",

@@ -24,8 +24,7 @@ def _product(a: te.Tensor, b: te.Tensor, name: str, accumulate: str | None = Non
 
 def _map(x: te.Tensor, value: Callable[..., te.Expr], name: str) -> te.Tensor:
     """Another tensor of the same shape: `value(element, *indices)`."""
-    made = te.compute(x.shape, lambda *at: value(x(*at), *at), name=name)
-    return made
+    return te.compute(x.shape, lambda *at: value(x(*at), *at), name=name)
 
 
 @pb.workload("matmul")

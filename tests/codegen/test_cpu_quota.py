@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegbox.codegen import Target
-from pegbox.codegen.targets import cores, cpu_quota
+from pegbox.codegen.targets import cores
 
 
 class Groups:
@@ -18,14 +18,14 @@ class Groups:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self._mounts, self._membership = folder / "mountinfo", folder / "membership"
-        monkeypatch.setattr(cpu_quota, "MOUNTS", str(self._mounts))
-        monkeypatch.setattr(cpu_quota, "MEMBERSHIP", str(self._membership))
+        monkeypatch.setattr(cores, "MOUNTS", str(self._mounts))
+        monkeypatch.setattr(cores, "MEMBERSHIP", str(self._membership))
 
     def show(self, membership: str, *mounts: str) -> float:
         self._membership.write_text(membership)
         self._mounts.write_text("".join(f"36 35 0:30 {mount}\n" for mount in mounts))
-        cpu_quota.cpu_quota.cache_clear()
-        return cpu_quota.cpu_quota()
+        cores.cpu_quota.cache_clear()
+        return cores.cpu_quota()
 
     def limit(self, group: str, **files: str) -> None:
         (self.folder / group).mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class Groups:
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Groups]:
     yield Groups(tmp_path, monkeypatch)
-    cpu_quota.cpu_quota.cache_clear()
+    cores.cpu_quota.cache_clear()
 
 
 def test_a_group_of_version_2_may_have_a_quota_or_none(groups: Groups) -> None:

@@ -24,7 +24,7 @@ def test_threads_that_compile_one_source_at_the_same_time_share_the_library(
         Path(command[-1]).write_text(source.text)
         both.wait(10)
 
-    monkeypatch.setattr(foreign, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(foreign, "private_folder", lambda _: tmp_path)
     monkeypatch.setattr(foreign, "run_compiler", compiles)
     source, target = CSource("int one(void) { return 1; }"), Target("llvm -mcpu=x86-64")
     with ThreadPoolExecutor(2) as threads:

@@ -21,7 +21,7 @@ from processors import for_target, on_this_machine
 from pegbox.codegen import CompiledProgram, Target, compile_program, emit, load
 from pegbox.codegen.runtime import elf, image
 from pegbox.codegen.runtime.image import Image, ImageLayout
-from pegbox.codegen.runtime.relocation import AARCH64, ARCHITECTURES, RISCV64, X86_64, Architecture, RelocationSite
+from pegbox.codegen.runtime.relocation import AARCH64, ARCHITECTURES, RISCV64, X86_64, Architecture
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 from pegbox.expr.intrinsics import call
@@ -74,7 +74,7 @@ def test_an_address_in_an_instruction_is_what_a_linker_writes(
     rules: Architecture, kind: int, instruction: str, value: int, expected: str
 ) -> None:
     image = bytearray.fromhex(instruction)
-    rules.rules[kind].write(RelocationSite(image, 0, 0), value)
+    rules.rules[kind].write(image, 0, value)
     assert image.hex() == expected
 
 
@@ -86,7 +86,7 @@ def test_an_address_in_an_instruction_is_what_a_linker_writes(
 def test_what_does_not_fit_into_an_instruction_is_refused(rules: Architecture, kind: int, value: int) -> None:
     image = bytearray(8)
     with pytest.raises(ValueError, match=r"too far|no multiple"):
-        rules.rules[kind].write(RelocationSite(image, 0, 0), value)
+        rules.rules[kind].write(image, 0, value)
     assert image == bytes(8)
 
 

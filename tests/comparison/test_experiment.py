@@ -397,7 +397,7 @@ class Experienced(InOrder):
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> object:
     """Return records of other workloads."""
-    monkeypatch.setattr("pegbox.comparison.contest.shipped_experience", lambda task: "experience")
+    monkeypatch.setattr("pegbox.comparison.experiment.shipped_experience", lambda task: "experience")
     monkeypatch.setattr(Experienced, "given", [])
     return "experience"
 

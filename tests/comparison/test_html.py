@@ -15,8 +15,7 @@ import pytest
 from comparisons import made
 
 from pegbox.comparison import Comparison
-from pegbox.comparison.curves import arrivals, band_of
-from pegbox.comparison.plot import best_svg
+from pegbox.comparison.plot import arrivals, band_of, best_svg
 from pegbox.errors import ArgumentError
 
 INF = math.inf

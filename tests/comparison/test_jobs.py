@@ -16,14 +16,13 @@ from typing import Any
 import pytest
 from comparisons import FakeTask, InOrder, by_index, compared
 
-from pegbox.comparison import experiment, run_job
-from pegbox.comparison.answers import Answers
-from pegbox.comparison.contenders import read_tuners
-from pegbox.comparison.contest import Contest, Plan, RunSpec
-from pegbox.comparison.parcel import pack, unpack
-from pegbox.comparison.run_job import Answer
+from pegbox.comparison import progress, run_job
+from pegbox.comparison.benchmark import open_benchmark
+from pegbox.comparison.experiment import Experiment, Plan, RunSpec
+from pegbox.comparison.payload import pack, unpack
+from pegbox.comparison.pool import CompletedRuns
+from pegbox.comparison.run_job import CompletedRun
 from pegbox.comparison.runs import Run
-from pegbox.comparison.testbed import open_testbed
 from pegbox.errors import ArgumentError, ComparisonError, MeasureError, PluginError, TuningError
 from pegbox.hooks import refs, registry
 from pegbox.hooks.sources import imported_names
@@ -52,23 +51,23 @@ def results(report: Comparison) -> list[Run]:
 
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parcels that are unpacked here, and not in a process of their own, leave this one's imports as they were."""
+    """Payloads that are unpacked here, and not in a process of their own, leave this one's imports as they were."""
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(refs, "_ADOPTED", {})
 
 
 class HerePool:
-    """Makes runs in this process when they are asked for, and keeps the parcel."""
+    """Makes runs in this process when they are asked for, and keeps the payload."""
 
-    def __init__(self, jobs: int, parcel: bytes) -> None:
+    def __init__(self, jobs: int, payload: bytes) -> None:
         self.jobs, self.closed = jobs, False
         self.asked: list[RunSpec] = []
-        run_job.prepare(parcel)
+        run_job.prepare(payload)
 
-    def submit(self, entry: RunSpec) -> Future[bytes]:
-        self.asked.append(entry)
+    def submit(self, spec: RunSpec) -> Future[bytes]:
+        self.asked.append(spec)
         answer: Future[bytes] = Future()
-        answer.set_result(run_job.run(entry))
+        answer.set_result(run_job.run(spec))
         return answer
 
     def close(self) -> None:
@@ -80,11 +79,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[HerePool]:
     """The pools that comparisons open: none of them starts a process."""
     opened: list[HerePool] = []
 
-    def opens(jobs: Any, parcel: bytes) -> HerePool:
-        opened.append(HerePool(jobs, parcel))
+    def opens(jobs: Any, payload: bytes) -> HerePool:
+        opened.append(HerePool(jobs, payload))
         return opened[-1]
 
-    monkeypatch.setattr(experiment, "open_pool", opens)
+    monkeypatch.setattr(progress, "open_pool", opens)
     for name in run_job.ONE_THREAD:
         monkeypatch.setenv(name, "1")  # else they would stay
     return opened
@@ -184,7 +183,7 @@ def test_a_cluster_that_goes_away_costs_no_finished_run(here: list[HerePool], mo
         @jobs.setter
         def jobs(self, value: int) -> None: ...
 
-    monkeypatch.setattr(experiment, "open_pool", Gone)
+    monkeypatch.setattr(progress, "open_pool", Gone)
     with pytest.raises(ComparisonError, match="the scheduler is gone; the report of the 4 of 8 runs") as error:
         simulated(jobs=2, seeds=4)
     assert len(error.value.result.runs) == 4
@@ -255,19 +254,23 @@ def test_more_processes_than_cores_are_told_of(monkeypatch: pytest.MonkeyPatch) 
         pool.open_pool(3, b"").close()
 
 
-# --- parcels ----------------------------------------------------------------------------------------------------------
+# --- payloads ---------------------------------------------------------------------------------------------------------
 
 
-def contest(tuners: Any, task: Any = None) -> Contest:
-    testbed = open_testbed("recorded", task or recorded(), measurer=None, runner="local")
-    return Contest(Plan(read_tuners(tuners), (0,), trials=5), [testbed])
+def planned(tuners: Any, task: Any = None) -> Experiment:
+    benchmark = open_benchmark("recorded", task or recorded(), measurer=None, runner="local")
+    return Experiment(Plan.of(tuners, seeds=[0], trials=5), {"recorded": benchmark})
+
+
+def made(experiment: Experiment, tuner: str = "", seed: int = 0) -> Run:
+    return experiment.run(RunSpec("recorded", tuner or next(iter(experiment.plan.tuners)), seed))
 
 
 def test_code_of_a_script_travels() -> None:
     scope: dict[str, Any] = {"InOrder": InOrder, "__name__": "__main__"}
     exec("class Mine(InOrder):\n    pass\nmine = lambda space, *, seed=0: Mine(space, seed=seed)", scope)
-    there = unpack(pack(contest({"class": scope["Mine"], "lambda": scope["mine"]})))
-    one, two = (there.run(RunSpec(0, place, 0)).run for place in (0, 1))
+    there = unpack(pack(planned({"class": scope["Mine"], "lambda": scope["mine"]})))
+    one, two = (made(there, tuner) for tuner in there.plan.tuners)
     assert len(one.curve) == 5
     assert one.curve == two.curve
 
@@ -277,7 +280,7 @@ def test_constraints_travel_though_they_are_lambdas() -> None:
     space.define_knob("a", [1, 2, 3])
     space.add_constraint(lambda config: config["a"].val > 1, reads=("a",), message="above 1")
     whole = RecordedSpace("few", space, {config: Ok((1.0,)) for config in space.iterate()})
-    there = unpack(pack(contest(["random"], whole))).testbeds[0].problem
+    there = unpack(pack(planned(["random"], whole))).benchmarks["recorded"].problem
     assert [config["a"].val for config in there.space.iterate()] == [2, 3]
 
 
@@ -296,11 +299,11 @@ def test_a_module_that_is_not_there_is_told_with_the_tuner(monkeypatch: pytest.M
     module = type(sys)("only_here")
     exec("def tuner(space, *, seed=0): ...", vars(module))
     monkeypatch.setitem(sys.modules, "only_here", module)
-    parcel = pack(contest([vars(module)["tuner"]]))
+    payload = pack(planned([vars(module)["tuner"]]))
     monkeypatch.delitem(sys.modules, "only_here")
     words = r"tuner 'tuner' cannot be made in another process, on .*only_here.*file\.py:NAME"
     with pytest.raises(PluginError, match=words):
-        unpack(parcel)
+        unpack(payload)
 
 
 OWN = """
@@ -368,18 +371,18 @@ def elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 
 @pytest.mark.parametrize("given", ["mine.py:Own", "mine:Own", "class"])
 def test_a_module_of_the_user_travels_with_what_it_imports(given: str, elsewhere: Callable[[], None]) -> None:
-    here = contest([__import__("mine").Own if given == "class" else given])
+    here = planned([__import__("mine").Own if given == "class" else given])
     here.rehearse()
-    wanted, parcel = here.run(RunSpec(0, 0, 3)).run.curve, pack(here)
+    wanted, payload = made(here, seed=3).curve, pack(here)
     elsewhere()
-    assert unpack(parcel).run(RunSpec(0, 0, 3)).run.curve == wanted
+    assert made(unpack(payload), seed=3).curve == wanted
 
 
 def test_what_functions_of_a_module_import_travels_though_none_has_been_called(elsewhere: Callable[[], None]) -> None:
-    parcel = pack(contest([__import__("mine").Late]))
+    payload = pack(planned([__import__("mine").Late]))
     assert not {"late", "later"} & set(sys.modules)
     elsewhere()
-    assert len(unpack(parcel).run(RunSpec(0, 0, 3)).run.curve) == 5
+    assert len(made(unpack(payload), seed=3).curve) == 5
 
 
 @pytest.mark.parametrize(
@@ -404,20 +407,20 @@ def test_names_of_imports_are_read_from_text(text: str, package: str, names: lis
 
 
 def test_a_cost_model_in_a_file_travels(elsewhere: Callable[[], None]) -> None:
-    here = contest(["xgb:cost_model=model.py:Model"])
+    here = planned(["xgb:cost_model=model.py:Model"])
     here.rehearse()
-    parcel = pack(here)
+    payload = pack(here)
     elsewhere()
-    assert len(unpack(parcel).run(RunSpec(0, 0, 0)).run.curve) == 5
+    assert len(made(unpack(payload)).curve) == 5
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
+# --- completed runs ---------------------------------------------------------------------------------------------------
 
 
 class Scripted:
     """A pool whose runs end when the test says so: at each look, those that `ends` names."""
 
-    def __init__(self, replies: Callable[[RunSpec], Answer | Exception], *, jobs: Iterator[int]) -> None:
+    def __init__(self, replies: Callable[[RunSpec], CompletedRun | Exception], *, jobs: Iterator[int]) -> None:
         self._replies, self._jobs = replies, jobs
         self.asked: list[int] = []
 
@@ -425,10 +428,10 @@ class Scripted:
     def jobs(self) -> int:
         return next(self._jobs)
 
-    def submit(self, entry: RunSpec) -> Future[bytes]:
-        self.asked.append(entry.seed)
+    def submit(self, spec: RunSpec) -> Future[bytes]:
+        self.asked.append(spec.seed)
         future: Future[bytes] = Future()
-        reply = self._replies(entry)
+        reply = self._replies(spec)
         if isinstance(reply, Exception):
             future.set_exception(reply)
         else:
@@ -438,7 +441,7 @@ class Scripted:
     def close(self) -> None: ...
 
 
-ENTRIES = [RunSpec(0, 0, seed) for seed in range(8)]
+SPECS = [RunSpec("job", "walk", seed) for seed in range(8)]
 
 
 def ones() -> Iterator[int]:
@@ -447,18 +450,18 @@ def ones() -> Iterator[int]:
 
 
 def test_after_a_run_that_broke_no_other_begins() -> None:
-    pool = Scripted(lambda entry: MeasureError("gone") if entry.seed in (2, 3) else Answer(_finish()), jobs=ones())
-    told = list(Answers(pool, ENTRIES))
-    assert [entry.seed for entry, answer in told if answer.finish is None] == [2]
-    assert told[-1][1].reason == "gone"
+    pool = Scripted(lambda spec: MeasureError("gone") if spec.seed in (2, 3) else CompletedRun(_run()), jobs=ones())
+    ended = list(CompletedRuns(pool, SPECS))
+    assert [spec.seed for spec, completed in ended if completed.run is None] == [2]
+    assert ended[-1][1].reason == "gone"
     assert max(pool.asked) < 6
 
 
 def test_machines_that_join_later_are_used() -> None:
     sizes = iter([1, 1, 1, *[4] * 100])
-    pool = Scripted(lambda entry: Answer(_finish()), jobs=sizes)
-    assert {entry.seed for entry, _ in Answers(pool, ENTRIES)} == set(range(8))
+    pool = Scripted(lambda spec: CompletedRun(_run()), jobs=sizes)
+    assert {spec.seed for spec, _ in CompletedRuns(pool, SPECS)} == set(range(8))
 
 
-def _finish() -> Any:
-    return experiment.Finish(Run("job", "walk", 0, (1.0,), 1.0), None)
+def _run() -> Run:
+    return Run("job", "walk", 0, (1.0,), 1.0)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegbox.comparison import Comparison, Run
-from pegbox.comparison.columns import format_costs
+from pegbox.comparison.table import format_costs
 from pegbox.errors import ArgumentError, RecordError
 
 INF = math.inf

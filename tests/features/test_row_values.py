@@ -7,8 +7,8 @@ import gc
 import numpy as np
 import pytest
 
-from pegbox.features.collector import without_collection
 from pegbox.features.graph import OPERATIONS, Evaluation, NumberGraph
+from pegbox.features.program import without_collection
 from pegbox.features.row_values import RowValues
 
 

@@ -20,7 +20,7 @@ from emulation import Emulation
 from processors import PROVIDED
 
 from pegbox.codegen import CompiledProgram
-from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
+from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
 from pegbox.codegen.runtime import kernel
 from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.loader import LoadedCode

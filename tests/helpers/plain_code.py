@@ -21,6 +21,7 @@ from pegbox.codegen.runtime import isolation, machine, masked_stores
 from pegbox.codegen.runtime import llvm as runtime_llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
+from pegbox.errors import CompileError
 
 _OPTIMIZED = 1 if SECOND else 8  # one program in so many
 
@@ -57,16 +58,21 @@ def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
         level: of the selection of instructions: 0 is LLVM's fastest, 3 that of optimized programs, four times slower.
     """
     prepare(program.foreign, program.target)
-    with machine.parsed(program) as module:
-        repaired = masked_stores.without_single_lanes(module)
-        if repaired is None:
-            return program.compiled(_machine(program.target, level).emit_object(module), 0.0)
+    target = program.target
+    described = runtime_llvm.TargetMachine(target.triple, target.cpu, target.features)
+    try:
+        with runtime_llvm.parsed(program.ll, described) as module:
+            repaired = masked_stores.without_single_lanes(module)
+            if repaired is None:
+                return program.compiled(_machine(program.target, level).emit_object(module), 0.0)
+    except RuntimeError as error:
+        raise CompileError(f"{program.name}: LLVM rejects the program: {error}") from error
     return unoptimized(replace(program, ll=repaired), level=level)
 
 
 @cache
 def _machine(target: Target, level: int) -> Any:
-    """Return `machine.target_machine` with another level."""
+    """Return `llvm.target_machine` of the runtime with another level."""
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default"

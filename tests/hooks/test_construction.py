@@ -10,7 +10,7 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ArgumentError, PluginError
-from pegbox.hooks.construction import construct
+from pegbox.hooks.options import construct
 from pegbox.search import make_cost_model, make_tuner
 from pegbox.search.testing import small_space
 

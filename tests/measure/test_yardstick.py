@@ -234,7 +234,7 @@ def test_the_kernels_do_what_they_are_called() -> None:
     values = np.arange(read.args[0].shape[0]) * 5
     joined = np.zeros(read.args[1].shape, dtype="int64")
     read(values, joined)
-    assert np.bitwise_xor.reduce(joined) == np.bitwise_xor.reduce(values)
+    assert joined.sum() == values.sum()
     with pytest.raises(ArgumentError, match="float32 and float64"):
         multiply_add_kernel("float16", target)
 

@@ -18,8 +18,8 @@ import pytest
 
 from pegbox.hooks import registry
 from pegbox.hooks.manager import PluginLoader
+from pegbox.hooks.refs import parse_nested, parse_spec
 from pegbox.hooks.registry import Registry
-from pegbox.hooks.spec import parse_nested, parse_spec
 from pegbox.measure import Failed, FailureKind, Ok, RunnerWrapper
 from pegbox.search import make_cost_model
 

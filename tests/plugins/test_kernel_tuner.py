@@ -19,7 +19,7 @@ from pegbox.plugins.cli import main
 from pegbox.plugins.kernel_tuner.reader import KernelTunerReader
 from pegbox.plugins.kernel_tuner.values import cost_number, failure_of, number, plain_column, seconds_in
 from pegbox.records.journal import RecordWarning
-from pegbox.records.reader import reader_of
+from pegbox.records.library import reader_of
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
 from pegbox.space import ListedSpace
 

@@ -13,7 +13,7 @@ from pegbox.errors import RecordError
 from pegbox.hooks import registry
 from pegbox.measure import Ok
 from pegbox.records.journal import RecordWarning
-from pegbox.records.reader import reader_of
+from pegbox.records.library import reader_of
 from pegbox.records.recorded_space import RecordedSpace
 
 

@@ -14,8 +14,7 @@ from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
 from pegbox.hooks.options import options_of
 from pegbox.search import BaseTuner, BoundTuner, Spec, make_tuner
-from pegbox.search.factory.base import RESERVED
-from pegbox.search.factory.create import tuner_label
+from pegbox.search.factory import RESERVED, tuner_label
 from pegbox.search.testing import small_space
 from pegbox.space import Config, ConfigSpace
 

@@ -21,7 +21,7 @@ from pegbox.measure.result import Failed, FailureKind, Ok
 from pegbox.records import Journal
 from pegbox.report.figure import saved
 from pegbox.search import PriorTrials, SearchOptions, Subject, Trial, TuneResult, make_tuner, run
-from pegbox.search.charts.influence import influences
+from pegbox.search.charts.page import influences
 from pegbox.search.charts.picture import draw_search, search_svg
 from pegbox.search.loop.outcome import Gain
 from pegbox.search.loop.recorder import Recorder, open_recording

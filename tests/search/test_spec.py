@@ -8,7 +8,7 @@ from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options, options_of
 from pegbox.search import Spec, make_cost_model, make_tuner, parse_spec
-from pegbox.search.factory.base import RESERVED
+from pegbox.search.factory import RESERVED
 from pegbox.search.testing import small_space
 
 

@@ -17,8 +17,8 @@ from pegbox.records import Journal, history
 from pegbox.search import problem
 from pegbox.search.loop.display import LineProgress
 from pegbox.search.sweep import remeasurement
-from pegbox.search.sweep.progress import Sweep
 from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
+from pegbox.search.sweep.sweep import Sweep
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
@@ -386,7 +386,7 @@ def test_a_pass_that_goes_on_has_other_company_than_the_one_before(
 
 def test_a_budget_ends_the_passes(task: Any, tmp_path: Path, machine: Noisy, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("pegbox.search.sweep.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pegbox.search.sweep.sweep.time.monotonic", lambda: now[0])
     calm = machine.remeasure
 
     def slow(configs: Sequence[Config]) -> list[Result]:

@@ -21,7 +21,7 @@ from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import SketchKnob, compute_at
 from pegbox.search import SearchOptions
-from pegbox.search.factory.create import make_tuner
+from pegbox.search.factory import make_tuner
 from pegbox.search.loop.tuning import run
 from pegbox.space import Config
 from pegbox.task.task import Task

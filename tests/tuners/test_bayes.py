@@ -25,8 +25,7 @@ from pegbox.search.testing import (
     small_space,
 )
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.batches import optimistic_batch
-from pegbox.tuners.bayes import BayesTuner
+from pegbox.tuners.bayes import BayesTuner, optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.evolution import EvolutionTuner
 from pegbox.tuners.rows import Digits

@@ -11,8 +11,7 @@ from pegbox.measure.result import Ok
 from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import ConfigSpace, ListedSpace
-from pegbox.tuners.droplet import DropletTuner, Measurement, faster, welch
-from pegbox.tuners.steps import Steps
+from pegbox.tuners.droplet import DropletTuner, Measurement, Steps, faster, welch
 
 
 def valley() -> ConfigSpace:

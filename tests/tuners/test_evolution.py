@@ -11,8 +11,7 @@ from pegbox.search import make_tuner
 from pegbox.search.testing import constrained_space, matmul_cost, matmul_space, result_of
 from pegbox.space import ConfigSpace
 from pegbox.space.split import SplitKnob
-from pegbox.tuners.evolution import Evolution, EvolutionTuner, selected
-from pegbox.tuners.mutation import Mutation, factor_moves
+from pegbox.tuners.evolution import Evolution, EvolutionTuner, Mutation, factor_moves, selected
 
 
 def rng() -> np.random.Generator:

@@ -14,7 +14,7 @@ from pegbox.search import Features, Floats, checked_features, checked_training, 
 
 NAME = "cost model 'ridge'"
 SHRINKAGES = np.logspace(-4, 1, 11)
-"""What is tried, in shares of the mean eigenvalue."""
+"""The shrinkages to try, in shares of the mean eigenvalue."""
 
 
 class RidgeCostModel:
@@ -34,10 +34,15 @@ class RidgeCostModel:
     def fit(self, features: Features, costs: Floats) -> None:
         rows, seconds = checked_training(NAME, features, costs)
         self._width = rows.shape[1]
-        used = self._selected(seconds)
+        used = np.argsort(seconds, kind="stable")
+        if len(used) > self._max_records:
+            fastest, others = np.split(used, [self._max_records // 2])
+            even = np.linspace(0, len(others) - 1, self._max_records - len(fastest)).astype(np.intp)
+            used = np.concatenate([fastest, others[even]])
+        used = np.sort(used)
         wide = rows[used].astype(np.float64)
         self._mean, deviation = wide.mean(axis=0), wide.std(axis=0)
-        # What did not vary says nothing; multiplied by 0, it also says nothing of rows in which it does.
+        # A column that did not vary is multiplied by 0, so that it has no effect on rows in which it does.
         self._factor = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
         self._rows = self._scaled(wide)
         ranks = rank_share(seconds[used])
@@ -51,16 +56,8 @@ class RidgeCostModel:
         scores: Floats = self._kernel(rows, self._rows) @ self._weights + self._offset
         return scores
 
-    def _selected(self, seconds: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        order = np.argsort(seconds, kind="stable")
-        if len(order) <= self._max_records:
-            return np.sort(order)
-        fastest, others = np.split(order, [self._max_records // 2])
-        even = np.linspace(0, len(others) - 1, self._max_records - len(fastest)).astype(np.intp)
-        return np.sort(np.concatenate([fastest, others[even]]))
-
     def _scaled(self, rows: Floats) -> Floats:
-        # Far outside of what was seen a polynomial goes anywhere; nothing lies farther than four deviations.
+        # Far from the training rows a polynomial goes anywhere; nothing lies farther than four deviations.
         scaled: Floats = np.clip((rows - self._mean) * self._factor, -4.0, 4.0)
         return scaled
 

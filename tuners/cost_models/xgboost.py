@@ -6,7 +6,7 @@ of predicting their time is Chen et al., "Learning to Optimize Tensor Programs" 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,11 @@ from pegbox.search import (
     relative_speed,
 )
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 NAME = "cost model 'xgboost'"
 LOSSES = {"rank": "rank:pairwise", "reg": "reg:squarederror"}
 
 FEWEST_FEATURES = 8
-"""A split is chosen from at least so many features, or all that there are."""
+"""The fewest features that a split is chosen from, unless there are fewer."""
 
 
 class XGBoostCostModel:
@@ -80,7 +77,13 @@ class XGBoostCostModel:
 
     def fit(self, features: Features, costs: Floats) -> None:
         rows, seconds = checked_training(NAME, features, costs)
-        xgboost = _xgboost()
+        # Imported on the first fit: it takes half a second, and not every tuner needs it.
+        try:
+            import xgboost
+        except Exception as error:  # a wheel whose libomp is missing raises an error of its own
+            raise PluginError(
+                f"the cost model 'xgboost' needs the package xgboost, which fails to import: {error}"
+            ) from error
         # A column that is the same everywhere only takes the place of others that a tree could have been given.
         self._varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
         ranking = self._objective.startswith("rank")
@@ -98,14 +101,3 @@ class XGBoostCostModel:
         rows = checked_features(NAME, features, width=self._width)
         scores: Floats = self._booster.inplace_predict(rows[:, self._varying]).astype(np.float64)
         return scores
-
-
-def _xgboost() -> ModuleType:
-    # Imported on the first fit: it takes half a second, and not every tuner needs it.
-    try:
-        import xgboost
-    except Exception as error:  # a wheel whose libomp is missing raises an error of its own
-        raise PluginError(
-            f"the cost model 'xgboost' needs the package xgboost, which fails to import: {error}"
-        ) from error
-    return xgboost

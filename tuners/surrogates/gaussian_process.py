@@ -9,12 +9,18 @@ expected to run with the targets, have slopes with a prior of their own.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
+from pegbox.measure import blas_threads
 from pegbox.search import Floats
-from pegbox.tuners.surrogates.kernel import Groups, Points, matern, squared_distances
+from pegbox.tuners.rows import Places
+
+Groups: TypeAlias = Places
+"""For each column, the number of the length scale that it shares with others."""
 
 LENGTH, LENGTH_SPREAD = 0.5, 0.8
 """Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of
@@ -35,16 +41,77 @@ LENGTH_BOUNDS = (-3.0, 6.0)
 NOISE_BOUNDS = (-9.0, 1.0)
 
 DECIMALS, DIGITS = 3, 6
-"""Logarithms of the parameters, and what is compared of beliefs, are rounded to so many decimals: the last bits of a
-sum, which depend on the number of threads, must not decide what is proposed."""
+"""The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
+depend on the number of threads, must not decide about proposals."""
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are.
+
+    A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each
+    over all cores, and where these have other work its threads wait for one another, turning: on two cores at work a
+    search took four times as much of the processor's time.
+    """
+    import scipy.linalg  # noqa: F401  (slow to import; the body would load it)
+
+    return blas_threads(1)
+
+
+def squared_distances(x: Floats, groups: Groups) -> Floats:
+    """Between all rows of `x` (n, columns), apart for each group: shape (groups, n, n)."""
+    distances = np.zeros((int(groups.max(initial=-1)) + 1, len(x), len(x)))
+    for column, group in zip(x.T, groups.tolist(), strict=True):
+        difference = column[:, None] - column[None, :]
+        distances[group] += difference * difference
+    return distances
+
+
+def matern(squared: Floats) -> tuple[Floats, Floats]:
+    """Matérn 5/2 of squared scaled distances, and its derivative by them.
+
+    Twice differentiable, which is as smooth as the times of programs ever are: Snoek et al., "Practical Bayesian
+    Optimization of Machine Learning Algorithms" (NeurIPS 2012).
+    """
+    root = np.sqrt(5.0 * squared)
+    decay = np.exp(-root)
+    return (1.0 + root + root * root / 3.0) * decay, (-5.0 / 6.0) * (1.0 + root) * decay
+
+
+def covariances(a: Floats, b: Floats) -> Floats:
+    """The kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
+    squared = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
+    return matern(np.maximum(squared, 0.0))[0]
+
+
+@dataclass(frozen=True)
+class Points:
+    """The rows as the process sees them: `coordinates` (m, c) divided by their length scales, and `trends` (m, t).
+
+    A trend says how the targets may run across the whole space; the `trends` here are multiplied by the standard
+    deviation of the unknown part of their slopes. That adds a linear kernel (Rasmussen and Williams, section 2.7).
+    """
+
+    coordinates: Floats
+    trends: Floats
+
+    def covariance(self, others: Points) -> Floats:
+        """The covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
+        found: Floats = covariances(self.coordinates, others.coordinates) + self.trends @ others.trends.T
+        return found
+
+    def variance(self) -> Floats:
+        """The variance of each, shape (m,)."""
+        variance: Floats = 1.0 + (self.trends * self.trends).sum(axis=1)
+        return variance
+
+    def only(self, place: int) -> Points:
+        """One of them."""
+        return Points(self.coordinates[place : place + 1], self.trends[place : place + 1])
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of some rows: `mean` and `variance` (m,), of the process without the noise.
-
-    `observe` goes on from there as if a row had been measured and had come out at its mean.
-    """
+    """The belief about some rows: `mean` and `variance` (m,), of the process without the noise."""
 
     mean: Floats
     variance: Floats
@@ -91,7 +158,7 @@ class GaussianProcess:
     def fit(self, x: Floats, y: Floats, *, steps: int) -> None:
         """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters.
 
-        There may be none: what is believed then are the trends.
+        Without rows, the belief is that of the trends.
         """
         from scipy.linalg import cho_solve  # SciPy is slow to import, and the first trial does not wait for it
         from scipy.optimize import minimize
@@ -153,7 +220,7 @@ class GaussianProcess:
         """Negative logarithm of likelihood times prior, up to a constant, and its gradient.
 
         `distances` are those of `squared_distances`, each group's flat: (groups, n * n). `linear` (n, n) is the
-        covariance by trends, and `y` what these do not explain.
+        covariance by trends, and `y` the rest of the targets.
         """
         from scipy.linalg import cho_solve
 

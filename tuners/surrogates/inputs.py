@@ -10,16 +10,16 @@ from pegbox.search import Features, Floats
 from pegbox.space import ConfigSpace, Knob, OptionKnob
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.rows import Digits
-from pegbox.tuners.surrogates.kernel import Groups
+from pegbox.tuners.surrogates.gaussian_process import Groups
 
 
 class KnobInputs:
-    """What the knobs say.
+    """The columns of the knobs.
 
     Values with an order lie between 0 and 1, splits by the logarithms of their extents and numbers by rank, each
     coordinate with a length scale of its own. Zero among numbers gets another one, because it often means "none",
-    which need not be close to "few". Other values are all one apart. A knob that does not exist stands in the middle
-    of its values.
+    which need not be close to "few". Other values are all one apart. A knob that does not exist lies in the middle of
+    its values.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -57,7 +57,7 @@ def _tables(knob: Knob) -> Iterator[tuple[Floats, int]]:
 
 
 class ProgramInputs:
-    """What the features of the programs say, standardised over a `sample` of the space.
+    """The columns of the features of the programs, standardised over a `sample` of the space.
 
     Features with the same first word of their names ("cache.1M.lines", "cache.32K.lines") share a length scale, and
     count together as much as one column does; those that are the same everywhere in the sample are left out.
@@ -85,9 +85,9 @@ class ProgramInputs:
 
 
 class Trends:
-    """What is expected of the programs beforehand, one column for each prior in the table; the higher, the slower.
+    """The expectations of the priors in the table, one column for each; the higher, the slower.
 
-    Standardised over a `sample` of the space. An prior that is the same everywhere says nothing, and is zero.
+    Standardised over a `sample` of the space. A prior that is the same everywhere says nothing, and is zero.
     """
 
     def __init__(self, table: FeatureTable, sample: Digits) -> None:
@@ -107,19 +107,14 @@ class Trends:
 
 
 class Inputs:
-    """Columns of the knobs, beside them those of the programs where there is a `program`, and at the end trends."""
+    """The columns of the knobs, then those of the programs where there is a `program`, and at the end trends."""
 
-    def __init__(
-        self,
-        space: ConfigSpace,
-        program: FeatureTable | None,
-        sample: Digits,
-    ) -> None:
+    def __init__(self, space: ConfigSpace, program: FeatureTable | None, sample: Digits) -> None:
         knobs = KnobInputs(space)
         self._parts: list[KnobInputs | ProgramInputs | Trends] = [knobs]
         self.groups = knobs.groups
         self.trends = 0
-        """How many of the columns are trends: the last ones, which have no group."""
+        """The number of trends: the last columns, which have no group."""
         if program is None or not len(sample):
             return
         programs = ProgramInputs(program, sample)

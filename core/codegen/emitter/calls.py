@@ -1,41 +1,123 @@
-"""Emission of calls in the bodies of tensor intrinsics: C functions, LLVM intrinsics, prefetches."""
+"""Emission of calls: math functions, C functions, LLVM intrinsics, prefetches."""
 
 from __future__ import annotations
 
 from pegbox.codegen.emitter import narrow_floats, numeric
 from pegbox.codegen.emitter.frame import Frame, Value
-from pegbox.codegen.emitter.lltypes import computing, register
+from pegbox.codegen.emitter.lltypes import computing, computing_suffix, register, suffix
+from pegbox.codegen.emitter.memory import broadcast
 from pegbox.codegen.targets import features
+from pegbox.codegen.vector_math import definition
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import EXTERN, PREFETCH, Address
 from pegbox.expr.nodes import Call
 from pegbox.expr.visit import walk
 
+_LLVM = {name: name for name in ("sqrt", "floor", "ceil", "trunc", "copysign")} | {"round": "roundeven"}
+_BITS = {"popcount": "ctpop", "clz": "ctlz"}
+_LIBRARY = (
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "exp10",
+    "log2", "log10", "log1p", "fmod", "hypot",
+)  # fmt: skip
+LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
+"""Functions of C's mathematical library that kernels may call."""
+_MATH = ("exp", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
-def call(frame: Frame, expr: Call, args: list[Value]) -> Value:
-    """The value of a call; of a prefetch, nothing that could be used.
+
+def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
+    """Call an intrinsic of `pegbox.expr.intrinsics` in as many lanes as its widest argument has.
+
+    It is a function of vector_math if there is one, an instruction, or a function of the C library for each lane.
+    """
+    dtype = args[0].dtype
+    lanes = max(arg.lanes for arg in args)
+    emulated = narrow_floats.is_emulated(frame, dtype) or (dtype == "float16" and name in (*_MATH, *_LIBRARY))
+    if emulated and name != "abs" and name not in _BITS:
+        wide = math_call(frame, name, [numeric.cast(frame, arg, "float32") for arg in args])
+        return numeric.cast(frame, wide, dtype)
+    texts = [broadcast(frame, arg, lanes) for arg in args]
+    if name == "abs":
+        result = _absolute(frame, dtype, lanes, texts[0])
+    elif name in _BITS:
+        ty, flags = register(dtype, lanes), [("i1", "false")] if name == "clz" else []
+        result = frame.op(frame.module.call(f"@llvm.{_BITS[name]}.{suffix(dtype, lanes)}", ty, (ty, texts[0]), *flags))
+    elif name in _LLVM:
+        result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
+    elif name in _MATH:
+        result = frame.inlined(definition(name, dtype, lanes or 1), texts, lanes)
+    elif name in _LIBRARY:
+        result = _library(frame, name, dtype, lanes, texts)
+    else:
+        known = ", ".join((*_LLVM, "abs", *_MATH, *_LIBRARY, *_BITS))
+        raise CompileError(f"no machine code for the intrinsic {name!r}; known: {known}")
+    return Value(result, dtype, lanes)
+
+
+def _llvm_of_floats(frame: Frame, name: str, dtype: str, lanes: int, *operands: str) -> str:
+    ty, intrinsic = computing(dtype, lanes), f"@llvm.{name}.{computing_suffix(dtype, lanes)}"
+    numbers = [(ty, narrow_floats.as_float(frame, operand, dtype, lanes)) for operand in operands]
+    result = frame.op(frame.module.call(intrinsic, ty, *numbers))
+    return narrow_floats.as_register(frame, result, dtype, lanes)
+
+
+def _library(frame: Frame, name: str, dtype: str, lanes: int, operands: list[str]) -> str:
+    """Call a function of C's library on float32 or float64 for each lane."""
+    ty, symbol = register(dtype, 0), f"@{name}{'f' if dtype == 'float32' else ''}"
+    if not lanes:
+        return frame.op(frame.module.call(symbol, ty, *((ty, operand) for operand in operands)))
+    vector, result = register(dtype, lanes), "poison"
+    for lane in range(lanes):
+        numbers = [(ty, frame.op(f"extractelement {vector} {operand}, i64 {lane}")) for operand in operands]
+        number = frame.op(frame.module.call(symbol, ty, *numbers))
+        result = frame.op(f"insertelement {vector} {result}, {ty} {number}, i64 {lane}")
+    return result
+
+
+def _absolute(frame: Frame, dtype: str, lanes: int, operand: str) -> str:
+    if dtypes.is_unsigned(dtype):
+        return operand
+    if dtype in narrow_floats.NARROW:
+        return narrow_floats.absolute(frame, operand, dtype, lanes)
+    if dtypes.is_float(dtype):
+        return _llvm_of_floats(frame, "fabs", dtype, lanes, operand)
+    ty, name = register(dtype, lanes), f"@llvm.abs.{suffix(dtype, lanes)}"
+    return frame.op(frame.module.call(name, ty, (ty, operand), ("i1", "false")))
+
+
+def machine_call(frame: Frame, expr: Call, args: list[Value]) -> Value:
+    """Write a call in the body of a tensor intrinsic; the value of a prefetch is of no use.
 
     Raises:
         TargetError: the target lacks the instruction.
         CompileError: one C function is called with different arguments.
     """
-    if expr.name == PREFETCH:
-        return _prefetch(frame, args)
+    if expr.name == PREFETCH:  # into the closest cache, for reading
+        closest = ("i32", "0"), ("i32", "3"), ("i32", "1")
+        frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *closest))
+        return Value("0", "int32", 0)
     if expr.name.startswith(EXTERN):
         return _extern(frame, expr, args)
-    return _llvm(frame, expr, args)
-
-
-def _prefetch(frame: Frame, args: list[Value]) -> Value:
-    """Into the closest cache, for reading."""
-    closest = ("i32", "0"), ("i32", "3"), ("i32", "1")
-    frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *closest))
-    return Value("0", "int32", 0)
+    features.check_intrinsic(expr.name, frame.module.target)
+    dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
+    typed = [
+        ("ptr", arg.text)
+        if arg.dtype == dtypes.HANDLE
+        else (computing(arg.dtype, arg.lanes), narrow_floats.as_float(frame, arg.text, arg.dtype, arg.lanes))
+        for arg in args
+    ]
+    text = frame.module.call(f"@{expr.name}", computing(dtype, lanes), *typed)
+    if any(isinstance(node, Address) for node in walk(expr)):
+        found = frame.text.fresh("x")
+        frame.text.effect(f"{found} = {text}")
+        frame.scope.memory.clear()
+    else:
+        found = frame.op(text)
+    return Value(narrow_floats.as_register(frame, found, dtype, lanes), dtype, lanes)
 
 
 def _extern(frame: Frame, expr: Call, args: list[Value]) -> Value:
-    """A C function. Whole numbers go as 64 bits, which functions that take `int` read as well."""
+    """Call a C function. Whole numbers are passed as 64 bits, which functions that take `int` read as well."""
     name = expr.name.removeprefix(EXTERN)
     typed = [_argument(frame, name, arg) for arg in args]
     result = _plain(name, expr.dtype)
@@ -52,31 +134,11 @@ def _argument(frame: Frame, name: str, value: Value) -> tuple[str, str]:
     if dtypes.is_int(value.dtype) and not value.lanes:
         value = numeric.cast(frame, value, "int64")
     if value.lanes:
-        raise CompileError(f"call_extern({name!r}): vectors are no arguments of C functions; pass an access_ptr")
+        raise CompileError(f"call_extern({name!r}): a C function takes no vectors; pass an access_ptr")
     return _plain(name, value.dtype), value.text
 
 
 def _plain(name: str, dtype: str) -> str:
     if dtype in ("float16", "bfloat16", "bool") or dtypes.lanes(dtype):
-        raise CompileError(f"call_extern({name!r}): {dtype} does not go to or come from C functions; convert it")
+        raise CompileError(f"call_extern({name!r}): a C function neither takes nor returns {dtype}; convert it")
     return register(dtype, 0)
-
-
-def _llvm(frame: Frame, expr: Call, args: list[Value]) -> Value:
-    features.check_intrinsic(expr.name, frame.module.target)
-    dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
-    typed = [_operand(frame, arg) for arg in args]
-    text = frame.module.call(f"@{expr.name}", computing(dtype, lanes), *typed)
-    if any(isinstance(node, Address) for node in walk(expr)):
-        found = frame.text.fresh("x")
-        frame.text.effect(f"{found} = {text}")
-        frame.scope.memory.clear()
-    else:
-        found = frame.op(text)
-    return Value(narrow_floats.as_register(frame, found, dtype, lanes), dtype, lanes)
-
-
-def _operand(frame: Frame, arg: Value) -> tuple[str, str]:
-    if arg.dtype == dtypes.HANDLE:
-        return "ptr", arg.text
-    return computing(arg.dtype, arg.lanes), narrow_floats.as_float(frame, arg.text, arg.dtype, arg.lanes)

@@ -1,28 +1,26 @@
-"""`emit`: a lowered function to a `Program` of LLVM assembly text. The only entry point of the emitter."""
+"""`emit`, the entry point of the emitter: a lowered function to a `Program` of LLVM assembly text."""
 
 from __future__ import annotations
 
 from pegbox.checks import check_instance
-from pegbox.codegen.emitter import accumulators, entry, placement, privatization, strip_mining, unroll
+from pegbox.codegen.emitter import accumulators, placement, privatization, strip_mining, unroll
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
-from pegbox.codegen.emitter.placement import WORKSPACE
-from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, has_scalar_loops
-from pegbox.codegen.emitter.scattered_stores import loops_with_scattered_stores
+from pegbox.codegen.emitter.placement import WORKSPACE, Placement
+from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, ScalarLoops
 from pegbox.codegen.emitter.statements import FunctionPlan, Writer
 from pegbox.codegen.emitter.text import identifier
-from pegbox.codegen.emitter.uniform_chains import loops_with_uniform_chains
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, TargetError
 from pegbox.loops.foreign import code_of
-from pegbox.loops.nodes import For, ForKind, Function, Stmt
+from pegbox.loops.nodes import For, ForKind, Function
 from pegbox.loops.visit import walk
 
 
 def emit(func: Function, target: Target) -> Program:
-    """The program of a lowered function (no blocks; every buffer is a parameter or stands in an Alloc).
+    """Emit the program of a lowered function (no blocks; every buffer is a parameter or in an Alloc).
 
     Raises:
         CompileError: the function is not lowered, or unrolling makes more code than is reasonable.
@@ -30,58 +28,108 @@ def emit(func: Function, target: Target) -> Program:
     check_instance("func", func, Function, "what pegbox.lower gives", error=CompileError)
     check_instance("target", target, Target, "a pegbox.Target", error=TargetError)
     name = identifier(func.name)
-    _check(func)
+    if func.allocs:
+        names = ", ".join(buffer.name for buffer in func.allocs)
+        raise CompileError(f"{func.name}: buffers {names} are not in any Alloc; lower the function first")
+    if missing := [buffer.name for buffer in func.outputs if buffer not in func.params]:
+        raise CompileError(f"{func.name}: outputs {', '.join(missing)} are not among its parameters")
     blocked = strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits)
     func = func.with_body(accumulators.expand(blocked))
-    threads = min(target.num_cores, _longest_parallel(func.body))
+    extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
+    threads = min(target.num_cores, max([1, *extents]))
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
-    scalar = loops_with_uniform_chains(func.body) | loops_with_scattered_stores(func, target.vector_bits)
-    plan = FunctionPlan(func, places, unroll.plan(func.body), scalar)
+    unrolling = unroll.plan(func.body)
+    scalar_loops = ScalarLoops(func, target.vector_bits, unrolling.explicit)
+    plan = FunctionPlan(func, places, unrolling, scalar_loops.not_vectorized)
     plan.parallel = ParallelLoops(module, plan, threads)
-    separate = bool(places.shared or places.per_thread)
-    body = _body(func, module, plan, f"@{name}.body" if separate else f"@{name}", separate)
-    module.functions.append(body)
-    if separate:
-        module.functions.append(entry.wrapper(func, name, places))
-    module.functions.append(entry.timing_loop(module, func, name))
-    args = tuple(ArgSpec(b.name, b.shape, b.dtype, b in func.outputs) for b in func.params)
-    workspace = places.shared_bytes + threads * places.thread_bytes
+    _functions(func, module, plan)
     externs = tuple(module.externs)
-    foreign = code_of(func) if externs else ()
     return Program(
         name,
-        args,
+        tuple(ArgSpec(b.name, b.shape, b.dtype, b in func.outputs) for b in func.params),
         module.text(),
-        workspace,
+        places.shared_bytes + threads * places.thread_bytes,
         threads,
         target,
         externs,
-        foreign,
-        scalar_loops=module.branches <= MOST_BRANCHES and has_scalar_loops(func, plan.unrolling.explicit),
+        code_of(func) if externs else (),
+        scalar_loops=scalar_loops.for_llvm and module.branches <= MOST_BRANCHES,
         written_out=tuple(module.written_out),
     )
 
 
-def _body(func: Function, module: ModuleText, plan: FunctionPlan, symbol: str, separate: bool) -> str:
-    """The function that does the work. With a workspace every buffer in it is a noalias parameter of its own."""
+def _functions(func: Function, module: ModuleText, plan: FunctionPlan) -> None:
+    """Write the kernel and the loop that times it.
+
+    With a workspace the work is done by a function of its own, of which every buffer is a noalias parameter.
+    """
+    name, places = module.name, plan.placement
+    separate = bool(places.shared or places.per_thread)
     frame = Frame(module, in_parallel=False)
     params = [bind_pointer(frame, buffer) for buffer in func.params]
-    params += [bind_pointer(frame, buffer, aligned=True) for buffer in plan.placement.shared]
+    params += [bind_pointer(frame, buffer, aligned=True) for buffer in places.shared]
     params.append(f"ptr {WORKSPACE}")
     Writer(frame, plan).write(func.body)
-    linkage = "internal " if separate else ""
-    return frame.text.function(f"define {linkage}void {symbol}({', '.join(params)}) noinline #0")
+    head = f"define internal void @{name}.body" if separate else f"define void @{name}"
+    module.functions.append(frame.text.function(f"{head}({', '.join(params)}) noinline #0"))
+    arguments = [f"ptr %a{number}" for number in range(len(func.params))]
+    if separate:
+        module.functions.append(_wrapper(name, arguments, places))
+    module.functions.append(_timing_loop(module, ", ".join([*arguments, "ptr %workspace"])))
 
 
-def _longest_parallel(body: Stmt) -> int:
-    return max((1, *(s.extent for s in walk(body) if isinstance(s, For) and s.kind is ForKind.PARALLEL)))
+def _wrapper(name: str, params: list[str], places: Placement) -> str:
+    """Write `@name(args, workspace)`, which hands every buffer of the workspace to the body as a pointer of its own."""
+    lines, pointers = [], []
+    for number, offset in enumerate(places.shared.values()):
+        lines.append(f"  %b{number} = getelementptr inbounds i8, ptr %workspace, i64 {offset}")
+        pointers.append(f"ptr %b{number}")
+    arguments = ", ".join([*params, *pointers, "ptr %workspace"])
+    return "\n".join(
+        [
+            f"define void @{name}({', '.join([*params, 'ptr %workspace'])}) noinline #0 {{",
+            *lines,
+            f"  call void @{name}.body({arguments})",
+            "  ret void",
+            "}",
+        ]
+    )
 
 
-def _check(func: Function) -> None:
-    if func.allocs:
-        names = ", ".join(buffer.name for buffer in func.allocs)
-        raise CompileError(f"{func.name}: buffers {names} stand outside any Alloc; lower the function first")
-    missing = [buffer.name for buffer in func.outputs if buffer not in func.params]
-    if missing:
-        raise CompileError(f"{func.name}: outputs {', '.join(missing)} are not among its parameters")
+def _timing_loop(module: ModuleText, params: str) -> str:
+    """Write `@name__timed(args, workspace, n)`: nanoseconds that n calls take, by the monotonic clock.
+
+    The kernel is called through a pointer that LLVM must read again each time, so that no call can be left out.
+    """
+    name = module.name
+    module.declare("declare i32 @clock_gettime(i32, ptr)")
+    module.functions.append(f"@{name}.pointer = internal global ptr @{name}")
+    return f"""define i64 @{name}__timed({params}, i64 %n) #0 {{
+entry:
+  %start = alloca [2 x i64], align 16
+  %stop = alloca [2 x i64], align 16
+  %r0 = call i32 @clock_gettime(i32 1, ptr %start)
+  %none = icmp sle i64 %n, 0
+  br i1 %none, label %done, label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %kernel = load volatile ptr, ptr @{name}.pointer, align 8
+  call void %kernel({params})
+  %next = add i64 %i, 1
+  %last = icmp eq i64 %next, %n
+  br i1 %last, label %done, label %loop
+done:
+  %r1 = call i32 @clock_gettime(i32 1, ptr %stop)
+  %s0 = load i64, ptr %start, align 8
+  %s1 = load i64, ptr %stop, align 8
+  %n0p = getelementptr i64, ptr %start, i64 1
+  %n1p = getelementptr i64, ptr %stop, i64 1
+  %n0 = load i64, ptr %n0p, align 8
+  %n1 = load i64, ptr %n1p, align 8
+  %s = sub i64 %s1, %s0
+  %ns = sub i64 %n1, %n0
+  %scaled = mul i64 %s, 1000000000
+  %total = add i64 %scaled, %ns
+  ret i64 %total
+}}"""

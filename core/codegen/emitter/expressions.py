@@ -11,7 +11,6 @@ from pegbox.codegen.emitter import calls, index, memory, numeric
 from pegbox.codegen.emitter.form import Atom, Form, strides
 from pegbox.codegen.emitter.frame import Frame, Value, unbound_error
 from pegbox.codegen.emitter.index import Index
-from pegbox.codegen.emitter.intrinsics import call
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
 from pegbox.codegen.emitter.lltypes import constant, register
 from pegbox.codegen.emitter.text import Lines
@@ -23,23 +22,19 @@ from pegbox.expr.visit import loads
 from pegbox.loops.nodes import Store
 
 _Side: TypeAlias = Callable[[Chunk], Value]
-"""What a choice takes its value from where it falls on that side."""
+"""A function that evaluates one side of a choice."""
 
 
 def evaluate(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
-    """The value of `expr` in every lane of `chunk`, as a scalar where all lanes agree."""
+    """Emit the value of `expr` in every lane of `chunk`, as a scalar if all lanes agree."""
     handler = _HANDLERS.get(type(expr))
     if handler is None:
         raise CompileError(f"the code generator does not know {type(expr).__name__} nodes; was the program lowered?")
     return handler(frame, expr, chunk)
 
 
-def _const(frame: Frame, expr: Const, chunk: Chunk) -> Value:
-    return Value(constant(expr.value, expr.dtype), expr.dtype, 0)
-
-
 def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
-    """An expression of loop variables used as a value."""
+    """Emit an expression of loop variables as a value."""
     where = _index_of(frame, expr, chunk)
     if where.offsets is None and where.vector is None:
         return Value(index.scalar(frame, where)[0], "int64", 0)
@@ -47,7 +42,7 @@ def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
 
 
 def _index_of(frame: Frame, expr: Expr, chunk: Chunk) -> Index:
-    """An index expression, put into the loops around."""
+    """Resolve an index expression in the loops around."""
     return _resolve(frame, frame.forms(expr), chunk)
 
 
@@ -57,7 +52,7 @@ def address(frame: Frame, node: Load | Store, chunk: Chunk) -> Index:
 
 
 def _resolve(frame: Frame, form: Form, chunk: Chunk) -> Index:
-    """A linear form put into the loops around: what its variables stand for here, and the values of its atoms."""
+    """Resolve a linear form in the loops around: put in the values of its variables and of its atoms."""
     const = form.const
     env = frame.env
     terms: list[tuple[str, int]] = []
@@ -96,7 +91,7 @@ def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
     if inner.vector is not None or not all(name in frame.registers.home for name, _ in inner.terms):
         quotient, remainder = index.divide(frame, inner, atom.divisor, chunk)
         return quotient if atom.op == "floordiv" else remainder
-    # What outer loops decide is the same wherever they are around: an unrolled body asks for it again and again.
+    # Values of outer loops are the same anywhere inside them: an unrolled body asks for them again and again.
     key = (inner, atom.divisor)
     known = frame.divisions.get(key)
     if known is None:
@@ -132,10 +127,6 @@ def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
     return _choose(frame, first, chunk, "bool", lambda part: Value("true", "bool", 0), right)
 
 
-def _not(frame: Frame, expr: Not, chunk: Chunk) -> Value:
-    return numeric.negate(frame, evaluate(frame, expr.a, chunk))
-
-
 def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
     cond = evaluate(frame, expr.cond, chunk)
     if cond.text in ("true", "false"):
@@ -146,7 +137,7 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
 
 
 def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
-    """Evaluate each side only where it is chosen: under masks where lanes differ, else behind a branch."""
+    """Evaluate each side only where it is chosen: under masks if lanes differ, else behind a branch."""
     if cond.lanes:
         live, dead = narrowed(frame, chunk, cond), narrowed(frame, chunk, numeric.negate(frame, cond))
         return numeric.select(frame, cond, a(live), b(dead))
@@ -154,7 +145,7 @@ def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _S
 
 
 def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
-    """Two blocks and a phi. Each side ends in a list that stays open: the phi's lanes are known only after both."""
+    """Write two blocks and a phi. Each side ends in a list that stays open until the lanes of both are known."""
     join = frame.text.label("select.end")
     labels = frame.text.label("select.yes"), frame.text.label("select.no")
     arrivals: list[tuple[Value, str, Lines]] = []
@@ -171,28 +162,20 @@ def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Sid
     frame.nested(lambda: write(labels[0], a), keep_memory=True)
     frame.nested(lambda: write(labels[1], b), keep_memory=True)
     lanes = max(value.lanes for value, _, _ in arrivals)
-    incoming = [f"[ {_widened(frame, value, lanes, tail)}, %{block} ]" for value, block, tail in arrivals]
+    incoming: list[str] = []
+    for value, block, tail in arrivals:  # a value gets as many lanes as the phi at the end of its own block
+        outer, frame.text.lines = frame.text.lines, tail
+        widen = partial(memory.broadcast, frame, value, lanes)
+        frame.nested(lambda: incoming.append(f"[ {widen()}, %{block} ]"), keep_memory=True)  # noqa: B023
+        frame.text.lines = outer
     frame.text.start_block(join)
     result = frame.text.fresh()
     frame.text.effect(f"{result} = phi {register(dtype, lanes)} {', '.join(incoming)}")
     return Value(result, dtype, lanes)
 
 
-def _widened(frame: Frame, value: Value, lanes: int, tail: Lines) -> str:
-    """The value in as many lanes as the phi has; instructions go to the end of the value's own block."""
-    texts: list[str] = []
-
-    def widen() -> None:
-        texts.append(memory.broadcast(frame, value, lanes))
-
-    outer, frame.text.lines = frame.text.lines, tail
-    frame.nested(widen, keep_memory=True)
-    frame.text.lines = outer
-    return texts[0]
-
-
 def narrowed(frame: Frame, chunk: Chunk, condition: Value) -> Chunk:
-    """The chunk where the condition holds, which may be a scalar that only this chunk has."""
+    """Narrow the chunk to the lanes where the condition holds; it may be a scalar that only this chunk has."""
     mask = memory.broadcast(frame, condition, chunk.width)
     if chunk.mask is not None:
         mask = frame.op(f"and {register('bool', chunk.width)} {chunk.mask}, {mask}")
@@ -201,30 +184,24 @@ def narrowed(frame: Frame, chunk: Chunk, condition: Value) -> Chunk:
 
 def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
     if expr.a.dtype == "int64" and dtypes.BITS[expr.dtype] > 1 and frame.forms(expr.a).is_index:
-        narrow = _narrow_index(frame, expr, chunk)
-        if narrow is not None:
+        where = _index_of(frame, expr.a, chunk)
+        bounds = index.value_range(frame, where)
+        if where.offsets is not None and bounds is not None and bounds[0] >= -(2**31) and bounds[1] < 2**31:
+            # A vector of indices that fit 32 bits is made of 32 bits: twice the lanes, and faster conversions.
+            narrow = Value(index.vector(frame, where, chunk.width, bits=32)[0], "int32", chunk.width)
             return numeric.cast(frame, narrow, expr.dtype)
     return numeric.cast(frame, evaluate(frame, expr.a, chunk), dtypes.element(expr.dtype))
-
-
-def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
-    """A vector of indices that fit 32 bits is made of 32 bits at once: twice the lanes, and faster conversions."""
-    where = _index_of(frame, expr.a, chunk)
-    bounds = index.value_range(frame, where)
-    if where.offsets is None or bounds is None or bounds[0] < -(2**31) or bounds[1] >= 2**31:
-        return None
-    return Value(index.vector(frame, where, chunk.width, bits=32)[0], "int32", chunk.width)
 
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
     if is_machine_call(expr.name):
         chunk = _outside_vectors(chunk, expr)
-        return calls.call(frame, expr, [evaluate(frame, arg, chunk) for arg in expr.args])
-    return call(frame, expr.name, [evaluate(frame, arg, chunk) for arg in expr.args])
+        return calls.machine_call(frame, expr, [evaluate(frame, arg, chunk) for arg in expr.args])
+    return calls.math_call(frame, expr.name, [evaluate(frame, arg, chunk) for arg in expr.args])
 
 
 def load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
-    """The element of every lane."""
+    """Load the element of every lane."""
     where = address(frame, expr, chunk)
     if chunk.mask is not None and in_bounds(frame, expr, chunk):
         chunk = chunk._replace(mask=None)
@@ -232,11 +209,11 @@ def load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
 
 
 def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
-    """Code that has vectors of its own runs in scalar loops only."""
+    """Refuse code that has vectors of its own in vectorized loops."""
     if chunk.lanes is not None:
         raise CompileError(
-            f"{expr} stands inside of a vectorized loop; bodies of tensor intrinsics have their own vectors: leave the "
-            "loops around them serial, or unroll them"
+            f"{expr} is inside a vectorized loop; bodies of tensor intrinsics have their own vectors: leave the loops "
+            "around them serial, or unroll them"
         )
     return chunk
 
@@ -249,15 +226,11 @@ def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
                 f"{expr}: the function called takes it for granted that neighbours along dimension {dim} are {wanted} "
                 f"elements apart, in {expr.buffer!r} they are {found}; pass it the stride, or pack the tile"
             )
-    return Value(memory.pointer(frame, expr.buffer, where.terms, where.const, inside=False), dtypes.HANDLE, 0)
+    return Value(memory.pointer(frame, expr.buffer, where.terms, where.const), dtypes.HANDLE, 0)
 
 
 def _vector_load(frame: Frame, expr: VectorLoad, chunk: Chunk) -> Value:
     return memory.load_vector(frame, expr, address(frame, expr, _outside_vectors(chunk, expr)))
-
-
-def _stride(frame: Frame, expr: Stride, chunk: Chunk) -> Value:
-    return Value(str(strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0)
 
 
 def _broadcast(frame: Frame, expr: Broadcast, chunk: Chunk) -> Value:
@@ -273,7 +246,7 @@ def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
 
 
 def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
-    """Is the load inside its buffer in every iteration and lane, whatever conditions surround it?"""
+    """Decide if the load is inside its buffer in every iteration and lane, under any conditions."""
     for subscript, count, extent in zip(load.indices, load.box, load.buffer.shape, strict=True):
         form = frame.forms(subscript)
         if not form.is_index:
@@ -285,12 +258,15 @@ def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
 
 
 def _is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
-    """Does it read something that may lie outside its buffer?"""
+    """Decide if the expression may read outside a buffer."""
     return not all(in_bounds(frame, load, chunk) for load in loads(expr))
 
 
 _HANDLERS: dict[type, Callable[[Frame, Any, Chunk], Value]] = {
-    Const: _const, Var: _index, Binary: _binary, Compare: _compare, Logic: _logic, Not: _not, Select: _select,
-    Cast: _cast, Call: _call, Load: load, Address: _address, VectorLoad: _vector_load, Stride: _stride,
+    Const: lambda frame, expr, chunk: Value(constant(expr.value, expr.dtype), expr.dtype, 0),
+    Var: _index, Binary: _binary, Compare: _compare, Logic: _logic,
+    Not: lambda frame, expr, chunk: numeric.negate(frame, evaluate(frame, expr.a, chunk)),
+    Select: _select, Cast: _cast, Call: _call, Load: load, Address: _address, VectorLoad: _vector_load,
+    Stride: lambda frame, expr, chunk: Value(str(strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0),
     Broadcast: _broadcast, Reinterpret: _reinterpret,
 }  # fmt: skip

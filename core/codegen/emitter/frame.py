@@ -9,24 +9,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from pegbox.codegen.emitter.form import Form, address_form, expression_form
 from pegbox.codegen.emitter.text import FunctionText, Level
-from pegbox.codegen.emitter.value_cache import ValueCache
 from pegbox.errors import CompileError
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import Store
 
 if TYPE_CHECKING:
     from pegbox.codegen.emitter.module import ModuleText
+    from pegbox.codegen.vector_math import MathFunction
 
 Node = TypeVar("Node")
+Place: TypeAlias = "tuple[str, int, int]"  # pointer register, element offset from it, lanes (0: one scalar)
 _INNERMOST = 1 << 30  # deeper than any loop
 
 
 class Value(NamedTuple):
-    """A value in a register (or a literal); lanes = 0 is a scalar."""
+    """A value in a register (or a literal); 0 lanes are a scalar."""
 
     text: str
     dtype: str
@@ -53,15 +54,53 @@ class Registers:
         return _INNERMOST if level is None else level.depth
 
     def deeper(self, a: str, b: str) -> Level | None:
-        """The level where both registers are known; None when one of them is only known where it was made."""
+        """Find the level where both registers are known; None if one of them is only known where it was made."""
         first, second = self.home.get(a), self.home.get(b)
         if first is None or second is None:
             return None
         return first if first.depth > second.depth else second
 
 
+class ValueCache:
+    """The registers that hold elements of a buffer, by place.
+
+    Places of one grid (same pointer, same width, aligned to it) overlap only if they are equal, so that a store into a
+    register tile is cheap to account for.
+    """
+
+    __slots__ = ("_grid", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[Place, str] = {}
+        self._grid: Place | None = None
+
+    def add(self, place: Place, register: str) -> None:
+        """Note a load."""
+        grid = _grid(place)
+        if not self.entries:
+            self._grid = grid
+        elif grid != self._grid:
+            self._grid = None
+        self.entries[place] = register
+
+    def stored(self, place: Place, register: str) -> None:
+        """Note a store, and forget the values that overlap with it, or may because their pointer is another one."""
+        if _grid(place) != self._grid:
+            self.entries = {key: text for key, text in self.entries.items() if _apart(key, place)}
+        self.add(place, register)
+
+
+def _grid(place: Place) -> Place:
+    width = place[2] or 1
+    return place[0], place[1] % width, place[2]
+
+
+def _apart(a: Place, b: Place) -> bool:
+    return a[0] == b[0] and (a[1] + (a[2] or 1) <= b[1] or b[1] + (b[2] or 1) <= a[1])
+
+
 class Scope:
-    """What is known in straight-line code: the register of an instruction, and what buffers hold."""
+    """The knowledge in straight-line code: the register of an instruction, and the contents of buffers."""
 
     __slots__ = ("memory", "values")
 
@@ -71,17 +110,17 @@ class Scope:
 
 
 class Pointer(NamedTuple):
-    """The address of a buffer. private: no other thread and no caller sees what is there."""
+    """The address of a buffer; no other thread and no caller sees the contents of a `private` one."""
 
     register: str
     private: bool
 
 
 class NodeForms(Generic[Node]):
-    """The linear form of each node, made once.
+    """The linear forms of nodes, each made once.
 
-    Nodes are told apart by identity, because comparing them walks them. Each is held here: the id of an object that is
-    gone may be another's.
+    Nodes are compared by identity, because equality walks them. Each is held here, as a freed object's id may be
+    another's.
     """
 
     __slots__ = ("_entries", "_make")
@@ -100,9 +139,9 @@ class NodeForms(Generic[Node]):
 
 
 class Frame:
-    """State of one function body.
+    """The state of one function body.
 
-    env: what a loop variable stands for: a Python int (unrolled) or a register name.
+    env: the value of a loop variable: a Python int (unrolled) or a register name.
     forms, addresses: the linear forms of index expressions, and of the places of accesses, in elements.
     divisions, pointers: the results of address arithmetic that hold wherever their operands do.
     unrolling: the loops around that are written out, for messages.
@@ -123,7 +162,7 @@ class Frame:
         self.unrolling: list[str] = []
 
     def op(self, text: str) -> str:
-        """Write an instruction here unless the same one was written before; returns its register."""
+        """Write an instruction here unless the same one was written before; return its register."""
         values = self.scope.values
         name = values.get(text)
         if name is None:
@@ -141,13 +180,27 @@ class Frame:
             registers.home[name] = level
         return name
 
+    def inlined(self, function: MathFunction, operands: list[str], lanes: int) -> str:
+        """Call a function of vector_math in as many lanes as the operands have; one lane is a scalar there."""
+        self.module.define(function.name, function.text, function.declarations)
+        self.text.inlined += function.text.count("\n")
+        typed = list(zip(function.parameters, operands, strict=True))
+        if lanes == 1:
+            typed = [(ty, self.op(f"extractelement <1 x {ty}> {text}, i64 0")) for ty, text in typed]
+        shape = f"<{lanes} x {{}}>" if lanes > 1 else "{}"
+        listed = ", ".join(f"{shape.format(ty)} {text}" for ty, text in typed)
+        result = self.op(f"call {shape.format(function.result)} @{function.name}({listed})")
+        if lanes == 1:
+            result = self.op(f"insertelement <1 x {function.result}> poison, {function.result} {result}, i64 0")
+        return result
+
     def depth_of(self, var: Var) -> int:
-        """The level that defines the variable's register; unrolled and vectorized variables come last."""
+        """Return the depth that defines the variable's register; unrolled and vectorized variables come last."""
         bound = self.env.get(var)
         return self.registers.depth(bound) if isinstance(bound, str) else _INNERMOST
 
     def bind(self, var: Var, register: str, level: Level, interval: tuple[int, int]) -> None:
-        """`var` is a register with values in `interval` (both included), defined at the start of `level`."""
+        """Bind `var` to a register with values in `interval` (both included), defined at the start of `level`."""
         self.env[var] = register
         self.registers.home[register] = level
         self.registers.ranges[register] = interval
@@ -155,7 +208,7 @@ class Frame:
     def nested(self, action: Callable[[], None], *, keep_memory: bool = False) -> None:
         """Run `action`, whose instructions dominate nothing after it (a loop body, a branch).
 
-        `keep_memory`: the action stores nothing, so what was known of memory stays known after it.
+        `keep_memory`: the action stores nothing, so that the knowledge of memory is still true after it.
         """
         outer = self.scope
         self.scope = Scope({})

@@ -34,13 +34,8 @@ class Index(NamedTuple):
     vector: str | None
 
 
-def _plus(frame: Frame, a: Index, b: Index, scale: int, chunk: Chunk) -> Index:
-    """a + scale * b."""
-    return add_up(frame, [(a, 1), (b, scale)], chunk)
-
-
 def add_up(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
-    """The sum of scale * index, terms of outer loops first."""
+    """Add up scale * index, terms of outer loops first."""
     const = 0
     merged: dict[str, int] = {}
     offsets: Offsets | None = None
@@ -53,28 +48,24 @@ def add_up(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
             part = index.offsets if scale == 1 else tuple([scale * offset for offset in index.offsets])
             offsets = part if offsets is None else tuple(map(add, offsets, part))
         if index.vector is not None:
-            vector = _plus_vector(frame, vector, index.vector, scale, chunk)
+            ty = register("int64", chunk.width)
+            scaled = index.vector if scale == 1 else frame.op(f"mul {ty} {index.vector}, splat (i64 {scale})")
+            vector = scaled if vector is None else frame.op(f"add {ty} {vector}, {scaled}")
     terms = [(name, int64(coef)) for name, coef in merged.items() if int64(coef)]
     if len(terms) > 1:
         terms.sort(key=lambda term: frame.registers.depth(term[0]))
     return Index(int64(const), tuple(terms), offsets, vector)
 
 
-def _plus_vector(frame: Frame, total: str | None, part: str, scale: int, chunk: Chunk) -> str:
-    ty = register("int64", chunk.width)
-    scaled = part if scale == 1 else frame.op(f"mul {ty} {part}, splat (i64 {scale})")
-    return scaled if total is None else frame.op(f"add {ty} {total}, {scaled}")
-
-
 def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
-    """Floor quotient and remainder by a positive constant, with as little arithmetic as the ranges allow.
+    """Compute the floor quotient and remainder by a positive constant, with as little arithmetic as the ranges allow.
 
-    What leaves the division at once is decided as for expressions (`pegbox.expr.affine.divide`). Two things differ.
+    The parts that leave the division at once are those of expressions (`pegbox.expr.affine.divide`). Two things differ.
     Here the ranges are those of registers and lanes; a sum of unknown range, which may wrap around, is divided as it
-    stands. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and
-    0 <= small < g, whatever small is made of: rest // divisor = (big / g) // (divisor / g) and
+    is. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and 0 <= small < g,
+    with any small: rest // divisor = (big / g) // (divisor / g) and
     rest % divisor = g * ((big / g) % (divisor / g)) + small. Expressions do so with a constant small only, so that
-    equal quotients keep one form whatever the ranges are.
+    equal quotients keep one form for all ranges.
     """
     if value_range(frame, index) is None:
         return _division(frame, index, divisor, chunk)
@@ -100,13 +91,14 @@ def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Inde
         if split is not None:
             big, small = split
             inner_q, inner_r = _division(frame, big, divisor // g, chunk)
-            return _plus(frame, quotient, inner_q, 1, chunk), _plus(frame, small, inner_r, g, chunk)
+            whole = add_up(frame, [(quotient, 1), (inner_q, 1)], chunk)
+            return whole, add_up(frame, [(small, 1), (inner_r, g)], chunk)
     inner_q, inner_r = _division(frame, residue, divisor, chunk)
-    return _plus(frame, quotient, inner_q, 1, chunk), inner_r
+    return add_up(frame, [(quotient, 1), (inner_q, 1)], chunk), inner_r
 
 
 def _split(frame: Frame, index: Index, g: int) -> tuple[Index, Index] | None:
-    """index = g * big + small with small proved to lie in [0, g); None when it cannot be shown."""
+    """Split index = g * big + small with small proved to lie in [0, g); None without a proof."""
     big = tuple((name, coef // g) for name, coef in index.terms if coef % g == 0)
     small = Index(index.const % g, tuple(t for t in index.terms if t[1] % g), index.offsets, index.vector)
     bounds = value_range(frame, small)
@@ -116,11 +108,13 @@ def _split(frame: Frame, index: Index, g: int) -> tuple[Index, Index] | None:
 
 
 def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
-    """The division itself, as instructions."""
+    """Write the division itself, as instructions."""
     if divisor == 1:
         return index, Index(0, (), None, None)
     bounds = value_range(frame, index)
-    ty, value, level, lanes = _materialized(frame, index, chunk)
+    lanes = 0 if index.offsets is None and index.vector is None else chunk.width
+    value, level = vector(frame, index, lanes) if lanes else scalar(frame, index)
+    ty = register("int64", lanes)
     if bounds is not None and bounds[0] >= 0:
         by = literal(divisor, "int64", lanes)
         quotient = frame.at(level, f"udiv {ty} {value}, {by}")
@@ -138,8 +132,7 @@ def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[I
 def _floor_division(
     frame: Frame, level: Level | None, ty: str, value: str, divisor: int, lanes: int
 ) -> tuple[str, str]:
-    """Shift and mask for powers of two; else truncate and step down where the remainder is negative."""
-
+    """Shift and mask for powers of two; else truncate and step down if the remainder is negative."""
     by = literal(divisor, "int64", lanes)
     if divisor & (divisor - 1) == 0:
         shift = divisor.bit_length() - 1
@@ -154,17 +147,8 @@ def _floor_division(
     return frame.at(level, f"add {ty} {quotient}, {sign}"), frame.at(level, f"add {ty} {remainder}, {step}")
 
 
-def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, Level | None, int]:
-    """(type, register, level where it is known, lanes) of an index; a scalar has 0."""
-    if index.offsets is None and index.vector is None:
-        text, level = scalar(frame, index)
-        return "i64", text, level, 0
-    text, level = vector(frame, index, chunk.width)
-    return register("int64", chunk.width), text, level, chunk.width
-
-
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
-    """const + terms as an i64 register or literal, and the level where it is known."""
+    """Add const + terms into an i64 register or literal; return the level where it is known, too."""
     text, level = term_sum(frame, index.terms)
     const = int64(index.const)
     if not index.terms:
@@ -175,7 +159,7 @@ def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
 
 
 def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
-    """The sum of the terms; partial sums of outer loops are made at those loops."""
+    """Add up the terms; partial sums of outer loops are made at those loops."""
     total = "0"
     level: Level | None = frame.text.entry
     for name, coef in terms:
@@ -188,7 +172,7 @@ def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
 
 
 def vector(frame: Frame, index: Index, count: int, bits: int = 64) -> tuple[str, Level | None]:
-    """The index as a vector of integers (of `bits` < 64 only where the caller knows that it fits)."""
+    """Make a vector of integers of the index (of `bits` < 64 only if the caller knows that it fits)."""
     ty = f"<{count} x i{bits}>"
     text, level = scalar(frame, index)
     if bits != 64 and index.terms:
@@ -216,7 +200,7 @@ def _int_lanes(values: Offsets, bits: int) -> str:
 
 
 def splat(frame: Frame, level: Level | None, element: str, text: str, count: int) -> str:
-    """One scalar in every lane."""
+    """Put one scalar into every lane."""
     if text[0] != "%":
         return f"splat ({element} {text})"
     first = frame.at(level, f"insertelement <{count} x {element}> poison, {element} {text}, i64 0")
@@ -227,13 +211,13 @@ def splat(frame: Frame, level: Level | None, element: str, text: str, count: int
 
 
 def value_range(frame: Frame, index: Index) -> tuple[int, int] | None:
-    """Smallest and largest value over all iterations and lanes; None when data decides, or it may wrap around."""
+    """Bound the values over all iterations and lanes; None if data decides, or the sum may wrap around."""
     bounds = _sum_range(frame, index)
     return bounds if bounds is not None and bounds[0] >= -(1 << 63) and bounds[1] < 1 << 63 else None
 
 
 def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
-    """Between what the sum lies, as a whole number without limits."""
+    """Bound the sum, as a whole number without limits."""
     if index.vector is not None:
         return None
     low = high = index.const
@@ -252,9 +236,9 @@ def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
 
 
 def compare(frame: Frame, op: CompareOp, a: Index, b: Index, chunk: Chunk) -> Value | None:
-    """`a op b`: a literal where the ranges decide, a scalar where all lanes agree, else a vector of i1.
+    """Emit `a op b`: a literal if the ranges decide, a scalar if all lanes agree, else a vector of i1.
 
-    None where the difference cannot be taken, because data decides or it may wrap around.
+    None if the difference cannot be taken, because data decides or it may wrap around.
     """
     if not (_is_safe(frame, a) and _is_safe(frame, b)):
         return None
@@ -279,7 +263,7 @@ def compare(frame: Frame, op: CompareOp, a: Index, b: Index, chunk: Chunk) -> Va
 
 
 def _is_safe(frame: Frame, index: Index) -> bool:
-    """Are the sum and each part of it so small that nothing made of two such sums wraps around?"""
+    """Decide if the sum and each part of it are so small that no difference of two such sums wraps around."""
     bounds = _sum_range(frame, index)
     if bounds is None:
         return False
@@ -287,7 +271,7 @@ def _is_safe(frame: Frame, index: Index) -> bool:
 
 
 def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offsets: Offsets, span: int) -> str:
-    """offsets[lane] <op> -(const + terms): clamped to just outside the offsets' range the limit fits 32 bits."""
+    """Compare offsets[lane] with -(const + terms), a limit that fits 32 bits once it is clamped to their range."""
     count = len(offsets)
     ty = f"<{count} x i32>"
     text, level = term_sum(frame, terms)

@@ -18,20 +18,18 @@ from pegbox.expr.nodes import Buffer, Load
 _SCALAR = Pattern(0, None, False, 0, True)
 
 
-def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, *, inside: bool) -> str:
-    """The address as a pointer register. `inside`: the whole access is known to lie in the buffer.
-
-    Only then, and when no part of the sum is negative, every partial sum lies inside too and may say `inbounds`.
-    """
-    return _pointer(frame, buffer, terms, offset, inside and _is_rising(terms, offset))
+def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int) -> str:
+    """Make the address of an access that may lie outside its buffer, as a pointer register."""
+    return _pointer(frame, buffer, terms, offset, False)
 
 
 def _is_rising(terms: Terms, offset: int) -> bool:
+    """Decide if no part of an address is negative: if the whole lies in the buffer, so does every partial sum."""
     return offset >= 0 and all(coef > 0 for _, coef in terms)
 
 
 def _pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, inbounds: bool) -> str:
-    """Made loop by loop, the constant part last."""
+    """Make an address loop by loop, the constant part last."""
     if not terms and not offset:
         return frame.buffers[buffer].register
     key = (buffer, terms, offset, inbounds)
@@ -55,39 +53,42 @@ def _pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, inbounds: 
 
 
 def load(frame: Frame, node: Load, where: Index, chunk: Chunk) -> Value:
-    """The element of every live lane, at `where`; one scalar where all lanes read the same element."""
-    buffer, mask = node.buffer, chunk.mask
-    spread = _SCALAR if where.offsets is None else pattern(where.offsets)
-    start = where.const + spread.base
-    if where.vector is None and spread.offsets is None and mask is None:
-        text = _load_plain(frame, buffer, where.terms, start, 0)
-        return Value(text, buffer.dtype, 0)
-    count = chunk.width
-    if where.vector is None and spread.dense and mask is None:
-        return Value(_load_plain(frame, buffer, where.terms, start, count), buffer.dtype, count)
-    if where.vector is None and spread.dense:
-        return Value(_load_masked(frame, buffer, where.terms, start, count, mask), buffer.dtype, count)
-    if where.vector is None and mask is None and spread.offsets is not None and spread.span < 2 * count:
-        text = _load_shuffled(frame, buffer, where.terms, start, spread.offsets, spread.span)
-        return Value(text, buffer.dtype, count)
-    if mask is None and _takes_turns(frame, node, count):
+    """Load the element of every live lane, at `where`; one scalar if all lanes read the same element."""
+    return Value(*_loaded(frame, node, where, chunk))
+
+
+def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, str, int]:
+    buffer, mask, count = node.buffer, chunk.mask, chunk.width
+    if where.vector is None:
+        spread = _SCALAR if where.offsets is None else pattern(where.offsets)
+        start = where.const + spread.base
+        if spread.offsets is None and mask is None:
+            return _load_plain(frame, buffer, where.terms, start, 0), buffer.dtype, 0
+        if spread.dense and mask is None:
+            return _load_plain(frame, buffer, where.terms, start, count), buffer.dtype, count
+        if spread.dense:
+            place = "ptr", pointer(frame, buffer, where.terms, start)
+            return _load_masked(frame, "load", buffer, place, mask, count), buffer.dtype, count
+        if mask is None and spread.offsets is not None and spread.span < 2 * count:
+            text = _load_shuffled(frame, buffer, where.terms, start, spread.offsets, spread.span)
+            return text, buffer.dtype, count
+    # Does an unrolled loop around go through elements that lie next to those of the lanes?
+    if mask is None and any(
+        0 < coef < count and frame.env.get(var).__class__ is int for var, coef in frame.addresses(node).terms
+    ):
         rows = transposition.rows_of(frame, buffer, where)
         if rows is not None:
-            return Value(_load_transposed(frame, buffer, where, rows), buffer.dtype, count)
-    return Value(_gather(frame, buffer, where, count, mask), buffer.dtype, count)
+            return _load_transposed(frame, buffer, where, rows), buffer.dtype, count
+    place = f"<{count} x ptr>", _pointers(frame, buffer, where, count)
+    return _load_masked(frame, "gather", buffer, place, mask, count), buffer.dtype, count
 
 
 def load_vector(frame: Frame, node: VectorLoad, where: Index) -> Value:
-    """Neighbours as one value, in scalar code."""
+    """Load neighbours as one value, in scalar code."""
     if not is_contiguous(node.buffer.shape, node.box):
         raise CompileError(f"{node}: these {node.lanes} elements are no neighbours in {node.buffer!r}; pack them first")
     text = _load_plain(frame, node.buffer, where.terms, where.const, node.lanes)
     return Value(text, node.buffer.dtype, node.lanes)
-
-
-def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> None:
-    """A vector value to neighbours, in scalar code."""
-    _store_plain(frame, buffer, where.terms, where.const, value.lanes, value.text)
 
 
 def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> str:
@@ -109,48 +110,46 @@ def _to_bit(frame: Frame, text: str, count: int) -> str:
     return frame.op(f"icmp ne {memory('bool', count)} {text}, zeroinitializer" if count else f"icmp ne i8 {text}, 0")
 
 
-def _to_byte(frame: Frame, text: str, count: int) -> str:
+def _to_memory(frame: Frame, buffer: Buffer, text: str, count: int) -> str:
+    """Convert a value to the type that the buffer stores: bool becomes a byte."""
+    if buffer.dtype != "bool":
+        return text
     return frame.op(f"zext {register('bool', count)} {text} to {memory('bool', count)}")
 
 
-def _load_masked(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, mask: str | None) -> str:
-    ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
-    where = pointer(frame, buffer, terms, start, inside=False)
-    places = ("ptr", where), ("i32", str(align(buffer.dtype))), _live(mask, count)
-    return _loaded(frame, buffer, count, f"@llvm.masked.load.{suffix}.p0", *places, (ty, "zeroinitializer"))
+def _masked(
+    frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str], mask: str | None, count: int, value: str
+) -> str:
+    """Write a call of `@llvm.masked.<kind>`; `value` is stored, or that of the dead lanes of a load."""
+    ty, many = memory(buffer.dtype, count), "" if place[0] == "ptr" else f"v{count}"
+    name = f"@llvm.masked.{kind}.{memory_suffix(buffer.dtype, count)}.{many}p0"
+    where = place, ("i32", str(align(buffer.dtype))), (register("bool", count), mask or "splat (i1 true)")
+    if kind in ("load", "gather"):
+        return frame.module.call(name, ty, *where, (ty, value))
+    return frame.module.call(name, "void", (ty, value), *where)
 
 
-def _loaded(frame: Frame, buffer: Buffer, count: int, function: str, *arguments: tuple[str, str]) -> str:
-    """Emit a load by an intrinsic."""
+def _load_masked(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str], mask: str | None, count: int) -> str:
     found = frame.text.fresh("x")
-    frame.text.effect(f"{found} = {frame.module.call(function, memory(buffer.dtype, count), *arguments)}")
+    dead = "zeroinitializer" if mask else "poison"
+    frame.text.effect(f"{found} = {_masked(frame, kind, buffer, place, mask, count, dead)}")
     return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
 
 
 def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
-    """Lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
+    """Load lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
 
     Two vectors overlap so that nothing beyond the last lane's element is touched.
     """
     count = len(offsets)
-    if span < count:
-        width = span + 1
-        first = _load_plain(frame, buffer, terms, start, width)
-        second, picks = "poison", offsets
-    else:
-        width = count
-        first = _load_plain(frame, buffer, terms, start, width)
-        second = _load_plain(frame, buffer, terms, start + span + 1 - width, width)
+    width = min(span + 1, count)
+    first, second, picks = _load_plain(frame, buffer, terms, start, width), "poison", offsets
+    if span >= count:
         shift = span + 1 - width
+        second = _load_plain(frame, buffer, terms, start + shift, width)
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
     return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
-
-
-def _takes_turns(frame: Frame, node: Load, count: int) -> bool:
-    """Does an unrolled loop around go through elements that lie next to those of the lanes?"""
-    form = frame.addresses(node)
-    return any(0 < coef < count and frame.env.get(var).__class__ is int for var, coef in form.terms)
 
 
 def _load_transposed(frame: Frame, buffer: Buffer, where: Index, rows: transposition.LaneRows) -> str:
@@ -164,31 +163,16 @@ def _load_transposed(frame: Frame, buffer: Buffer, where: Index, rows: transposi
 
 
 def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
-    """One pointer per lane."""
-    base = pointer(frame, buffer, where.terms, where.const, inside=False)
+    """Make one pointer per lane."""
+    base = pointer(frame, buffer, where.terms, where.const)
     text, level = vector(frame, Index(0, (), where.offsets, where.vector), count)
-    if frame.registers.home.get(base) is None:
-        level = None
-    elif level is not None:
+    if level is not None or frame.registers.home.get(base) is None:
         level = frame.registers.home.get(base)
     return frame.at(level, f"getelementptr {memory(buffer.dtype, 0)}, ptr {base}, <{count} x i64> {text}")
 
 
-def _gather(frame: Frame, buffer: Buffer, where: Index, count: int, mask: str | None) -> str:
-    ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
-    pointers = _pointers(frame, buffer, where, count)
-    places = (f"<{count} x ptr>", pointers), ("i32", str(align(buffer.dtype))), _live(mask, count)
-    dead = ty, "zeroinitializer" if mask else "poison"
-    return _loaded(frame, buffer, count, f"@llvm.masked.gather.{suffix}.v{count}p0", *places, dead)
-
-
-def _live(mask: str | None, count: int) -> tuple[str, str]:
-    """The argument that tells which lanes are accessed."""
-    return register("bool", count), mask or "splat (i1 true)"
-
-
 def broadcast(frame: Frame, value: Value, count: int) -> str:
-    """The value in `count` lanes (0: as a scalar)."""
+    """Put the value into `count` lanes (0: leave it a scalar)."""
     if value.lanes or not count:
         return value.text
     return splat(frame, None, register(value.dtype, 0), value.text, count)
@@ -201,59 +185,44 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
     if where.vector is None and spread.offsets is None:
         _store_plain(frame, buffer, where.terms, start, 0, value.text)
         return
-    count = chunk.width
+    count, ty = chunk.width, register(buffer.dtype, chunk.width)
     text = broadcast(frame, value, count)
     if where.vector is not None or not spread.dense:
-        reversal = _reversal(spread, count) if where.vector is None and chunk.mask is None else None
-        if reversal is None:
-            _scatter(frame, buffer, where, text, count, chunk.mask)
+        backwards = tuple(range(count - 1, -1, -1))
+        if where.vector is not None or chunk.mask is not None or spread.offsets != backwards:
+            text = _to_memory(frame, buffer, text, count)
+            place = f"<{count} x ptr>", _pointers(frame, buffer, where, count)
+            _store_masked(frame, "scatter", buffer, place, chunk.mask, count, text)
             return
-        ty = register(buffer.dtype, count)
-        text = frame.op(f"shufflevector {ty} {text}, {ty} poison, <{count} x i32> {reversal}")
+        text = frame.op(f"shufflevector {ty} {text}, {ty} poison, <{count} x i32> {int_vector(backwards, 32)}")
     elif chunk.mask is not None:
-        text_or_none = _blend(frame, buffer, where.terms, start, count, text, chunk.mask)
-        if text_or_none is None:
+        if not (frame.buffers[buffer].private and not where.terms and 0 <= start <= buffer.size - count):
+            text = _to_memory(frame, buffer, text, count)
+            place = "ptr", pointer(frame, buffer, where.terms, start)
+            _store_masked(frame, "store", buffer, place, chunk.mask, count, text)
             return
-        text = text_or_none
+        # LLVM lifts no alloca into registers that a masked store touches: in a private tile, at a constant place, the
+        # value is blended with the old one.
+        old = _load_plain(frame, buffer, where.terms, start, count)
+        text = frame.op(f"select <{count} x i1> {chunk.mask}, {ty} {text}, {ty} {old}")
     _store_plain(frame, buffer, where.terms, start, count, text)
 
 
-def _reversal(spread: Pattern, count: int) -> str | None:
-    """The shuffle that turns lanes stored backwards around; None for any other pattern."""
-    backwards = tuple(range(count - 1, -1, -1))
-    return int_vector(backwards, 32) if spread.offsets == backwards else None
-
-
-def _blend(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str, mask: str) -> str | None:
-    """A masked store. In a private tile at a constant place it is a blend with the old value instead (returned),
-    because LLVM lifts no alloca into registers that a masked store touches."""
-    if frame.buffers[buffer].private and not terms and start >= 0 and start + count <= buffer.size:
-        ty = register(buffer.dtype, count)
-        old = _load_plain(frame, buffer, terms, start, count)
-        return frame.op(f"select <{count} x i1> {mask}, {ty} {text}, {ty} {old}")
-    ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
-    if buffer.dtype == "bool":
-        text = _to_byte(frame, text, count)
-    places = ("ptr", pointer(frame, buffer, terms, start, inside=False)), ("i32", str(align(buffer.dtype)))
-    name = f"@llvm.masked.store.{suffix}.p0"
-    frame.text.effect(frame.module.call(name, "void", (ty, text), *places, (register("bool", count), mask)))
+def _store_masked(
+    frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str], mask: str | None, count: int, text: str
+) -> None:
+    frame.text.effect(_masked(frame, kind, buffer, place, mask, count, text))
     frame.scope.memory.pop(buffer, None)
-    return None
+
+
+def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> None:
+    """Store a vector value to neighbours, in scalar code."""
+    _store_plain(frame, buffer, where.terms, where.const, value.lanes, value.text)
 
 
 def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str) -> None:
     rising = _is_rising(terms, start)
     where = _pointer(frame, buffer, terms, start, rising)
-    stored = _to_byte(frame, text, count) if buffer.dtype == "bool" else text
+    stored = _to_memory(frame, buffer, text, count)
     frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
     frame.scope.memory[buffer].stored((_pointer(frame, buffer, terms, 0, rising), start, count), text)
-
-
-def _scatter(frame: Frame, buffer: Buffer, where: Index, text: str, count: int, mask: str | None) -> None:
-    ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
-    if buffer.dtype == "bool":
-        text = _to_byte(frame, text, count)
-    pointers = _pointers(frame, buffer, where, count)
-    places = (f"<{count} x ptr>", pointers), ("i32", str(align(buffer.dtype))), _live(mask, count)
-    frame.text.effect(frame.module.call(f"@llvm.masked.scatter.{suffix}.v{count}p0", "void", (ty, text), *places))
-    frame.scope.memory.pop(buffer, None)

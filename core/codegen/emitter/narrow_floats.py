@@ -8,7 +8,6 @@ would call functions of a runtime library that few systems have.
 from __future__ import annotations
 
 from pegbox.codegen.emitter.frame import Frame
-from pegbox.codegen.emitter.inline_call import call
 from pegbox.codegen.emitter.lltypes import computing, register
 from pegbox.codegen.vector_math import conversion, conversions
 
@@ -16,12 +15,12 @@ NARROW = ("float16", "bfloat16")
 
 
 def is_emulated(frame: Frame, dtype: str) -> bool:
-    """Is it computed in float32 here, because the target has nothing for it?"""
+    """Decide if the type is computed in float32, because the target has no instructions for it."""
     return dtype == "bfloat16" or (dtype == "float16" and not frame.module.computes_float16)
 
 
 def as_float(frame: Frame, text: str, dtype: str, lanes: int) -> str:
-    """A register as what arithmetic takes."""
+    """Convert a register to an operand of arithmetic."""
     return _bitcast(frame, text, register(dtype, lanes), computing(dtype, lanes))
 
 
@@ -35,29 +34,29 @@ def _bitcast(frame: Frame, text: str, source: str, target: str) -> str:
 
 
 def absolute(frame: Frame, text: str, dtype: str, lanes: int) -> str:
-    """The bits without the sign."""
+    """Clear the sign bit."""
     return frame.op(f"and {register(dtype, lanes)} {text}, {'splat (i16 32767)' if lanes else '32767'}")
 
 
 def widen(frame: Frame, text: str, dtype: str, lanes: int) -> str:
-    """The float32 of the same value."""
+    """Convert to float32, exactly."""
     if dtype == "float16" and frame.module.computes_float16:
         half = as_float(frame, text, dtype, lanes)
         return frame.op(f"fpext {computing(dtype, lanes)} {half} to {register('float32', lanes)}")
     function = conversions.float16_to_float32 if dtype == "float16" else conversions.bfloat16_to_float32
-    return call(frame, conversion(function, "i16", lanes or 1), [text], lanes)
+    return frame.inlined(conversion(function, "i16", lanes or 1), [text], lanes)
 
 
 def narrow(frame: Frame, text: str, dtype: str, lanes: int) -> str:
-    """The nearest number to a float32, ties to even."""
+    """Round a float32 to the nearest number, ties to even."""
     if dtype == "float16" and frame.module.computes_float16:
         half = frame.op(f"fptrunc {register('float32', lanes)} {text} to {computing(dtype, lanes)}")
         return as_register(frame, half, dtype, lanes)
     function = conversions.float32_to_float16 if dtype == "float16" else conversions.float32_to_bfloat16
-    return call(frame, conversion(function, "float", lanes or 1), [text], lanes)
+    return frame.inlined(conversion(function, "float", lanes or 1), [text], lanes)
 
 
 def float64_to_float16(frame: Frame, text: str, lanes: int) -> str:
-    """Rounded once."""
-    odd = call(frame, conversion(conversions.float64_to_odd_float32, "double", lanes or 1), [text], lanes)
+    """Round once."""
+    odd = frame.inlined(conversion(conversions.float64_to_odd_float32, "double", lanes or 1), [text], lanes)
     return narrow(frame, odd, "float16", lanes)

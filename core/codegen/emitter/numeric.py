@@ -24,7 +24,7 @@ _UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq"
 
 
 def match_lanes(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
-    """Both operands in the same number of lanes."""
+    """Bring both operands to the same number of lanes."""
     if a.lanes == b.lanes:
         return a.text, b.text, a.lanes
     lanes = a.lanes or b.lanes
@@ -32,7 +32,7 @@ def match_lanes(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
 
 
 def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
-    """add sub mul div floordiv floormod min max of two values of one dtype."""
+    """Emit add sub mul div floordiv floormod min max of two values of one dtype."""
     dtype = a.dtype
     if narrow_floats.is_emulated(frame, dtype):
         return cast(frame, binary(frame, op, cast(frame, a, "float32"), cast(frame, b, "float32")), dtype)
@@ -73,27 +73,22 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
 def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if not dtypes.is_int(a.dtype):
         raise CompileError(f"{op} needs integers, got {a.dtype}; for floats use floor(a / b)")
-    literal = int(b.text) if not b.lanes and b.text[0] != "%" else None
+    divisor = int(b.text) if not b.lanes and b.text[0] != "%" else None
     x, y, lanes = match_lanes(frame, a, b)
     ty = register(a.dtype, lanes)
-    if literal is not None and literal > 0 and literal & (literal - 1) == 0:
-        return Value(_power_of_two(frame, op, a.dtype, ty, x, literal, lanes), a.dtype, lanes)
-    if literal is None or literal in (0, -1):
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        shift = "lshr" if dtypes.is_unsigned(a.dtype) else "ashr"
+        word, by = ("and", divisor - 1) if op == "floormod" else (shift, divisor.bit_length() - 1)
+        result = frame.op(f"{word} {ty} {x}, {literal(by, a.dtype, lanes)}")
+    elif divisor is None or divisor in (0, -1):
         result = _guarded(frame, op, a.dtype, ty, x, y, lanes)
     else:
         result = _quotient(frame, op, a.dtype, ty, x, y, lanes)
     return Value(result, a.dtype, lanes)
 
 
-def _power_of_two(frame: Frame, op: str, dtype: str, ty: str, x: str, divisor: int, lanes: int) -> str:
-    if op == "floormod":
-        return frame.op(f"and {ty} {x}, {literal(divisor - 1, dtype, lanes)}")
-    shift = "lshr" if dtypes.is_unsigned(dtype) else "ashr"
-    return frame.op(f"{shift} {ty} {x}, {literal(divisor.bit_length() - 1, dtype, lanes)}")
-
-
 def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
-    """Divide by what is neither 0 nor -1: truncate, then step down where the remainder's sign is not the divisor's."""
+    """Divide by a number other than 0 and -1: truncate, then step down if the signs of remainder and divisor differ."""
     if dtypes.is_unsigned(dtype):
         return frame.op(f"{'udiv' if op == 'floordiv' else 'urem'} {ty} {x}, {y}")
     i1 = register("bool", lanes)
@@ -127,7 +122,7 @@ def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: 
 
 
 def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
-    """lt le gt ge eq ne; every comparison with NaN is false except ne."""
+    """Emit lt le gt ge eq ne; every comparison with NaN is false except ne."""
     if narrow_floats.is_emulated(frame, a.dtype):
         a, b = cast(frame, a, "float32"), cast(frame, b, "float32")
     x, y, lanes = match_lanes(frame, a, b)
@@ -139,7 +134,7 @@ def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
 
 
 def logic(frame: Frame, op: str, a: Value, b: Value) -> Value:
-    """and / or of conditions; literals vanish."""
+    """Emit `and` or `or` of conditions; literals vanish."""
     for this, other in ((a, b), (b, a)):
         if this.text in ("true", "false"):
             return other if (this.text == "true") == (op == "and") else this
@@ -155,7 +150,7 @@ def negate(frame: Frame, a: Value) -> Value:
 
 
 def select(frame: Frame, cond: Value, a: Value, b: Value) -> Value:
-    """a or b per lane, both already computed."""
+    """Choose a or b per lane, both already computed."""
     if cond.text in ("true", "false"):
         return a if cond.text == "true" else b
     lanes = cond.lanes or a.lanes or b.lanes
@@ -165,38 +160,35 @@ def select(frame: Frame, cond: Value, a: Value, b: Value) -> Value:
 
 
 def cast(frame: Frame, value: Value, dtype: str) -> Value:
-    """C's conversion; to bool it asks `!= 0`."""
-    source, lanes = value.dtype, value.lanes
+    """Convert as C does; a bool is `value != 0`."""
+    source, lanes, text = value.dtype, value.lanes, value.text
     if source == dtype:
         return value
     if source in narrow_floats.NARROW or dtype in narrow_floats.NARROW:
         return _cast_narrow(frame, value, dtype)
-    text = value.text
-    from_ty, to_ty = register(source, lanes), register(dtype, lanes)
+    from_ty, wider = register(source, lanes), dtypes.BITS[dtype] > dtypes.BITS[source]
     if dtype == "bool":
         zero = "zeroinitializer" if lanes else ("0.0" if dtypes.is_float(source) else "0")
         word = "fcmp une" if dtypes.is_float(source) else "icmp ne"
         return Value(frame.op(f"{word} {from_ty} {text}, {zero}"), dtype, lanes)
-    if dtypes.is_float(source):
-        if dtypes.is_float(dtype):
-            word = "fpext" if dtypes.BITS[dtype] > dtypes.BITS[source] else "fptrunc"
-            return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
-        return _to_int(frame, text, from_ty, dtype, lanes)
-    if dtypes.is_float(dtype):
-        word = "uitofp" if dtypes.is_unsigned(source) else "sitofp"
-        return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
-    if dtypes.BITS[dtype] == dtypes.BITS[source]:
-        return Value(text, dtype, lanes)
-    if dtypes.BITS[dtype] < dtypes.BITS[source]:
-        return Value(frame.op(f"trunc {from_ty} {text} to {to_ty}"), dtype, lanes)
-    word = "zext" if dtypes.is_unsigned(source) else "sext"
-    return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
+    match dtypes.is_float(source), dtypes.is_float(dtype):
+        case True, True:
+            word = "fpext" if wider else "fptrunc"
+        case True, False:
+            return _to_int(frame, text, from_ty, dtype, lanes)
+        case False, True:
+            word = "uitofp" if dtypes.is_unsigned(source) else "sitofp"
+        case _:
+            if dtypes.BITS[dtype] == dtypes.BITS[source]:
+                return Value(text, dtype, lanes)
+            word = "trunc" if not wider else "zext" if dtypes.is_unsigned(source) else "sext"
+    return Value(frame.op(f"{word} {from_ty} {text} to {register(dtype, lanes)}"), dtype, lanes)
 
 
 def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
     """Convert from or to a float of 16 bits, through float32, which holds every float16 and bfloat16.
 
-    An integer that float32 would round is too large for float16; a float64 is not, and must be rounded only once.
+    Integers that float32 would round are too large for float16; a float64 is not, and must be rounded only once.
     """
     source, lanes = value.dtype, value.lanes
     if (source, dtype) == ("float64", "float16"):
@@ -209,7 +201,7 @@ def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
 
 
 def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Value:
-    """Through a signed type that is wider, which is what hardware (and so NumPy) does; frozen against poison."""
+    """Convert through a wider signed type, as hardware (and so NumPy) does; frozen against poison."""
     if dtype == "uint64":
         return _to_uint64(frame, text, from_ty, lanes)
     wide = "int64" if dtype == "uint32" else dtype if dtypes.BITS[dtype] >= 32 else "int32"
@@ -221,9 +213,11 @@ def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Va
 
 
 def _to_uint64(frame: Frame, text: str, from_ty: str, lanes: int) -> Value:
-    """Convert without the highest bit a value that is too large for int64."""
+    """Convert values that are too large for int64 without their highest bit."""
     ty, i1 = register("uint64", lanes), register("bool", lanes)
-    half = _splat(from_ty, "0x43E0000000000000")  # 2^63
+    half = "0x43E0000000000000"  # 2^63
+    if lanes:
+        half = f"splat ({from_ty.rpartition(' ')[2].rstrip('>')} {half})"
     is_high = frame.op(f"fcmp oge {from_ty} {text}, {half}")
     rest = frame.op(f"select {i1} {is_high}, {from_ty} {frame.op(f'fsub {from_ty} {text}, {half}')}, {from_ty} {text}")
     number = frame.op(f"freeze {ty} {frame.op(f'fptosi {from_ty} {rest} to {ty}')}")
@@ -231,8 +225,3 @@ def _to_uint64(frame: Frame, text: str, from_ty: str, lanes: int) -> Value:
     return Value(
         frame.op(f"select {i1} {is_high}, {ty} {frame.op(f'xor {ty} {number}, {bit}')}, {ty} {number}"), "uint64", lanes
     )
-
-
-def _splat(ty: str, number: str) -> str:
-    """A float literal in every lane of a type."""
-    return f"splat ({ty.rpartition(' ')[2].rstrip('>')} {number})" if ty.startswith("<") else number

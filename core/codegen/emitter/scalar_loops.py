@@ -1,102 +1,247 @@
-"""Scalar loops: whether a program leaves the second half of LLVM's optimizer something to do.
+"""Scalar loops, which the second half of LLVM's optimizer vectorizes or unrolls, and those that it must not vectorize.
 
 That half begins with the vectorization of innermost loops without vector instructions, and unrolls those that it cannot
-vectorize, such as sums of floats, which keep their order. Where the schedule vectorized all that computes, it changes
-next to nothing, and takes as long as the first half, in which LLVM simplifies each function and writes short loops out.
+vectorize, such as sums of floats, which keep their order. If the schedule vectorized all computations, it changes next
+to nothing, and takes as long as the first half, in which LLVM simplifies each function and writes short loops out.
+
+LLVM takes very long for two kinds of loops, so it is asked not to vectorize them.
+
+**Uniform chains** are choices, one after the other, that all iterations of a loop repeat.
+
+    for i in range(64):
+        y[i] = -inf
+        for k in range(16):
+            if m[k] > 0:
+                y[i] = max(y[i], 1)
+
+LLVM unrolls the short loop. The outer loop then has 16 branches, and after each a value that is the same for all `i`,
+but that stays in the loop because branches precede it. LLVM's loop vectorizer decides for each such value whether all
+lanes share it, along all paths through its operands (`vputils::isSingleScalar`, LLVM 18 to 22), here 3^16. Such lanes
+would all compute the same. Conditions in conditions are walked, too, in any loop: the value after each is used after
+the inner condition and after the outer one, and `VPBlendRecipe::usesFirstLaneOnly` follows both, 2^28 paths for 28
+iterations.
+
+**Scattered stores** write elements that are apart from each other in neighbouring iterations.
+
+    for i in parallel(n):
+        for j in range(25):
+            y[i, j] = a[i] * b[j]
+
+LLVM unrolls the short loop over `j`, and its loop vectorizer may then take the loop over `i`: 64 lanes of bytes make
+1,600 stores of one byte each. Its next passes compare all pairs of stores (`MemoryDepChecker`, LLVM 18 to 22), which
+takes 15 s. The rows inside such a loop become vectors all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
+from pegbox.codegen.emitter.form import address_form
+from pegbox.codegen.emitter.narrow_floats import NARROW
 from pegbox.expr import dtypes
-from pegbox.expr.nodes import Const, Expr, Load, Select, Var
+from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Select, Var
+from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import For, ForKind, Function, If, Stmt, Store
 from pegbox.loops.visit import children
 
 MOST_BRANCHES = 512
-"""Branches of a function that the second half may see: its time grows faster than their number, to seconds here."""
-MOST_WRITTEN_OUT = 64  # iterations that LLVM writes out in the first half, more or less
+"""The most branches of a function that the second half sees: its time grows faster than their number, to seconds."""
+
+_MOST_WRITTEN_OUT = 64
+"""The iterations that LLVM writes out in the first half, more or less."""
+
+_MOST_OPERATIONS = 12
+"""The operations of uniform chains in a loop that LLVM may vectorize; each makes up to three times as many paths."""
+
+_MOST_NESTED = 16
+"""The conditions around conditions on one value in such a loop; each doubles the paths to the first."""
+
+_MOST_PAIRS = 1 << 17
+"""The pairs of accesses to one buffer that LLVM may compare for a loop: 0.7 s."""
+
+_MOST_UNROLLED = 512
+"""The iterations of inner loops that LLVM unrolls, more or less; it does not vectorize loops around more."""
 
 
 class _Work(NamedTuple):
-    """A scalar store, and the conditions that it is under."""
+    """A store inside a loop.
+
+    Attributes:
+        conditions: the tests around it, inside the loop, innermost first.
+        iterations: the iterations of the loops between, and `nested` those of the loops around all tests but the
+            innermost.
+    """
 
     store: Store
-    is_copy: bool
-    conditions: tuple[Expr, ...]
+    conditions: tuple[Expr, ...] = ()
+    iterations: int = 1
+    nested: int = 0
 
 
 class _Inside(NamedTuple):
-    """What a statement holds: whether anything is a vector, iterations that remain, work that is scalar."""
+    """The content of a statement: its stores, a vector in it, and the iterations of its loops that stay loops."""
 
-    vectors: bool = False
-    iterations: int = 1
     work: tuple[_Work, ...] = ()
-    found: bool = False
+    vectors: bool = False
+    rolled: int = 1
 
 
-def has_scalar_loops(func: Function, written_out: Set[Var]) -> bool:
-    """Is there a loop for LLVM to vectorize, or to unroll? The emitter unrolls the serial loops of `written_out`."""
-    return _visit(func.body, func, written_out, ()).found
-
-
-def _visit(stmt: Stmt, func: Function, written_out: Set[Var], conditions: tuple[Expr, ...]) -> _Inside:
-    if isinstance(stmt, Store):
-        if dtypes.lanes(stmt.value.dtype):
-            return _Inside(vectors=True)
-        return _Inside(work=(_Work(stmt, stmt.buffer not in func.outputs and _copies(stmt.value), conditions),))
-    if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED and stmt.extent > 1:
-        return _Inside(vectors=True)
-    if isinstance(stmt, If):
-        conditions = (*conditions, stmt.condition)
-    parts = [_visit(child, func, written_out, conditions) for child in children(stmt)]
-    inside = parts[0] if len(parts) == 1 else _together(parts)
-    if inside.found or not isinstance(stmt, For) or stmt.extent == 1:
-        return inside
-    if stmt.kind in (ForKind.UNROLLED, ForKind.VECTORIZED) or stmt.var in written_out:
-        return inside
-    iterations = inside.iterations * stmt.extent
-    found = not inside.vectors and any(_counts(work, stmt.var, iterations) for work in inside.work)
-    return inside._replace(iterations=iterations, found=found)
-
-
-def _together(parts: list[_Inside]) -> _Inside:
-    return _Inside(
-        any(part.vectors for part in parts),
-        max((part.iterations for part in parts), default=1),
-        tuple(work for part in parts for work in part.work),
-        any(part.found for part in parts),
-    )
-
-
-def _copies(value: Expr) -> bool:
-    """Is the value loaded, or a number, or one of both, as in padding?"""
-    if isinstance(value, Select):
-        return _copies(value.a) and _copies(value.b)
-    return isinstance(value, Load | Const)
-
-
-def _counts(work: _Work, var: Var, iterations: int) -> bool:
-    """Is a loop over the work one to vectorize or unroll? A short sum into one element is written out before.
-
-    Of copies to buffers of the program's own, only those count that have a condition and run along rows: what is
-    strided stays scalar, and what has no condition is a call of memcpy by then.
+class ScalarLoops:
+    """The scalar loops of a function: `for_llvm` if LLVM has one to vectorize or to unroll, and those that it must not
+    vectorize. The emitter unrolls the serial loops of `written_out`.
     """
-    store = work.store
-    if not work.is_copy:
-        return iterations > MOST_WRITTEN_OUT or _uses(store.indices, var)
-    chosen = (store.value.cond,) if isinstance(store.value, Select) else ()
-    along = (store.indices, *(load.indices for load in loads(store.value)))
-    return _uses((*work.conditions, *chosen), var) and all(_is_last(indices, var) for indices in along)
+
+    def __init__(self, func: Function, vector_bits: int, written_out: Set[Var]) -> None:
+        self.for_llvm = False
+        self.not_vectorized: set[Var] = set()
+        self._outputs, self._bits, self._written_out = func.outputs, vector_bits, written_out
+        self._visit(func.body, False)
+
+    def _visit(self, stmt: Stmt, in_vectors: bool) -> _Inside:
+        if isinstance(stmt, Store):
+            return _Inside((_Work(stmt),), vectors=bool(dtypes.lanes(stmt.value.dtype)))
+        is_vector = isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED and stmt.extent > 1
+        parts = [self._visit(child, in_vectors or is_vector) for child in children(stmt)]
+        work = parts[0].work if len(parts) == 1 else tuple([each for part in parts for each in part.work])
+        vectors, rolled = is_vector or any(part.vectors for part in parts), max([1, *(part.rolled for part in parts)])
+        if isinstance(stmt, If):
+            work = tuple(
+                [
+                    each._replace(
+                        conditions=(*each.conditions, stmt.condition), nested=each.nested + bool(each.conditions)
+                    )
+                    for each in work
+                ]
+            )
+        if not isinstance(stmt, For) or stmt.extent <= 1:
+            return _Inside(work, vectors, rolled)
+        if stmt.kind in (ForKind.SERIAL, ForKind.PARALLEL) and (
+            _has_uniform_chain(stmt.var, work) or _scattered_pairs(stmt.var, work, self._bits) > _MOST_PAIRS
+        ):
+            self.not_vectorized.add(stmt.var)
+        if stmt.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED) and stmt.var not in self._written_out:
+            rolled *= stmt.extent
+            if not (self.for_llvm or vectors or in_vectors):
+                self.for_llvm = any(self._is_for_llvm(each, stmt.var, rolled) for each in work)
+        extent = stmt.extent
+        work = tuple([each._replace(iterations=each.iterations * extent, nested=each.nested * extent) for each in work])
+        return _Inside(work, vectors, rolled)
+
+    def _is_for_llvm(self, work: _Work, var: Var, iterations: int) -> bool:
+        """Decide if LLVM vectorizes or unrolls a loop over the work. It has written short sums into one element out.
+
+        Of copies to buffers of the program's own, only those count that have a condition and run along rows: strided
+        ones stay scalar, and those without a condition are calls of memcpy by then.
+        """
+        store = work.store
+        if store.buffer in self._outputs or not _is_copy(store.value):
+            return iterations > _MOST_WRITTEN_OUT or _uses(store.indices, var)
+        chosen = (store.value.cond,) if isinstance(store.value, Select) else ()
+        along = (store.indices, *(load.indices for load in loads(store.value)))
+        return _uses((*work.conditions, *chosen), var) and all(
+            _uses(indices[-1:], var) and not _uses(indices[:-1], var) for indices in along
+        )
+
+
+def _is_copy(value: Expr) -> bool:
+    """Decide if the value is loaded, or a number, or one of both, as in padding."""
+    if isinstance(value, Select):
+        return _is_copy(value.a) and _is_copy(value.b)
+    return isinstance(value, Load | Const)
 
 
 def _uses(exprs: Iterable[Expr], var: Var) -> bool:
     return any(var in free_vars(expr) for expr in exprs)
 
 
-def _is_last(indices: tuple[Expr, ...], var: Var) -> bool:
-    """Does the variable run along rows? Indices that multiply it are rare and no harm."""
-    return _uses(indices[-1:], var) and not _uses(indices[:-1], var)
+def _has_uniform_chain(var: Var, work: Sequence[_Work]) -> bool:
+    """Decide whether LLVM's vectorizer would walk too many paths in the loop over `var`."""
+    if any(map(_chooses, work)) and _uniform_operations(var, work) > _MOST_OPERATIONS:
+        return True
+    nested = [each for each in work if each.nested]
+    read = {load.buffer for each in nested for load in loads(each.store.value)}
+    total: Counter[Buffer] = Counter()
+    for each in nested:
+        if each.store.buffer in read:
+            total[each.store.buffer] += each.nested
+    return max(total.values(), default=0) > _MOST_NESTED
+
+
+def _chooses(work: _Work) -> bool:
+    """Find branches and selects in the code of a store; LLVM may make branches of selects."""
+    return bool(work.conditions) or not all(map(_is_plain, _values(work.store.value)))
+
+
+def _is_plain(node: Expr) -> bool:
+    match node:
+        case Binary(op):
+            return op in ("add", "sub", "mul", "div") and node.dtype not in NARROW
+        case Cast(_, a):
+            return node.dtype not in NARROW and a.dtype not in NARROW
+        case _:
+            return isinstance(node, Const | Var | Load)
+
+
+def _uniform_operations(var: Var, work: Sequence[_Work]) -> int:
+    """Count the operations with the same result in all iterations of the loop over `var`, once per inner iteration."""
+    written = {each.store.buffer for each in work}
+    varying: set[Buffer] = set()
+    while more := {
+        each.store.buffer
+        for each in work
+        if each.store.buffer not in varying and _varies((each.store.value, *each.conditions), var, varying, written)
+    }:
+        varying |= more
+    return sum(
+        each.iterations * sum(_count(expr) for expr in (each.store.value, *each.conditions))
+        for each in work
+        if each.store.buffer not in varying
+    )
+
+
+def _varies(exprs: Iterable[Expr], var: Var, varying: Set[Buffer], written: Set[Buffer]) -> bool:
+    """Decide if an expression differs between the iterations. Written buffers are read at the element written."""
+    for expr in exprs:
+        if isinstance(expr, Load) and expr.buffer in written:
+            if expr.buffer in varying:
+                return True
+        elif expr is var or _varies(operands(expr), var, varying, written):
+            return True
+    return False
+
+
+def _values(expr: Expr) -> Iterable[Expr]:
+    """Walk the nodes of an expression, without those of its indices."""
+    yield expr
+    if not isinstance(expr, Load):
+        for operand in operands(expr):
+            yield from _values(operand)
+
+
+def _count(expr: Expr) -> int:
+    """Count operations; one that is rounded to 16 bits counts thrice, as rounding reads its operand several times."""
+    nodes = [node for node in _values(expr) if not isinstance(node, Const | Var | Load)]
+    return sum(3 if node.dtype in NARROW else 1 for node in nodes)
+
+
+def _scattered_pairs(var: Var, work: Sequence[_Work], bits: int) -> int:
+    """Count the pairs of a scattered store and another access that vectors of the loop over `var` would make."""
+    inside: list[tuple[Load | Store, int]] = []
+    for each in work:
+        if each.iterations <= _MOST_UNROLLED:
+            inside.append((each.store, each.iterations))
+            inside += [(load, each.iterations) for load in loads(each.store.value)]
+    lanes = bits // (8 * max((dtypes.nbytes(access.buffer.dtype) for access, _ in inside), default=bits // 8))
+    if sum(iterations for _, iterations in inside) * lanes < math.isqrt(_MOST_PAIRS):
+        return 0
+    scattered: Counter[Buffer] = Counter()
+    others: Counter[Buffer] = Counter()
+    for access, iterations in inside:
+        apart = abs(dict(address_form(access, lambda _: 0).terms).get(var, 0)) > 1
+        count = scattered if apart and isinstance(access, Store) else others
+        count[access.buffer] += iterations * (lanes if apart else 1)
+    return sum(n * (n + others[buffer]) for buffer, n in scattered.items())

@@ -1,4 +1,4 @@
-"""Checks of the arrays that a kernel is called with; machine code itself checks nothing."""
+"""Checks of a kernel's arguments; machine code itself checks nothing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pegbox.expr import dtypes
 
 
 class Checker:
-    """Turns arrays into their addresses, or raises.
+    """A check that turns arrays into their addresses, or raises.
 
-    The common case is one pass of cheap comparisons per array; what is wrong is worked out only when something is.
+    The common case is one pass of cheap comparisons per array; the reason of a failure is worked out afterwards.
     """
 
     def __init__(self, name: str, specs: Sequence[ArgSpec]) -> None:
@@ -26,7 +26,7 @@ class Checker:
         self._expected = tuple((s.shape, dtypes.numpy_dtype(s.dtype), s.is_output, s.nbytes) for s in self.specs)
 
     def addresses(self, arrays: Sequence[Any]) -> list[int]:
-        """Addresses of the arrays' data, in order.
+        """Find the addresses of the arrays' data, in order.
 
         Raises:
             ArgumentError: wrong number, type, shape, dtype, layout, a read-only output, or an output that overlaps
@@ -54,20 +54,26 @@ class Checker:
                 start, end = result[number], ends[number]
                 for other, (begin, finish) in enumerate(zip(result, ends, strict=True)):
                     if begin < end and start < finish and other != number:
-                        self._overlap(number, other)
+                        output, shared = self.specs[number].name, self.specs[other].name
+                        raise ArgumentError(
+                            f"{self.name}(): the output {output} (argument {number}) shares memory with {shared} "
+                            f"(argument {other}); pass an array of its own, such as np.empty_like({output})"
+                        )
         return result
 
     def _explain(self, arrays: Sequence[Any]) -> None:
-        """Raise for the first array that is wrong."""
+        """Raise an error about the first array that is wrong."""
         for number, (array, spec) in enumerate(zip(arrays, self.specs, strict=True)):
             where = f"{self.name}(): argument {number} ({spec.name})"
+            copied = "; pass a copy and copy the result back" if spec.is_output else "; pass a copy"
             if not isinstance(array, np.ndarray):
                 raise ArgumentError(
                     f"{where} is a {type(array).__name__}; expected a NumPy array {spec.dtype}{list(spec.shape)}"
                 )
             if array.dtype != dtypes.numpy_dtype(spec.dtype):
+                named = {"bfloat16": "ml_dtypes.bfloat16", "bool": "np.bool_"}.get(spec.dtype, f"np.{spec.dtype}")
                 raise ArgumentError(
-                    f"{where} has dtype {array.dtype}, expected {spec.dtype}; convert it with .astype({_np(spec)})"
+                    f"{where} has dtype {array.dtype}, expected {spec.dtype}; convert it with .astype({named})"
                 )
             if array.shape != spec.shape:
                 remedy = "a kernel is built for fixed shapes"
@@ -80,25 +86,9 @@ class Checker:
                     + (" and copy the result back" if spec.is_output else "")
                 )
             if not array.flags.aligned:
-                raise ArgumentError(
-                    f"{where} does not start at a multiple of {array.dtype.alignment} bytes; pass a copy"
-                    + (" and copy the result back" if spec.is_output else "")
-                )
+                raise ArgumentError(f"{where} does not start at a multiple of {array.dtype.alignment} bytes{copied}")
             if spec.is_output and not array.flags.writeable:
                 raise ArgumentError(f"{where} is an output but read-only; pass a writable array")
-
-    def _overlap(self, output: int, other: int) -> None:
-        names = self.specs[output].name, self.specs[other].name
-        raise ArgumentError(
-            f"{self.name}(): the output {names[0]} (argument {output}) shares memory with {names[1]} "
-            f"(argument {other}); pass an array of its own, such as np.empty_like({names[0]})"
-        )
-
-
-def _np(spec: ArgSpec) -> str:
-    if spec.dtype == "bfloat16":
-        return "ml_dtypes.bfloat16"
-    return "np.bool_" if spec.dtype == "bool" else f"np.{dtypes.check(spec.dtype)}"
 
 
 def _by_interface(array: Any) -> int:
@@ -107,7 +97,7 @@ def _by_interface(array: Any) -> int:
 
 
 def _by_layout(array: Any) -> int:
-    """The data pointer is the first field of NumPy's array object: a tenth of the time that the attribute takes."""
+    """Read the data pointer, the first field of NumPy's array object, in a tenth of the time of the attribute."""
     return _word(id(array) + _DATA).value
 
 
@@ -116,7 +106,7 @@ _word = ctypes.c_size_t.from_address
 
 
 def _fastest() -> Callable[[Any], int]:
-    """Reading the object's memory, where a try shows that this interpreter and NumPy are laid out that way."""
+    """Choose to read the object's memory if a try shows that this interpreter and NumPy are laid out that way."""
     if sys.implementation.name != "cpython":
         return _by_interface
     samples = [np.empty(3), np.empty((2, 5), np.int8)[1:], np.arange(7)[2:5]]

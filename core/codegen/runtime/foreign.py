@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from pegbox.codegen.runtime import python_functions
+from pegbox.codegen.runtime.symbols import address_of, process
 from pegbox.codegen.targets.compiler import c_compiler
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
@@ -19,7 +20,7 @@ from pegbox.private_folder import private_folder
 
 
 def prepare(code: Iterable[ForeignCode], target: Target) -> list[Path]:
-    """Shared libraries with the functions, compiled where there is only source.
+    """Find or make shared libraries with the functions, compiled where there is only source.
 
     Raises:
         CompileError: there is no compiler, or it rejects the source (its message is shown).
@@ -35,17 +36,13 @@ def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], tar
     """
     if not wanted:
         return {}
-    libraries = [_loaded(str(path)) for path in prepare(code, target)]
+    libraries = [*(_loaded(str(path)) for path in prepare(code, target)), process()]
     found: dict[str, int] = {}
     for symbol in wanted:
         if (python := python_functions.address(symbol)) is not None:
             found[symbol] = python
-            continue
-        for library in (*libraries, *_system()):
-            function = getattr(library, symbol, None)
-            if function is not None:
-                found[symbol] = ctypes.cast(function, ctypes.c_void_p).value or 0
-                break
+        elif library := next((each for each in libraries if hasattr(each, symbol)), None):
+            found[symbol] = address_of(library, symbol)
     if missing := [symbol for symbol in wanted if symbol not in found]:
         places = f"in none of the {len(code)} piece(s) of C code given" if code else "and no C code is given"
         raise CompileError(
@@ -53,12 +50,6 @@ def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], tar
             'tir.c_library(path) that define them (functions of C++ need extern "C")'
         )
     return found
-
-
-@cache
-def _system() -> tuple[ctypes.CDLL, ...]:
-    """Open the libraries that this process has anyway: the C library, mostly the mathematical functions too."""
-    return (ctypes.CDLL(None),)
 
 
 @cache
@@ -70,10 +61,15 @@ def _loaded(path: str) -> ctypes.CDLL:
 
 
 def shared_library(source: CSource, target: Target) -> Path:
-    """The source as a shared library. Compiled once: the folder is asked first."""
+    """Compile the source into a shared library, once: libraries are kept in a folder."""
     command = [*c_compiler(), *compile_options(source, target)]  # it is loaded here, whatever the target is
     key = hashlib.sha256("\0".join([*command, source.text]).encode()).hexdigest()[:32]
-    path = _folder() / f"{key}.so"
+    try:
+        path = private_folder("c") / f"{key}.so"  # only this user can write there, because processes load its files
+    except OSError as error:
+        raise CompileError(
+            f"there is no folder for compiled C code: {error}; make room among the temporary files, or set TMPDIR=DIR"
+        ) from error
     if not path.exists():
         # Another process or thread may do the same: each writes a file of its own, and the last one stays.
         with written_beside(path, error=CompileError) as part:
@@ -81,23 +77,13 @@ def shared_library(source: CSource, target: Target) -> Path:
     return path
 
 
-def _folder() -> Path:
-    """The folder of compiled C code. Only this user can write there, because processes load its files."""
-    try:
-        return private_folder("c")
-    except OSError as error:
-        raise CompileError(
-            f"there is no folder for compiled C code: {error}; make room among the temporary files, or set TMPDIR=DIR"
-        ) from error
-
-
 def language_of(source: CSource) -> str:
-    """Name the source's language for a compiler's `-x`: c++ where functions are `extern "C"` already, else c."""
+    """Name the source's language for a compiler's `-x`: c++ where functions are already `extern "C"`, else c."""
     return "c++" if 'extern "C"' in source.text and "__cplusplus" not in source.text else "c"
 
 
 def compile_options(source: CSource, target: Target) -> list[str]:
-    """The compiler's options for position-independent code."""
+    """List the compiler's options for position-independent code."""
     native = ["-march=native"] if target.is_host_cpu else []
     return ["-x", language_of(source), "-O3", "-fPIC", *native]
 

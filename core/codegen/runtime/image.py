@@ -1,7 +1,7 @@
-"""Object code in memory, linked without LLVM: what a machine that only runs kernels needs.
+"""Images of object code in memory, linked without LLVM, which a machine that only runs kernels lacks.
 
-The sections lie behind each other as code, constants and data, each on pages of its own. Functions from elsewhere are
-called through a jump in the code's pages, as they may lie too far away for an instruction.
+Code, constants and data follow each other, each on pages of their own. Functions from elsewhere are called through a
+jump in the code's pages, as they may lie too far away for an instruction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pegbox.codegen.runtime import elf
-from pegbox.codegen.runtime.relocation import ARCHITECTURES, Architecture, RelocationSite
+from pegbox.codegen.runtime.relocation import ARCHITECTURES, Architecture
 
 _CODE, _CONSTANTS, _DATA = range(3)
 _PROTECTION = {
@@ -39,12 +39,16 @@ class Image:
 
     def __init__(self, object_code: bytes, imports: Mapping[str, int]) -> None:
         layout = ImageLayout.of(elf.parse(object_code))
-        self._memory = _new(layout.size)
+        try:
+            self._memory = mmap.mmap(-1, layout.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise _refused(error.errno or 0, "there is no memory") from error
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._memory[:] = bytes(layout.linked(base, imports))
         # The system makes the processor see the new instructions when the pages become executable.
-        for group, start, size in layout.pages():
-            _protect(base + start, size, _PROTECTION[group])
+        for group, (start, end) in enumerate(itertools.pairwise((0, *layout.ends))):
+            if end > start:
+                _protect(base + start, end - start, _PROTECTION[group])
         self._base, self._layout = base, layout
 
     def address(self, name: str) -> int:
@@ -60,10 +64,10 @@ class Image:
 
 
 class ImageLayout(NamedTuple):
-    """Where the parts of an object lie in its image, in bytes from the image's begin.
+    """The places of the parts of an object in its image, in bytes from the image's start.
 
-    `sections` are the places of the sections that are loaded, by number; `stubs` those of the jumps, by symbol;
-    `ends` where code, constants and data end.
+    `sections` has the sections that are loaded, by number; `stubs` the jumps, by symbol; `ends` the ends of code,
+    constants and data.
     """
 
     object: elf.ObjectFile
@@ -74,7 +78,7 @@ class ImageLayout(NamedTuple):
 
     @classmethod
     def of(cls, code: elf.ObjectFile) -> ImageLayout:
-        """The layout of an object.
+        """Lay an object out.
 
         Raises:
             ValueError: it is for another kind of processor, or has relocations that are not known here.
@@ -106,12 +110,6 @@ class ImageLayout(NamedTuple):
         """Bytes of the image, whole pages."""
         return max(self.ends[-1], mmap.PAGESIZE)
 
-    def pages(self) -> Iterator[tuple[int, int, int]]:
-        """Code, constants and data: which of them, where it begins, and its bytes."""
-        for group, (start, end) in enumerate(itertools.pairwise((0, *self.ends))):
-            if end > start:
-                yield group, start, end - start
-
     def place(self, symbol: int) -> int:
         """Find the address of a symbol of the object.
 
@@ -124,28 +122,45 @@ class ImageLayout(NamedTuple):
         return self.sections[section] + value
 
     def linked(self, base: int, imports: Mapping[str, int]) -> bytearray:
-        """The image for the address `base`.
+        """Link the image for the address `base`.
 
         Raises:
             ValueError: a function is missing, or a relocation cannot be done.
         """
+        rules, pcrel_low = self.architecture.rules, self.architecture.pcrel_low
         image = bytearray(self.size)
         for number, start in self.sections.items():
             content = self.object.sections[number].content
             image[start : start + len(content)] = content
-        addresses = {number: self._address(number, base, imports) for number in self._used()}
+        relocations = [
+            each
+            for each in self.object.relocations
+            if each.section in self.sections and each.kind not in self.architecture.hints
+        ]
+        addresses = {number: self._address(number, base, imports) for number in {each.symbol for each in relocations}}
         for symbol, start in self.stubs.items():
             stub = self.architecture.stub[:-8] + struct.pack("<Q", addresses[symbol])
             image[start : start + len(stub)] = stub
-        self._relocate(image, base, addresses)
+        values: dict[int, int] = {}
+        # The symbol of a lower half is the place of the upper one, and so is its value: lower halves come last.
+        for each in sorted(relocations, key=lambda each: each.kind in pcrel_low):
+            rule, at = rules[each.kind], self.sections[each.section] + each.offset
+            if each.kind in pcrel_low:
+                if addresses[each.symbol] not in values:
+                    raise ValueError("the upper half of an address is missing")
+                value = values[addresses[each.symbol]]
+            else:
+                value = rule.value(self._used(each.symbol, rule.via, base, addresses), each.addend, base + at)
+                values.setdefault(base + at, value)
+            rule.write(image, at, value)
         return image
 
-    def _used(self) -> set[int]:
-        return {relocation.symbol for relocation in self._relocations()}
-
-    def _relocations(self) -> Iterator[elf.Relocation]:
-        hints = self.architecture.hints
-        return (each for each in self.object.relocations if each.section in self.sections and each.kind not in hints)
+    def _used(self, symbol: int, via: str, base: int, addresses: Mapping[int, int]) -> int:
+        """Choose the symbol's own address, or the jump to it, or the word in the jump that holds its address."""
+        if via == "S" or symbol not in self.stubs:
+            return addresses[symbol]
+        stub = base + self.stubs[symbol]
+        return stub if via == "L" else stub + len(self.architecture.stub) - 8
 
     def _address(self, number: int, base: int, imports: Mapping[str, int]) -> int:
         symbol = self.object.symbols[number]
@@ -157,36 +172,9 @@ class ImageLayout(NamedTuple):
             raise ValueError(f"it calls {symbol.name}, which is nowhere")
         return imports[symbol.name]
 
-    def _relocate(self, image: bytearray, base: int, addresses: Mapping[int, int]) -> None:
-        values: dict[int, int] = {}
-        later = []
-        for each in self._relocations():
-            if each.kind in self.architecture.pcrel_low:
-                later.append(each)
-            else:
-                values.setdefault(base + self._at(each), self._write(each, image, base, addresses))
-        for each in later:  # their symbol is the place of the upper half, and so is their value
-            if addresses[each.symbol] not in values:
-                raise ValueError("the upper half of an address is missing")
-            place = RelocationSite(image, self._at(each), base + self._at(each))
-            self.architecture.rules[each.kind].write(place, values[addresses[each.symbol]])
-
-    def _at(self, relocation: elf.Relocation) -> int:
-        return self.sections[relocation.section] + relocation.offset
-
-    def _write(self, each: elf.Relocation, image: bytearray, base: int, addresses: Mapping[int, int]) -> int:
-        rule = self.architecture.rules[each.kind]
-        at, address = self._at(each), addresses[each.symbol]
-        if each.symbol in self.stubs and rule.via != "S":
-            stub = base + self.stubs[each.symbol]
-            address = stub if rule.via == "L" else stub + len(self.architecture.stub) - 8
-        value = rule.value(address, each.addend, base + at)
-        rule.write(RelocationSite(image, at, base + at), value)
-        return value
-
 
 def _members(code: elf.ObjectFile, group: int) -> Iterator[int]:
-    """The numbers of the sections that are code, constants or data."""
+    """Yield the numbers of the sections that are code, constants or data."""
     for number, section in enumerate(code.sections):
         if section.flags & elf.ALLOCATED:
             writable, executable = section.flags & elf.WRITABLE, section.flags & elf.EXECUTABLE
@@ -195,7 +183,7 @@ def _members(code: elf.ObjectFile, group: int) -> Iterator[int]:
 
 
 def _called(code: elf.ObjectFile, architecture: Architecture) -> list[int]:
-    """The symbols that need a jump: from elsewhere, or wanted as a word that holds their address."""
+    """List the symbols that need a jump: from elsewhere, or wanted as a word that holds their address."""
     found: dict[int, None] = {}
     for section, _, kind, symbol, _ in code.relocations:
         if kind in architecture.hints or not code.sections[section].flags & elf.ALLOCATED:
@@ -208,20 +196,13 @@ def _called(code: elf.ObjectFile, architecture: Architecture) -> list[int]:
     return list(found)
 
 
-def _new(size: int) -> mmap.mmap:
-    try:
-        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise _refused(error.errno or 0, "there is no memory") from error
-
-
 def _protect(address: int, size: int, protection: int) -> None:
     process = ctypes.CDLL(None, use_errno=True)
     if process.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
         raise _refused(ctypes.get_errno(), "memory cannot be made executable")
 
 
-def _refused(number: int, what: str) -> OSError:
-    """Linux has one word for no memory and no more memory maps, of which each kernel takes some."""
+def _refused(number: int, reason: str) -> OSError:
+    """Make an error: Linux has one number for no memory and no more memory maps, of which each kernel takes some."""
     maps = "; where there is memory, this process has too many memory maps: sysctl -w vm.max_map_count=1048576"
-    return OSError(number, f"{what}{maps if number == errno.ENOMEM else ''}")
+    return OSError(number, f"{reason}{maps if number == errno.ENOMEM else ''}")

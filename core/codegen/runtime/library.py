@@ -6,23 +6,23 @@ import ctypes
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pegbox.checks import check_path
 from pegbox.codegen.program import Program
-from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.codegen.runtime.kernel_family import KernelFamily
+from pegbox.codegen.runtime.kernel import Kernel, KernelFamily
 from pegbox.codegen.runtime.runtime_module import RuntimeModule
 from pegbox.codegen.runtime.signature import signatures
+from pegbox.codegen.runtime.symbols import address_of
 from pegbox.errors import ArgumentError
 
 
 class LibraryCode:
-    """Addresses of a kernel's two functions in a library."""
+    """The addresses of a kernel's two functions in a library."""
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         self._library = library
-        self.entry, self.timed = (_address(library, symbol) for symbol in (name, f"{name}__timed"))
+        self.entry, self.timed = (address_of(library, symbol) for symbol in (name, f"{name}__timed"))
 
 
 class LoadedFamily(KernelFamily):
@@ -54,43 +54,35 @@ class LoadedFamily(KernelFamily):
 
 
 def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
-    """The kernels of a shared library that pegbox wrote. They have no source.
+    """Load the kernels of a shared library that pegbox wrote. They have no source.
 
     Raises:
-        ArgumentError: there is no such file, it is no library that can be loaded, or none of pegbox's.
+        ArgumentError: there is no such file, it cannot be loaded as a library, or it has no kernel of pegbox's.
     """
     file = Path(os.path.abspath(check_path("path", path)))  # a name without a folder would be looked for elsewhere
+    called, again = f"load_library({os.fspath(path)!r})", "write it with pegbox again"
     if not file.is_file():
-        _refuse(path, "there is no such file; write it first")
+        raise ArgumentError(f"{called}: there is no such file; write it first")
     try:
         found = list(signatures(file.read_bytes()))
     except ArgumentError as error:
-        _refuse(path, f"{error}; write it with pegbox again")
+        raise ArgumentError(f"{called}: {error}; {again}") from error
     if not found:
-        _refuse(path, "no kernel of pegbox in it; write it with pegbox again")
+        raise ArgumentError(f"{called}: no kernel of pegbox in it; {again}")
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
-        _refuse(path, f"the library cannot be loaded: {error}")
-    alone: dict[str, Kernel | KernelFamily] = {}
+        raise ArgumentError(f"{called}: the library cannot be loaded: {error}") from error
+    kernels: dict[str, Kernel | KernelFamily] = {}
     families: dict[str, list[Kernel]] = {}
-    for said, family in found:
+    for signature, family in found:
         try:
-            kernel = Kernel(said, None, LibraryCode(library, said.name))
+            kernel = Kernel(signature, None, LibraryCode(library, signature.name))
         except AttributeError as error:
-            _refuse(
-                path, f"it says that it has a kernel {said.name}, and has none: {error}; write it with pegbox again"
-            )
+            lacking = f"it says that it has a kernel {signature.name}, and has none"
+            raise ArgumentError(f"{called}: {lacking}: {error}; {again}") from error
         if family:
             families.setdefault(family, []).append(kernel)
         else:
-            alone[said.name] = kernel
-    return RuntimeModule(alone | {name: LoadedFamily(name, kernels) for name, kernels in families.items()})
-
-
-def _refuse(path: str | os.PathLike[str], why: str) -> NoReturn:
-    raise ArgumentError(f"load_library({os.fspath(path)!r}): {why}")
-
-
-def _address(library: ctypes.CDLL, symbol: str) -> int:
-    return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0
+            kernels[signature.name] = kernel
+    return RuntimeModule(kernels | {name: LoadedFamily(name, members) for name, members in families.items()})

@@ -1,4 +1,4 @@
-"""LLVM, on plain text: assembly in, object code or text out, here or in a process of its own.
+"""LLVM, on plain text: assembly in, object code or text out.
 
 "all" is LLVM's -O3 without the vectorizer of straight code; "simplification" is its first half, before loops are
 vectorized.
@@ -23,14 +23,13 @@ from pegbox.codegen.runtime.masked_stores import without_single_lanes
 Form: TypeAlias = Literal["object", "assembly", "ir"]
 Passes: TypeAlias = Literal["all", "simplification"]
 
-# Seconds of a core that LLVM may spend on a program with its loop vectorizer, and for each instruction. It takes a
-# hundredth of that as a rule; there are programs that the vectorizer never finishes.
-_VECTORIZING = 5.0
-_VECTORIZING_EACH = 1e-3
+_VECTORIZING, _VECTORIZING_EACH = 5.0, 1e-3
+"""The seconds of a core that LLVM may spend on a program with its loop vectorizer, and those for each instruction. It
+takes a hundredth of that as a rule; there are programs that the vectorizer never finishes."""
 
 
 class TargetMachine(NamedTuple):
-    """What LLVM generates code for; an empty triple is that of this process."""
+    """The processor that LLVM generates code for; an empty triple is that of this process."""
 
     triple: str
     cpu: str
@@ -39,7 +38,7 @@ class TargetMachine(NamedTuple):
 
 @cache
 def binding() -> Any:
-    """llvmlite.binding with every target that it was built with switched on."""
+    """Load llvmlite.binding, with all of its targets switched on."""
     from llvmlite import binding  # a fifth of a second; only processes that compile or load pay for it
 
     binding.initialize_all_targets()
@@ -49,7 +48,7 @@ def binding() -> Any:
 
 @cache
 def target_machine(machine: TargetMachine) -> Any:
-    """Position-independent code, so that the object can be loaded by a JIT as well as linked into a library.
+    """Make LLVM's back end for position-independent code, which can be loaded as well as linked into a library.
 
     Raises:
         RuntimeError: LLVM has no back end for the triple.
@@ -62,7 +61,7 @@ def target_machine(machine: TargetMachine) -> Any:
 
 @contextmanager
 def parsed(text: str, machine: TargetMachine) -> Iterator[Any]:
-    """The text as an LLVM module.
+    """Parse the text into an LLVM module.
 
     It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
     here and in this order: a garbage collection may free the context before the module, which crashes.
@@ -80,7 +79,7 @@ def parsed(text: str, machine: TargetMachine) -> Iterator[Any]:
 
 
 def translate(text: str, machine: TargetMachine, form: Form, passes: Passes) -> bytes:
-    """The program after these passes, in that form. Ends this process where LLVM fails an assertion.
+    """Run these passes, and write the program in that form. Ends this process if LLVM fails an assertion.
 
     Raises:
         RuntimeError: LLVM rejects the text.
@@ -107,29 +106,22 @@ def translate_or_end(text: str, machine: TargetMachine, form: Form, passes: Pass
     """
     if passes != "all":
         return translate(text, machine, form, passes)
-    with _limited_time(_VECTORIZING + _VECTORIZING_EACH * text.count("\n")):
-        return translate(text, machine, form, passes)
-
-
-@contextmanager
-def _limited_time(seconds: float) -> Iterator[None]:
-    """End this process, by the system's SIGXCPU, once it has used so many seconds of a core."""
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    most = math.ceil(time.process_time() + seconds)
+    most = math.ceil(time.process_time() + _VECTORIZING + _VECTORIZING_EACH * text.count("\n"))
     limits = [most, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
     resource.setrlimit(resource.RLIMIT_CPU, (min(limits), hard))
     try:
-        yield
+        return translate(text, machine, form, passes)
     finally:
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 class ProcessDied(RuntimeError):
-    """LLVM has ended its process; the text is the end of what it said."""
+    """The end of LLVM's process by itself; the text is the last part of its output."""
 
 
 class OutOfTime(Exception):
-    """LLVM was stopped after these seconds."""
+    """The end of LLVM's process after its time, in seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -145,34 +137,29 @@ def answer(text: str, machine: tuple[str, str, str], form: Form, passes: Passes)
 
 
 def _optimize(module: Any, machine: TargetMachine, passes: Passes) -> None:
+    """Run -O3, or its simplification of each function after calls of math functions are inlined.
+
+    A list of passes of our own is no substitute: kernels without loop unswitching, jump threading, or the promotion of
+    sums in memory, were up to twice as slow as with -O3.
+    """
     with ExitStack() as stack:
         options = stack.enter_context(binding().create_pipeline_tuning_options(3))
         options.loop_vectorization = True  # of loops that the schedule left scalar
         options.slp_vectorization = False
         builder = stack.enter_context(binding().create_pass_builder(target_machine(machine), options))
-        if passes == "simplification":
-            _simplify(module, builder)
-        else:
+        if passes == "all":
             manager = builder.getModulePassManager()
             manager.run(module, builder)
-            _dispose(manager)
-
-
-def _simplify(module: Any, builder: Any) -> None:
-    """Simplify each function as LLVM's -O3 does before it vectorizes, after calls of math functions are inlined.
-
-    Not a list of passes of our own: kernels without loop unswitching, jump threading, or the promotion of what a loop
-    adds to in memory, were up to twice as slow as with -O3.
-    """
-    inliner = binding().create_new_module_pass_manager()
-    inliner.add_always_inliner_pass()
-    inliner.run(module, builder)
-    _dispose(inliner)
-    manager = builder.getFunctionPassManager()
-    for function in module.functions:
-        if not function.is_declaration:
-            manager.run(function, builder)
-    _dispose(manager)
+        else:
+            inliner = binding().create_new_module_pass_manager()
+            inliner.add_always_inliner_pass()
+            inliner.run(module, builder)
+            _dispose(inliner)
+            manager = builder.getFunctionPassManager()
+            for function in module.functions:
+                if not function.is_declaration:
+                    manager.run(function, builder)
+        _dispose(manager)
 
 
 def _dispose(manager: Any) -> None:

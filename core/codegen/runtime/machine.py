@@ -16,13 +16,13 @@ from pegbox.errors import CompileError, MeasureError, TargetError
 
 
 def target_machine(target: Target) -> Any:
-    """LLVM's back end for a target.
+    """Make LLVM's back end for a target.
 
     Raises:
         TargetError: LLVM has none.
     """
     try:
-        return llvm.target_machine(_machine(target))
+        return llvm.target_machine(llvm.TargetMachine(target.triple, target.cpu, target.features))
     except RuntimeError as error:
         triple = target.triple or llvm.binding().get_process_triple()
         raise TargetError(f"target {str(target)!r}: LLVM has no back end for {triple!r} ({error})") from error
@@ -34,10 +34,10 @@ def warm_up() -> None:
 
 
 def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
-    """Object code of a program. A search compiles its candidates as it is done here, so what it times is what runs.
+    """Compile a program to object code. A search compiles its candidates here, so it times the code that users get.
 
     A program with scalar loops gets all of LLVM's optimizer, another one the first half of it (`docs/codegen.md`).
-    The vectorization of scalar loops can end LLVM's process, or take forever, so it happens in one of its own. Where it
+    The vectorization of scalar loops can end LLVM's process, or take forever, so it runs in a process of its own. If it
     does either, loops stay scalar, with a RuntimeWarning.
 
     Args:
@@ -56,30 +56,20 @@ def compile_program(program: Program, *, apart: bool = True, timeout: float = CO
 
 
 def assembly(program: Program) -> str:
-    """The machine code as assembly text."""
+    """Return the machine code as assembly text."""
     return _translated(program, "assembly").decode()
 
 
 def optimized_ir(program: Program) -> str:
-    """LLVM assembly after the optimizer, before instruction selection."""
+    """Return LLVM assembly after the optimizer, before instruction selection."""
     return _translated(program, "ir").decode()
 
 
-@contextmanager
-def parsed(program: Program) -> Iterator[Any]:
-    """The program as an LLVM module, as it was emitted.
-
-    Raises:
-        CompileError: LLVM rejects the text.
-    """
-    with _rejections(program), llvm.parsed(program.ll, _machine(program.target)) as module:
-        yield module
-
-
 def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> bytes:
-    """The program after the passes that it needs, or after those that LLVM survives."""
-    target_machine(check_program(program).target)
-    arguments = program.ll, _machine(program.target), form
+    """Run the passes that the program needs, or those that LLVM survives."""
+    target = check_program(program).target
+    target_machine(target)
+    arguments = program.ll, llvm.TargetMachine(target.triple, target.cpu, target.features), form
     with _rejections(program):
         if not apart:
             return llvm.translate_or_end(*arguments, "all" if program.scalar_loops else "simplification")
@@ -112,7 +102,3 @@ def _rejections(program: Program) -> Iterator[None]:
         raise CompileError(f"{program.name}: LLVM runs in a process of its own, and {error}") from error
     except RuntimeError as error:
         raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
-
-
-def _machine(target: Target) -> llvm.TargetMachine:
-    return llvm.TargetMachine(target.triple, target.cpu, target.features)

@@ -4,7 +4,7 @@ For AVX-512 it makes a scalar store of such a masked store, and where the vector
 it was before: bytes behind its place are overwritten (docs/llvm-defects.md). Such stores come from the last vectors of
 loops, also of those that LLVM vectorizes, so they are looked for when its passes are done.
 
-The process that compiles imports this module (`llvm.py`): it needs nothing of pegbox.
+The process that compiles imports this module (`llvm.py`), so it imports nothing else of pegbox.
 """
 
 from __future__ import annotations

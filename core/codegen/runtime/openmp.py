@@ -10,19 +10,21 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
+from pegbox.codegen.runtime.symbols import address_of
 from pegbox.errors import TargetError
 
 SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-# How often libgomp looks before a waiting thread sleeps, some tens of microseconds in all. Its own choice, 300,000,
-# keeps a core for ten milliseconds: where other programs run, until the scheduler takes it away, in each parallel loop.
-# Without a look at all, threads sleep and wake between two calls that follow each other at once.
 _SPINS = "1000"
+"""The looks that libgomp takes before a waiting thread sleeps, some tens of microseconds in all. Its own choice,
+300,000, keeps a core for ten milliseconds: where other programs run, until the scheduler takes it away, in each
+parallel loop. Without a look, threads sleep and wake between two calls that follow each other at once."""
+
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 @cache
 def addresses() -> dict[str, int]:
-    """The runtime's functions by name, as addresses in this process.
+    """Find the runtime's functions: addresses in this process, by name.
 
     Its threads wait for each other as the user's environment says, else passively after a short spin. A runtime that
     another library has loaded before keeps its ways.
@@ -35,7 +37,7 @@ def addresses() -> dict[str, int]:
         try:
             with _short_spins():
                 library = ctypes.CDLL(path)
-            return {name: _address(library, name) for name in SYMBOLS}
+            return {name: address_of(library, name) for name in SYMBOLS}
         except (OSError, AttributeError) as error:
             tried.append(f"{path} ({error})")
     raise TargetError(
@@ -54,7 +56,7 @@ def has_openmp() -> bool:
 
 
 def candidates() -> Iterator[str]:
-    """The system's libgomp, then the copy that XGBoost's wheel brings (found without importing XGBoost)."""
+    """Yield the system's libgomp, then the copy that XGBoost's wheel brings (found without importing XGBoost)."""
     yield "libgomp.so.1"
     spec = importlib.util.find_spec("xgboost")
     for location in (spec.submodule_search_locations or ()) if spec is not None else ():
@@ -75,10 +77,3 @@ def _short_spins() -> Iterator[None]:
         yield
     finally:
         del os.environ["GOMP_SPINCOUNT"]
-
-
-def _address(library: ctypes.CDLL, name: str) -> int:
-    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    if not address:
-        raise AttributeError(f"no symbol {name}")
-    return address

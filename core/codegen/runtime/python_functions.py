@@ -1,4 +1,4 @@
-"""Python functions that kernels of this process call: their addresses as C functions, and the errors they raised."""
+"""Python functions that kernels of this process call: their addresses as C functions, and their errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _made: dict[str, Any] = {}  # ctypes' functions must live as long as their addresses are used
-_calls: dict[int, list[BaseException]] = {}  # by threads: what was raised so far in the call that each makes
+_calls: dict[int, list[BaseException]] = {}  # by thread: the errors so far of the call that it makes
 
 
 def address(symbol: str) -> int | None:
@@ -40,7 +40,9 @@ def address(symbol: str) -> int | None:
 
 def _called(known: PythonFunction) -> Callable[..., int]:
     def called(*pointers: int) -> int:
-        raised = _errors_of_call()
+        raised = _calls.get(get_ident())
+        if raised is None:  # a thread that a kernel started: the latest call is its
+            raised = next(reversed(list(_calls.values())), [])
         if raised:  # what this one would read was not made
             return 0
         try:
@@ -52,12 +54,6 @@ def _called(known: PythonFunction) -> Callable[..., int]:
     return called
 
 
-def _errors_of_call() -> list[BaseException]:
-    """Give the errors of this thread's call; in a thread that a kernel started, those of the latest call."""
-    own = _calls.get(get_ident())
-    return next(reversed(list(_calls.values())), []) if own is None else own
-
-
 def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     import numpy as np  # processes that compile do without
 
@@ -67,7 +63,7 @@ def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def with_errors(function: Callable[..., Any], symbols: Iterable[str]) -> Callable[..., Any]:
-    """A kernel's function that raises what Python functions raised in it; the function itself if it calls none."""
+    """Wrap a kernel's function to raise the errors of the Python functions that it calls, if it calls any."""
     if not any(symbol.startswith(PREFIX) for symbol in symbols):
         return function
 

@@ -1,4 +1,4 @@
-"""Runtime modules: the kernels of a built module, by name."""
+"""Runtime modules: kernels by name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pegbox.checks import check_instance, check_text
 from pegbox.codegen.emitter.emit import emit
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import COMPILE_SECONDS, Program
-from pegbox.codegen.runtime.kernel import Kernel, build
-from pegbox.codegen.runtime.kernel_family import KernelFamily
+from pegbox.codegen.runtime.kernel import Kernel, KernelFamily, build
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, CompileError
@@ -24,7 +23,7 @@ class RuntimeModule:
         self.kernels = dict(kernels)
 
     def __getitem__(self, name: str) -> Kernel | KernelFamily:
-        """The kernel of that name; the only one there is answers to "main" too.
+        """Return the kernel of that name; a single one answers to "main" too.
 
         Raises:
             ArgumentError: there is none.

@@ -10,8 +10,7 @@ from threading import Lock
 from typing import Any
 
 from pegbox.codegen.program import COMPILE_SECONDS, Program
-from pegbox.codegen.runtime.kernel import Kernel, build
-from pegbox.codegen.runtime.kernel_family import KernelFamily
+from pegbox.codegen.runtime.kernel import Kernel, KernelFamily, build
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import check_bound, check_sizes, shown_tensor, sizes_of_arrays, stand_ins
 from pegbox.compute.tensor import Tensor
@@ -20,7 +19,7 @@ from pegbox.origin import users_level
 from pegbox.shown import value_text
 
 MAX_KERNELS = 64
-"""How many kernels of one `SizedKernel` stay in memory: each takes a tenth of a megabyte or so, with its tables."""
+"""The kernels of one `SizedKernel` that stay in memory: each takes a tenth of a megabyte or so, with its tables."""
 
 
 class SizedKernel(KernelFamily):
@@ -43,7 +42,7 @@ class SizedKernel(KernelFamily):
         """Take a function that makes the program for some sizes, under a name; `timeout` is that of `compile_program`.
 
         Raises:
-            ArgumentError: no argument tells the size of a variable.
+            ArgumentError: no argument's shape has a variable.
         """
         super().__init__(name)
         check_bound(args, variables)
@@ -60,10 +59,10 @@ class SizedKernel(KernelFamily):
         return [dict(zip(names, key, strict=True)) for key in list(self._sizes)]  # other threads may add some
 
     def at(self, **sizes: int) -> Kernel:
-        """The kernel for some sizes, which are given by the names of the variables.
+        """Return the kernel for some sizes, which are given by the names of the variables.
 
         Raises:
-            ArgumentError: a size is missing or no positive integer, or there is no such variable.
+            ArgumentError: a size is missing or not a positive integer, or there is no such variable.
             ScheduleError, CompileError: the schedule is not legal for these sizes, or cannot be compiled.
         """
         return self._at(check_sizes(self._variables, sizes))
@@ -80,16 +79,17 @@ class SizedKernel(KernelFamily):
                 f"{self.name}: its sizes are variables, and it was not called yet; call it with arrays of the sizes "
                 "that are wanted, or build it for numbers, sizes={...}"
             )
-        return [self._named(dict(zip(self._variables, key, strict=True))) for key in list(self._sizes)]
-
-    def _named(self, sizes: Mapping[SizeVar, int]) -> Program:
-        name = "_".join([self.name, *(f"{var.name}{size}" for var, size in sizes.items())])
-        return replace(self._emit_at(sizes, name), family=self.name)
+        found = []
+        for key in list(self._sizes):
+            sizes = dict(zip(self._variables, key, strict=True))
+            name = "_".join([self.name, *(f"{var.name}{size}" for var, size in sizes.items())])
+            found.append(replace(self._emit_at(sizes, name), family=self.name))
+        return found
 
     def source(self, form: str = "ll") -> str:
-        """The program of the sizes that were used last, as text (see `Kernel.source`); a warning names them.
+        """Return the program of the sizes that were used last, as text; a warning names them.
 
-        Before the first call it is that of numbers which stand in for the sizes.
+        Before the first call it is the program for some small sizes.
         """
         with self._lock:
             last = next(reversed(self._kernels), None)
@@ -105,7 +105,7 @@ class SizedKernel(KernelFamily):
         return f"SizedKernel({self.name}({', '.join(map(shown_tensor, self._args))}), compiled for {self.sizes})"
 
     def of(self, arrays: Sequence[Any]) -> Kernel:
-        """The kernel for arrays of these shapes, compiled where they are new.
+        """Return the kernel for arrays of these shapes, compiled where they are new.
 
         Raises:
             ArgumentError: the arrays are not what it was built for, or their shapes contradict each other.

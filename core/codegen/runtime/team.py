@@ -1,8 +1,8 @@
-"""Teams: the threads of parallel kernels, each on a core of its own where a team takes all cores.
+"""Teams: the threads of parallel kernels, each on a core of its own if a team takes all cores.
 
-Threads of a kernel sleep while they wait. Two that the system has put on one core take turns there: never are both
-ready to run, so that it sees nothing to balance, and wakes a thread where it slept (a virtual machine's idle cores look
-taken to Linux). A kernel may run on one core for seconds that way while others idle.
+Threads of a kernel sleep while they wait. Two that the system has put on one core take turns there. As they are never
+both ready to run, the system sees nothing to balance, and wakes each thread where it slept (a virtual machine's idle
+cores look taken to Linux). So a kernel may run on one core for seconds while others idle.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from pegbox.codegen.runtime import openmp
 from pegbox.workers.affinity import affinity_mask, confined, pin
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
-"""By these a user says where threads run, or with OMP_PROC_BIND=false that the system decides."""
-
+"""Variables by which a user places threads, or leaves them to the system with OMP_PROC_BIND=false."""
 
 _LOOK_SECONDS = 0.01
 """The time between two looks at the caller's affinity mask, each of which takes a microsecond."""
 
 
 class _Team:
-    """The threads that run a caller's parallel loops; none have a core of their own unless the team takes all cores.
+    """The threads that run a caller's parallel loops, each with a core of its own if the team takes all cores.
 
-    A smaller one has cores to move to, which it may have to share with other programs: it is left to the system, on the
-    cores of the caller's mask.
+    The threads of a smaller team are left to the system, on the cores of the caller's mask: they may have to share
+    cores with other programs, and have others to move to.
 
     Args:
         size: the number of threads, the caller included.
-        moved: whether the threads may have another mask than the caller's, which then becomes theirs.
+        moved: the threads may have another mask than the caller's, which then becomes theirs.
     """
 
     def __init__(self, size: int, *, moved: bool = False) -> None:
@@ -54,7 +53,7 @@ class _Team:
             self._place([self.cores] * (size - 1))
 
     def has_moved(self) -> bool:
-        """Tell whether the caller's mask has changed since, as far as that was looked at."""
+        """Check, once in a while, if the caller's mask has changed since the team was made."""
         now, here = time.monotonic(), _current_core()
         if now - self._looked < _LOOK_SECONDS and here == self._seen_on:
             return False
@@ -62,7 +61,7 @@ class _Team:
         return affinity_mask() != self.cores
 
     def follow(self) -> int:
-        """The caller's core; the thread that had it gets the one that the caller came from."""
+        """Give the thread on the caller's core the one that the caller came from; return the caller's core."""
         here = _current_core()
         if (thread := self._threads.pop(here, None)) is not None:
             self._threads[self._home] = thread
@@ -76,7 +75,7 @@ class _Team:
         return confined([here]) if self._threads else contextlib.nullcontext()
 
     def release(self) -> None:
-        """Leave its threads to the system: the next team may get them."""
+        """Leave the threads to the system: the next team may get them."""
         for thread in self._threads.values():
             pin(affinity_mask(), thread=thread)
         self._threads.clear()
@@ -105,7 +104,7 @@ class _Local(threading.local):
     """A note that the calling thread's mask has changed since the runtime's threads took it over."""
 
     stand_in: ThreadPoolExecutor | None = None
-    """Has the teams of a thread that was forked: the runtime waits in it for threads that only the parent has."""
+    """A thread for the teams of a forked one, in which the runtime would wait for threads that only the parent has."""
 
 
 _local = _Local()
@@ -122,9 +121,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) -> Callable[..., Any]:
-    """`function`, which runs teams of so many threads, on their cores; `hold` keeps its caller on one, too.
+    """Wrap a function that runs teams of so many threads, to keep them on their cores; `hold` holds its caller, too.
 
-    That takes microseconds, which are for timings only: between two calls a team follows its caller for less.
+    Holding takes microseconds, and is for timings only: between two calls a team follows its caller for less.
     """
     if threads < 2 or not hasattr(_libc, "sched_getcpu"):
         return function
@@ -132,16 +131,14 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
     def called(*arguments: Any) -> Any:
         if _local.stand_in is not None:
             return _local.stand_in.submit(called, *arguments).result()
-        _team(threads).follow()
-        return function(*arguments)
-
-    def held(*arguments: Any) -> Any:
-        if _local.stand_in is not None:
-            return _local.stand_in.submit(held, *arguments).result()
-        with _team(threads).hold():
+        team = _team(threads)
+        if not hold:
+            team.follow()
+            return function(*arguments)
+        with team.hold():
             return function(*arguments)
 
-    return held if hold else called
+    return called
 
 
 def _team(threads: int) -> _Team:

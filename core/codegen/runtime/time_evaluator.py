@@ -14,12 +14,12 @@ from typing import Any
 from pegbox.checks import check_float, check_int
 
 MOST_CALLS = 1_000_000_000
-"""The calls of a kernel that are timed together, at most."""
+"""The most calls of a kernel that are timed together."""
 
 
 @dataclass(frozen=True)
 class TimeResult:
-    """Seconds that one call took, on average over each repeat."""
+    """The seconds of one call, on average over each repeat."""
 
     results: tuple[float, ...]
 
@@ -41,7 +41,7 @@ class TimeResult:
 
     @property
     def std(self) -> float:
-        """The deviation of the repeats around their mean (zero for a single one)."""
+        """The standard deviation of the repeats (zero for a single one)."""
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class TimeResult:
 
 @dataclass(frozen=True)
 class TimeEvaluator:
-    """Calls a kernel on arrays again and again; `time_ns(arrays, number)` are nanoseconds of that many calls."""
+    """A timer of a kernel's calls; `time_ns(arrays, number)` gives the nanoseconds of that many calls."""
 
     time_ns: Callable[[Sequence[Any], int], int]
     number: int = 10
@@ -78,13 +78,9 @@ class TimeEvaluator:
             elapsed = self.time_ns(arrays, number)
             if elapsed < self.min_repeat_ms * 1e6 and number < MOST_CALLS:
                 # Too short to be exact: more calls, from the first repeat on.
-                number = self._more(number, elapsed)
+                wanted = math.ceil(number * self.min_repeat_ms * 1e6 * 1.1 / max(elapsed, 1))
+                number = min(max(wanted, number + 1), number * 1000, MOST_CALLS)
                 times.clear()
             else:
                 times.append(elapsed * 1e-9 / number)
         return TimeResult(tuple(times))
-
-    def _more(self, number: int, elapsed: int) -> int:
-        """Compute a number of calls for which a repeat lasts long enough, from one that did not."""
-        wanted = math.ceil(number * self.min_repeat_ms * 1e6 * 1.1 / max(elapsed, 1))
-        return min(max(wanted, number + 1), number * 1000, MOST_CALLS)

@@ -1,16 +1,20 @@
-"""The processor cores that this process may use."""
+"""The processor cores that this process may use, by its affinity mask and by the CPU quota of its container."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
 
-from pegbox.codegen.targets.cpu_quota import cpu_quota
 from pegbox.workers.affinity import affinity_mask
+
+MEMBERSHIP = "/proc/self/cgroup"
+MOUNTS = "/proc/self/mountinfo"
 
 
 def usable_cores() -> tuple[int, ...]:
-    """The numbers of the cores to use, ascending: those of the affinity mask, but no more than the CPU quota pays for.
+    """List the cores to use, ascending: those of the affinity mask, but no more than the CPU quota pays for.
 
     A container with a quota of 2.5 processors may run on all cores of its host. Threads on more than two of them use
     the quota up before its period ends, and then all of them wait for the next one, which timings would show.
@@ -29,7 +33,7 @@ def apart_first(cores: Sequence[int]) -> tuple[int, ...]:
 
 
 def siblings(core: int) -> frozenset[int]:
-    """The hyperthreads of the same physical core, from Linux's topology files; empty where they cannot be read."""
+    """Find the hyperthreads of the same physical core, from Linux's topology files; empty if they cannot be read."""
     try:
         with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
             text = file.read().strip()
@@ -40,3 +44,65 @@ def siblings(core: int) -> frozenset[int]:
     except (OSError, ValueError):
         return frozenset()
     return frozenset(found)
+
+
+@cache
+def cpu_quota() -> float:
+    """Read the CPU quota of this process's control group, in processors: 1.5 for example, infinite without a quota.
+
+    Both versions of Linux's control groups are read, once for each process: a group's own quota and those of the groups
+    around it, of which the least counts. Docker's `--cpus` and Kubernetes's CPU limits are such quotas.
+    """
+    return min(_quotas(), default=math.inf)
+
+
+def _quotas() -> Iterator[float]:
+    try:
+        mounts = [_Mount(line) for line in Path(MOUNTS).read_text().splitlines()]
+        lines = (line.split(":", 2) for line in Path(MEMBERSHIP).read_text().splitlines())
+        groups = [(controllers, path) for _, controllers, path in lines]
+    except (OSError, ValueError, IndexError):
+        return
+    for controllers, path in groups:
+        wanted = "cpu" if controllers else ""
+        if wanted not in controllers.split(","):
+            continue
+        for mount in mounts:
+            if mount.controls(wanted):
+                yield from (quota for folder in mount.folders(path) if (quota := _read(folder)) is not None)
+
+
+class _Mount:
+    """A line of the table of mounts: `36 35 98:0 /root /point options - type source super-options`."""
+
+    def __init__(self, line: str) -> None:
+        before, _, after = line.partition(" - ")
+        self.root, self.point = before.split()[3:5]
+        self.kind, self.options = after.split()[0], after.split()[-1]
+
+    def controls(self, controller: str) -> bool:
+        """Check if the controller's groups are here; the empty name means those of version 2."""
+        if not controller:
+            return self.kind == "cgroup2"
+        return self.kind == "cgroup" and controller in self.options.split(",")
+
+    def folders(self, group: str) -> Iterator[Path]:
+        """Yield the folder of a group and those of the groups around it, as far as they are mounted."""
+        try:
+            inner = PurePosixPath(group).relative_to(self.root)
+        except ValueError:  # a container may see its group's path on the host, and only its own group mounted
+            inner = PurePosixPath()
+        for part in (inner, *inner.parents):
+            yield Path(self.point, part)
+
+
+def _read(folder: Path) -> float | None:
+    """Read one group's quota; None where it has none."""
+    try:
+        if (limit := folder / "cpu.max").exists():
+            quota, period = limit.read_text().split()
+        else:
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+        return float(quota) / float(period) if quota not in ("max", "-1") else None
+    except (OSError, ValueError, ZeroDivisionError):
+        return None

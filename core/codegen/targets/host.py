@@ -1,20 +1,63 @@
-"""The host machine: its processor's name and features as LLVM sees them, and the number of usable cores."""
+"""The host machine: the name and the features of its processor, as LLVM and the system report them."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import platform
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pegbox.codegen.targets.instruction_flags import FLAGS
 from pegbox.errors import TargetError
 
 EMULATED = "emulated "
-"""How the names of emulated processors start, and so those of their hosts in records."""
+"""The beginning of the names of emulated processors, and so of their hosts in records."""
 
 _MODEL = ("model name", "uarch")  # keys of /proc/cpuinfo: x86, RISC-V
+
+
+_X86 = """
+    3dnow 3dnowext 3dnowprefetch abm adx aes apx bmi1 bmi2 clflushopt clwb clzero cmov cmpccxadd cx16 cx8 f16c fma fma4
+    fxsr gfni lahf_lm lwp mmx mmxext movbe movdir64b movdiri pclmulqdq pni popcnt prefetchi raoint rdpid rdrand rdseed
+    sha512 sha_ni sm3 sm4 ssse3 tbm vaes vpclmulqdq xop xsave xsavec xsaveopt
+"""
+"""The features of x86 that LLVM knows and the kernel does not turn off, in the words of its cpufeatures.h."""
+
+_X86_FAMILIES = ("amx", "avx", "sse")
+"""The families whose features are all instructions, also those of later processors."""
+
+_NOT_AARCH64 = "bti cpuid evtstrm gcs mte mte3 mtefar mtestoreonly paca pacg poe ssbs"
+"""The words of AArch64 that are not instructions: the kernel's events and identity registers, and the protection of
+memory and of returns, which candidates don't use."""
+
+_NOT_RISCV = ("s", "h", "zaamo", "zalrsc", "zca", "zcd", "zicb", "zicc", "zicn", "zics", "zif", "zih", "zmmul", "zve")
+"""The beginnings of RISC-V's extensions that only the kernel uses, that are parts of a, c, i, m or v, or that are about
+caches and hints: kernels list more of them from version to version."""
+
+_NOT_LETTERS = "shu"
+"""The letters that old kernels append for the modes of the processor."""
+
+
+def _riscv(words: str) -> Iterator[str]:
+    """Yield the extensions of "rv64imafdcv_zba_zbb", one by one; "g" means "imafd"."""
+    first, *others = words.lower().split("_")
+    base = re.match(r"rv\d+", first)
+    if base is not None:
+        yield base[0]
+        letters = first[base.end() :].replace("g", "imafd")
+        yield from (letter for letter in letters if letter not in _NOT_LETTERS)
+    yield from (word for word in others if not word.startswith(_NOT_RISCV))
+
+
+_FLAGS: Mapping[str, Callable[[str], Iterable[str]]] = {
+    "flags": lambda text: (word for word in text.split() if word in _X86.split() or word.startswith(_X86_FAMILIES)),
+    "Features": lambda text: set(text.split()).difference(_NOT_AARCH64.split()),
+    "isa": _riscv,
+}
+"""The functions that pick instructions out of a line, by the key of the line: x86, AArch64, RISC-V. The other words are
+about the kernel, so that equal processors differ in them if their kernels do."""
 
 
 @cache
@@ -24,7 +67,7 @@ def has_llvm() -> bool:
 
 
 def binding() -> Any:
-    """llvmlite.binding, which is slow to import.
+    """Import llvmlite.binding, which takes long.
 
     Raises:
         TargetError: this machine has no llvmlite.
@@ -41,13 +84,13 @@ def binding() -> Any:
 
 @cache
 def cpu_name() -> str:
-    """LLVM's name of the processor. Raises `TargetError` without llvmlite."""
+    """Return LLVM's name of the processor. Raises `TargetError` without llvmlite."""
     return str(binding().get_host_cpu_name())
 
 
 @cache
 def cpu_features() -> tuple[str, ...]:
-    """`+avx2`, `-amx-tile`, ...: what the processor (or the virtual machine) really offers.
+    """List the features that the processor (or the virtual machine) has and lacks: `+avx2`, `-amx-tile`, ...
 
     Raises `TargetError` without llvmlite.
     """
@@ -56,12 +99,12 @@ def cpu_features() -> tuple[str, ...]:
 
 @cache
 def llvm_version() -> str:
-    """Empty without llvmlite."""
+    """Return LLVM's version, empty without llvmlite."""
     return ".".join(map(str, binding().llvm_version_info)) if has_llvm() else ""
 
 
 def canonical_architecture(name: str) -> str:
-    """One word for the names that an architecture has in triples and elsewhere."""
+    """Return one word for the names of an architecture in triples and elsewhere."""
     plain = name.lower()
     if plain.startswith("riscv64"):
         return "riscv64"
@@ -75,7 +118,7 @@ def architecture() -> str:
 
 @cache
 def emulator() -> str:
-    """The program that emulates the processor for this process, such as "qemu-aarch64"; empty on a real one.
+    """Name the program that emulates the processor for this process, such as "qemu-aarch64"; empty on a real one.
 
     QEMU's user mode hides itself in /proc/self and /proc/PID, but not among the tasks.
     """
@@ -88,7 +131,7 @@ def emulator() -> str:
 
 @cache
 def cpu_model() -> str:
-    """The processor's name, for people. That of an emulated one starts with `EMULATED`."""
+    """Return the processor's name, for people. That of an emulated one starts with `EMULATED`."""
     if emulator():
         return f"{EMULATED}{architecture()}"
     lines = _processor_lines()
@@ -101,9 +144,9 @@ def cpu_model() -> str:
 
 @cache
 def cpu_flags() -> tuple[str, ...]:
-    """The processor's instructions in the words of /proc/cpuinfo, sorted; none where it is emulated or tells none."""
+    """List the processor's instructions in the words of /proc/cpuinfo, sorted; none of an emulated one."""
     lines = {} if emulator() else _processor_lines()
-    return next((tuple(sorted(set(read(lines[key])))) for key, read in FLAGS.items() if key in lines), ())
+    return next((tuple(sorted(set(read(lines[key])))) for key, read in _FLAGS.items() if key in lines), ())
 
 
 def _processor_lines() -> dict[str, str]:
@@ -121,7 +164,7 @@ def _processor_lines() -> dict[str, str]:
 
 @cache
 def describe_host() -> str:
-    """This machine: its name and its processor. An emulated one has no other name than that."""
+    """Name this machine and its processor; an emulated machine has the processor's name only."""
     if emulator():
         return f"{cpu_model()} ({emulator()})"
     return f"{platform.node()} ({cpu_model()})"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pegbox.errors import ArgumentError
 from pegbox.hooks.options import bind_options
-from pegbox.hooks.spec import parse_spec
+from pegbox.hooks.refs import parse_spec
 from pegbox.measure.machine.cores import CorePlan
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.trial.bench import Bench
@@ -48,7 +48,7 @@ class Runner(ABC):
     """True if candidates run on other machines."""
 
     run_pool: ClassVar[Callable[..., RunPool] | None] = None
-    """Opens a pool that makes runs of a comparison, `run_pool(parcel, **options)`; None if there is none."""
+    """Opens a pool that makes runs of a comparison, `run_pool(payload, **options)`; None if there is none."""
 
     @property
     def compares(self) -> bool:

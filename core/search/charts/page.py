@@ -2,18 +2,98 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pegbox.errors import PegboxError
 from pegbox.report.figure import missing_curves
 from pegbox.report.page import definitions, document, figure, table
-from pegbox.search.charts.influence import influences
 from pegbox.search.charts.picture import search_svg, subject_of
 from pegbox.task.work import format_cost, format_phases
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import BestTrial, TuneResult
+    from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
+    from pegbox.space import Config
+
+FEWEST = 2
+"""Trials for each value, on average; with fewer, a value is as good as the name of its trial."""
+
+
+@dataclass(frozen=True)
+class Influence:
+    """`knob` with its `values` among the trials that ran, and what they explain.
+
+    `share` is epsilon squared, the share of the variance of the logarithm of the cost that lies between the values,
+    corrected for what chance would give as many of them (Kelley, "An unbiased correlation ratio measure", 1935); None
+    where there are too few trials to say. `best` is the lowest cost of each value, in seconds, the fastest first.
+    """
+
+    knob: str
+    values: int
+    share: float | None
+    best: tuple[tuple[str, float], ...]
+
+
+def influences(trials: Sequence[Trial]) -> list[Influence]:
+    """Compute the influence of each knob that had several values, the greatest first.
+
+    Trials that failed are left out.
+    """
+    ran = [trial for trial in trials if trial.ok]
+    columns: dict[str, list[Hashable]] = {}
+    for trial in ran:
+        for name, value in _values(trial.config).items():
+            columns.setdefault(name, []).append(value)
+    costs = [trial.cost for trial in ran]
+    found = [_influence(name, values, costs) for name, values in columns.items() if len(values) == len(ran)]
+    several = [one for one in found if one.values > 1]
+    return sorted(several, key=lambda one: -math.inf if one.share is None else one.share, reverse=True)
+
+
+def _values(config: Config) -> dict[str, Hashable]:
+    """The text of each knob's value; the factors of a split one by one, but for the outermost, which follows."""
+    found: dict[str, Hashable] = {}
+    for name, entity in _entities(config).items():
+        sizes = getattr(entity, "size", None)
+        if isinstance(sizes, list):
+            found.update({f"{name}[{place}]": size for place, size in enumerate(sizes) if place})
+        else:
+            found[name] = str(entity) if entity is not None else "absent"
+    return found
+
+
+def _entities(config: Config) -> Mapping[str, object]:
+    """Every knob's entity, None where the knob does not exist in this configuration."""
+    chosen = dict(config.items())
+    return {name: chosen.get(name) for name in config.space.knobs}
+
+
+def _influence(knob: str, values: Sequence[Hashable], costs: Sequence[float]) -> Influence:
+    best: dict[Hashable, float] = {}
+    for value, cost in zip(values, costs, strict=True):
+        best[value] = min(cost, best.get(value, math.inf))
+    ranked = sorted(best.items(), key=lambda item: item[1])
+    return Influence(knob, len(best), _epsilon_squared(values, costs), tuple((str(v), cost) for v, cost in ranked))
+
+
+def _epsilon_squared(values: Sequence[Hashable], costs: Sequence[float]) -> float | None:
+    groups = list(dict.fromkeys(values))
+    count, free = len(costs), len(costs) - len(groups)
+    if count < FEWEST * len(groups):
+        return None
+    logs = np.log(costs)
+    total = float(((logs - logs.mean()) ** 2).sum())
+    if total == 0.0:
+        return 0.0
+    members = [logs[[value == group for value in values]] for group in groups]
+    within = sum(float(((own - own.mean()) ** 2).sum()) for own in members)
+    return max(0.0, 1.0 - within / free * (count - 1) / total)
+
 
 SHOWN = 6
 """Values of a knob that are listed, the fastest first."""
@@ -34,7 +114,9 @@ def _best(result: TuneResult) -> str:
         return f"<section><h2>Nothing valid was found</h2><pre>{escape(str(result))}</pre></section>"
     remarks = "".join(f"<li>{escape(line)}</li>" for line in best.quality)
     remarks += "".join(f'<li class="warning">{escape(line)}</li>' for line in result.notes)
-    return f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(_facts(result, best))}</section>"
+    return (
+        f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(_facts(result, best).items())}</section>"
+    )
 
 
 def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:

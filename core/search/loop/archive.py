@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from pegbox.checks import check_list, check_path
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError, RecordError, SpaceError
 from pegbox.records.history import best, latest_yardstick, trials_of
 from pegbox.records.journal import Journal
@@ -31,15 +31,15 @@ def load_result(
     host: str | None = None,
     target: str | None = None,
 ) -> TuneResult:
-    """The result of the searches whose records the file holds, to be printed, drawn and written as a page.
+    """Read the result of the searches whose records the file holds, to be printed, drawn and written as a page.
 
     `result.trials` are all trials in the order of the records, one run after the other where there are several, and
-    `result.runs` says how many each has; `elapsed` goes from the first to the last, pauses included. How the time was
-    spent is not recorded.
+    `result.runs` has the number of each; `elapsed` goes from the first to the last, pauses included. The phases of the
+    time are not recorded.
 
     Args:
         file: records of one task (.jsonl, also packed as .gz or .xz).
-        task: what they are of; by default the registered template that they name, at their arguments. A template in a
+        task: their task; by default the registered template that they name, at their arguments. A template in a
             file of your own is to be given. An `Objective` may be: without one its configurations are those of a space
             that has the recorded values alone.
         args, host, target: the template's arguments, the machine and the target, to choose from a file that holds
@@ -52,15 +52,16 @@ def load_result(
     """
     if task is not None and not isinstance(task, Task | Objective):
         raise ArgumentError(f"task={value_text(task)}: give a task from pegbox.create_task, or a pegbox.Objective")
-    if args is not None:
-        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     journal = file if isinstance(file, Journal) else Journal(check_path("file", file, error=RecordError))
     source = str(journal.path)
     records = choose_records(journal.read(), source, task=task, args=args, host=host, target=target)
-    if task is None and records[0].target == FUNCTION:
-        return _result(records, None, _seen(records, source))
-    found, rows = rows_of(records, source, task)
-    return _result(records, found, [Config(found.space, tuple(row.tolist())) for row in rows])
+    if task is not None or records[0].target != FUNCTION:
+        found, rows = rows_of(records, source, task)
+        return _result(records, found, [Config(found.space, tuple(row.tolist())) for row in rows])
+    try:
+        return _result(records, None, SeenSpace([record.config for record in records]).configs)
+    except (SpaceError, TypeError) as error:
+        raise RecordError(f"{source!r}: a config cannot be read: {error}") from error
 
 
 def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
@@ -68,15 +69,8 @@ def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
     return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)])
 
 
-def _seen(records: Sequence[Record], source: str) -> list[Config]:
-    try:
-        return SeenSpace([record.config for record in records]).configs
-    except (SpaceError, TypeError) as error:
-        raise RecordError(f"{source!r}: a config cannot be read: {error}") from error
-
-
 def _result(records: Sequence[Record], task: Task | Objective | None, each_config: Sequence[Config]) -> TuneResult:
-    """`task` is None for a function of which there are only records."""
+    """Make the result; `task` is None for a function of which there are only records."""
     configs = dict(zip(map(id, records), each_config, strict=True))
     subject = Subject(
         records[0].name,
@@ -108,13 +102,9 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
     if winner is not None:
         found = again.get(id(winner)) or trial(number_of(winner), winner)
         gain = gain_of(winner, records) if subject.unit == "s" else None
+    yardstick = latest_yardstick(records, records[0].host)
     return TuneResult(
-        best=BestTrial.of(
-            found,
-            subject=subject,
-            yardstick=latest_yardstick(records, records[0].host),
-            gain=gain,
-        ),
+        best=BestTrial.of(found, subject=subject, yardstick=yardstick, gain=gain),
         trials=trials,
         elapsed=max(each.elapsed for each in trials),
         phases={},

@@ -15,7 +15,7 @@ from pegbox.task.work import format_speed
 
 
 def progress(stream: TextIO | None = None) -> Callback:
-    """The progress display that suits `stream` (standard error by default); without a stream, none."""
+    """Choose the progress display that suits `stream` (standard error by default); without a stream, none."""
     stream = _stream(stream)
     if stream is None:  # a program that began with its standard error closed
         return Callback()
@@ -31,13 +31,17 @@ def _stream(stream: object) -> Any:
 
 
 def status_line(state: SearchState) -> str:
-    """Trials, the best so far, trials a second and failures on one line."""
+    """Write trials, the best so far, trials a second and failures on one line."""
     limits = state.limits
     planned = f"/{limits.trials}" if limits.trials is not None else ""
+    best, about = "best: none yet", state.subject
+    if state.best is not None:
+        cost = state.best.cost
+        best = f"best {format_speed(cost, flop=about.flop, bytes_moved=about.bytes_moved) or about.speed(cost)}"
     budget = f"/{limits.budget_seconds:.0f}" if limits.budget_seconds is not None else ""
     parts = [
         f"{state.tuner}: {len(state.trials)}{planned} trials",
-        _best(state),
+        best,
         f"{state.trials_per_second:.1f} trials/s",
         f"{state.elapsed:.1f}{budget} s{' simulated' if state.simulated else ''}",
     ]
@@ -53,14 +57,14 @@ def status_line(state: SearchState) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """About how long, for people: 40 s, 12 min, 3.5 h."""
+    """Write a rough duration: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _seconds_left(state: SearchState) -> float | None:
-    """Until the first limit is reached, going by the trials so far; None where that cannot be said."""
+    """Estimate the time until the first limit, from the trials so far; None where that is not possible."""
     limits, done, elapsed = state.limits, len(state.trials), state.elapsed
     left: list[float] = []
     if limits.trials is not None and done and elapsed > 0:
@@ -71,15 +75,8 @@ def _seconds_left(state: SearchState) -> float | None:
     return soonest if soonest > 0 else None
 
 
-def _best(state: SearchState) -> str:
-    if state.best is None:
-        return "best: none yet"
-    cost, about = state.best.cost, state.subject
-    return f"best {format_speed(cost, flop=about.flop, bytes_moved=about.bytes_moved) or about.speed(cost)}"
-
-
 class LineProgress(Callback):
-    """Prints one plain line after each batch, and one when something goes on for the first time; made for logs."""
+    """A display of one plain line after each batch, and one for each new activity; made for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = _stream(stream)
@@ -98,7 +95,7 @@ class LineProgress(Callback):
 
 
 class LiveProgress(Callback):
-    """One line that rich redraws in place; the last state of it stays on the terminal."""
+    """A line that rich redraws in place; its last state stays on the terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = _stream(stream)

@@ -18,7 +18,7 @@ MAX_ROUNDS = 3
 
 
 def pick_finalists(trials: Iterable[Trial], limit: int, *, known: Sequence[Trial] = ()) -> list[Trial]:
-    """The fastest `limit` trials that noise alone may have kept from being the best, the fastest first.
+    """Pick the fastest `limit` trials that noise alone may have kept from being the best, the fastest first.
 
     `known` are finalists measured already. Without any, a trial has to come within `NOISE_MARGIN` of the best,
     be it with its fastest repeat only; with some, it has to have been faster than the best of them is now. A trial
@@ -34,13 +34,9 @@ def pick_finalists(trials: Iterable[Trial], limit: int, *, known: Sequence[Trial
         bound = math.inf if winner is None else winner.cost
         return [trial for trial in ranked if trial.cost < bound][:limit]
     bound = ranked[0].cost * (1.0 + NOISE_MARGIN)
-    return [trial for trial in ranked if _fastest(trial) <= bound][:limit]
+    return [trial for trial in ranked if isinstance(trial.result, Ok) and min(trial.result.costs) <= bound][:limit]
 
 
 def winner_of(finalists: Sequence[Trial]) -> Trial | None:
-    """The fastest of the finalists measured again; None if none of them ran."""
+    """Find the fastest of the finalists measured again; None if none of them ran."""
     return min((trial for trial in finalists if trial.ok), key=lambda trial: trial.cost, default=None)
-
-
-def _fastest(trial: Trial) -> float:
-    return min(trial.result.costs) if isinstance(trial.result, Ok) else math.inf

@@ -1,5 +1,4 @@
-"""Calls of a measurer in a search: whatever fails in one is a `SearchFailure`, so that the loop can keep what was
-measured before."""
+"""Calls of a measurer in a search: any failure is a `SearchFailure`, so that the loop can keep earlier results."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ class CheckedMeasurer:
 
     @property
     def yardstick(self) -> Callable[[float], Yardstick | None] | None:
-        """The measurement of the costs to compare with. Its errors do not end a search."""
+        """The measurement of the baselines. Its errors do not end a search."""
         return self._measurer.yardstick if self._called(lambda: self._measurer.compares) else None
 
     def wait_until_quiet(self) -> bool:
@@ -62,7 +61,7 @@ class CheckedMeasurer:
 
     @contextlib.contextmanager
     def results(self, batch: Sequence[Config]) -> Iterator[Iterator[tuple[Config, Result]]]:
-        """The results of a batch, each as soon as it is there. The time spent waiting counts as measuring."""
+        """Give the results of a batch, each as soon as it is there. The time spent waiting counts as measuring."""
         with self._clock.phase("measure"):
             stream = self._called(lambda: iter(self._measurer.measure(batch)))
         with self._inside(self._closing(stream), "at the end of measure()"):
@@ -72,10 +71,9 @@ class CheckedMeasurer:
         """Measure a few again."""
         when = "measuring the best again"
         results = self._called(lambda: [validated(result) for result in self._measurer.remeasure(configs)], when)
-        if len(results) != len(configs):
-            raise SearchFailure(
-                f"the measurer gave {len(results)} results measuring {len(configs)} configurations again"
-            )
+        given, wanted = len(results), len(configs)
+        if given != wanted:
+            raise SearchFailure(f"the measurer gave {given} results measuring {wanted} configurations again")
         return results
 
     def _each(self, stream: Iterator[tuple[Config, Result]]) -> Iterator[tuple[Config, Result]]:
@@ -92,7 +90,7 @@ class CheckedMeasurer:
 
     @contextlib.contextmanager
     def _closing(self, stream: object) -> Iterator[None]:
-        """A generator stops its workers when closed; a plain iterator has nothing to close."""
+        """Close a generator after the body, which stops its workers; a plain iterator has nothing to close."""
         try:
             yield
         finally:
@@ -101,8 +99,7 @@ class CheckedMeasurer:
 
     @contextlib.contextmanager
     def _inside(self, manager: AbstractContextManager[object], when: str) -> Iterator[None]:
-        """The body inside a context manager of the measurer's. An error of the body counts more than one that leaving
-        it then brings."""
+        """Enter a context manager of the measurer's; an error of the body has precedence over one of leaving it."""
         self._called(lambda: manager.__enter__(), when)
         try:
             yield
@@ -115,12 +112,7 @@ class CheckedMeasurer:
     def _called(self, call: Callable[[], _T], when: str = "") -> _T:
         try:
             return call()
+        except MeasureError as error:  # it says itself what is wrong and where
+            raise SearchFailure(str(error)) from error
         except Exception as error:
-            raise SearchFailure(_told(error, when)) from error
-
-
-def _told(error: Exception, when: str) -> str:
-    """A `MeasureError` says itself what is wrong and where."""
-    if isinstance(error, MeasureError):
-        return str(error)
-    return f"the measurer raised {explained(error, when)}"
+            raise SearchFailure(f"the measurer raised {explained(error, when)}") from error

@@ -1,4 +1,4 @@
-"""A watch on noise: says so when other programs take the cores on which kernels are timed."""
+"""A watch on noise: warns when other programs take the cores on which kernels are timed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegbox.search.loop.state import SearchState
 
 
 class NoiseWatch(Callback):
-    """Warns once (`RuntimeWarning`) when what was measured is partly noise:
+    """A callback that warns once (`RuntimeWarning`) when timings are partly noise:
 
     - threads of kernels waited for cores for a tenth of the time, of trials or of finalists, which only Linux counts;
     - timings differ `remarks.MANY` times in a quarter of the configurations, and in three;
@@ -36,7 +36,7 @@ class NoiseWatch(Callback):
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         if not self._warned:
             self._noise.add(trial)
-            self._warn(self._noise.told())
+            self._warn(self._noise.describe())
 
     def on_end(self, result: TuneResult) -> None:
         self._warn(finalists_noise(result.finalists, result.trials, result.best, self.threads))

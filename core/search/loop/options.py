@@ -25,10 +25,10 @@ class SearchOptions:
         trials: new measurements at most; None where only the budget limits.
         budget_seconds: seconds of the search at most.
         early_stopping: a number of trials without improvement after which the search ends.
-        batch_size: how many configurations the tuner is asked for at a time; None for the tuner's own `batch_size`,
-            else 16, or as many as the measurer measures at the same time (`machines`) where these are more.
-        finalists: how many of the fastest within noise are measured again at the end, for the winner to be picked
-            from them; 0 leaves that out.
+        batch_size: the number of configurations that the tuner is asked for at a time; None for the tuner's own
+            `batch_size`, else 16, or as many as the measurer measures at once (`machines`) where these are more.
+        finalists: the number of the fastest within noise that are measured again at the end, for the winner to be
+            picked from them; 0 leaves that out.
         callbacks: functions of a trial, or `Callback` objects.
         progress: whether `tune` shows its progress.
         yardstick: whether the measurer is asked at the end for the costs to compare with, if it knows any.
@@ -97,12 +97,12 @@ def check_history(name: str, given: object) -> list[tuple[Config, Result]]:
 
 @dataclass(frozen=True)
 class PriorTrials:
-    """The trials that a search starts from: they may win, and are never measured again by the search.
+    """The trials that a search starts from: they may win, and the search does not repeat them.
 
     Attributes:
-        results: the latest result of each configuration, which the tuner is told first.
-        trials: the results of the trials themselves, where `results` has what was measured again: they compare with
-            those of new trials.
+        results: the latest result of each configuration, which is reported to the tuner first.
+        trials: the results of the trials themselves, where `results` has remeasurements: they compare with those of
+            new trials.
         yardstick: the costs to compare with, for a search that measures none.
     """
 

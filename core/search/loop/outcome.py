@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from pegbox.checks import check_flag, check_path
@@ -23,9 +23,7 @@ from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
-from pegbox.task.work import format_cost as format_cost
 from pegbox.task.work import format_phases
-from pegbox.task.work import format_seconds as format_seconds
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record
@@ -35,18 +33,17 @@ if TYPE_CHECKING:
 StopReason: TypeAlias = Literal[
     "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error", "recorded"
 ]
-"""What ended a search. "recorded" stands in a result that was read from records, which don't say it."""
-
+"""The reason for the end of a search; "recorded" in a result that was read from records, which have none."""
 
 FIRST_TRIALS = 10
-"""What a search has found by then is what its gain is counted from."""
+"""The number of trials whose best is the start of a search's gain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measured configuration. `number` counts from 0; history that was only told has negative numbers.
+    """A measured configuration. `number` counts from 0; trials of the history have negative numbers.
 
-    `elapsed` is when the result came, in seconds since the run began. `remeasured` marks the careful measurements at
+    `elapsed` is the time of the result, in seconds since the run began. `remeasured` marks the careful measurements at
     the end of a run, which repeat the configuration of an earlier trial under the same number.
     """
 
@@ -63,7 +60,7 @@ class Trial:
 
     @property
     def not_recorded(self) -> bool:
-        """A simulation had no answer: this says nothing of the configuration."""
+        """True if a simulation had no answer, which says nothing of the configuration."""
         return isinstance(self.result, Failed) and self.result.kind is FailureKind.NOT_RECORDED
 
     @property
@@ -73,14 +70,14 @@ class Trial:
 
 
 class Gain(NamedTuple):
-    """What a search has gained: the best of all trials is `ratio` times as fast as the best of the `first` ones."""
+    """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones."""
 
     first: int
     ratio: float
 
     @classmethod
     def of(cls, trials: Sequence[Trial | Record]) -> Gain | None:
-        """Over the first ten trials, or half where there are fewer; None where there is nothing to compare."""
+        """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare."""
         first = min(FIRST_TRIALS, len(trials) // 2)
         began = min((trial.cost for trial in trials[:first]), default=math.inf)
         return None if began == math.inf else cls(first, began / min(trial.cost for trial in trials))
@@ -95,9 +92,9 @@ class BestTrial:
     """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
     that found it.
 
-    `remeasured` says whether the cost comes from the careful measurement at the end or from the trial itself.
-    `subject` is what was searched, with the unit of the cost. `yardstick` has NumPy's time for the
-    same and the machine's limits, `gain` what the search has gained; None where they are not known. `recorded` trials
+    `remeasured` is True if the cost comes from the careful measurement at the end, not from the trial itself.
+    `subject` is the computation or function, with the unit of the cost. `yardstick` has NumPy's time for the
+    same and the machine's limits, `gain` the gain of the search; None where they are not known. `recorded` trials
     came from the records of an earlier run.
     """
 
@@ -124,13 +121,11 @@ class BestTrial:
         gain: Gain | None = None,
         recorded: int = 0,
     ) -> BestTrial | None:
-        """The trial as the winner; None where there is none that succeeded."""
+        """Make the trial the winner; None where there is none that succeeded."""
         if trial is None or not isinstance(trial.result, Ok):
             return None
-        return cls(
-            trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured,
-            phases=phases or {}, subject=subject, yardstick=yardstick, gain=gain, recorded=recorded,
-        )  # fmt: skip
+        found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
+        return cls(*found, phases or {}, subject, yardstick, gain, recorded)
 
     @property
     def place(self) -> int:
@@ -139,7 +134,7 @@ class BestTrial:
 
     @property
     def origin(self) -> str:
-        """Which trial found it, as text."""
+        """The trial that found it, as text."""
         where = ", from the records" if self.number < 0 else ""
         return f"trial {self.place}{where}{', measured again at the end' if self.remeasured else ''}"
 
@@ -176,15 +171,15 @@ class TuneResult:
     `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
     its seconds, `best.yardstick` what NumPy takes for the same and what the machine could. `trials` are all trials in
     their order, each with `config`, `cost` and `result`; `history` are those that a resumed run had from its records,
-    which come before. `subject` is what was searched: its name, task, and work.
+    which come before. `subject` is the computation or function: its name, task, and work.
 
     `elapsed` and `phases` are wall-clock seconds of the run, and the phases add up to nearly all of it. `finalists` are
-    the careful measurements that `best` was picked from; `model` tells how good the tuner's model was on trials that it
-    had not seen. Where `simulated`, all seconds are those of the virtual clock: what the trials took when they were
-    recorded, and what the tuner took now. `dropped` counts what the tuner proposed and nobody measured, by reason:
-    repetitions, and more than was asked for. `recorded_runs` says how many of `trials` each run has, where they were
-    read from the records of several. `untold` are the trials that the tuner does not know of, as a limit or an error
-    cut their batch short.
+    the careful measurements that `best` was picked from; `model` says how good the tuner's model was on trials that it
+    had not seen. Where `simulated`, all seconds are those of the virtual clock: those of the trials when they were
+    recorded, and those of the tuner now. `dropped` counts proposals that were not measured, by reason: repetitions, and
+    more than was asked for. `recorded_runs` are the numbers of `trials` of each run, where they were read from the
+    records of several. `untold` are the trials that were not reported to the tuner, as a limit or an error cut their
+    batch short.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
@@ -272,16 +267,17 @@ class TuneResult:
         return len(self.trials) / self.elapsed if self.elapsed > 0 else 0.0
 
     def best_costs(self) -> list[float]:
-        """The best cost so far after each of `trials`, in seconds, those of `history` counted; infinity until the first
-        success. Each run begins anew.
+        """Compute the best cost so far after each of `trials`, in seconds; infinity until the first success.
 
-        Costs are those of the trials, of which the luckiest counts; `best.cost` was measured with more care.
+        Costs are those of the trials, of `history` too, of which the luckiest counts; `best.cost` was measured with
+        more care. Each run begins anew.
         """
         return self.all_best_costs()[len(self.history) :]
 
     def all_best_costs(self) -> list[float]:
-        """`best_costs` after each of all trials."""
-        return best_so_far([trial.cost for trial in self.all_trials], self.runs)
+        """Compute `best_costs` after each of all trials."""
+        costs = iter([trial.cost for trial in self.all_trials])
+        return [best for count in self.runs for best in accumulate(islice(costs, count), min)]
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write a picture of the search (.png, .svg, .pdf) with matplotlib: every trial, and the best so far.
@@ -305,11 +301,8 @@ class TuneResult:
     def __repr__(self) -> str:
         if self.best is None:
             return f"<TuneResult: nothing valid after {self.spent()}>"
-        lines = [
-            f"<TuneResult: {self.best.speed} after {self.spent()}",
-            "; ".join(self.best.quality),
-            f"config: {self.best.config}>",
-        ]
+        quality = "; ".join(self.best.quality)
+        lines = [f"<TuneResult: {self.best.speed} after {self.spent()}", quality, f"config: {self.best.config}>"]
         return "\n  ".join(filter(None, lines))
 
     def __str__(self) -> str:
@@ -319,7 +312,8 @@ class TuneResult:
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
         if self.not_recorded:
-            parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
+            first = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
+            parts.append(f"  not recorded: {self.not_recorded} trials; the first: {first}")
         if self.dropped:
             parts.append(f"  proposals left out: {format_counts(self.dropped)}")
         if self.model is not None and self.model.trust:
@@ -337,7 +331,7 @@ class TuneResult:
         return _trials(len(self.history), "recorded ") if self.history else _trials(len(self.trials))
 
     def spent(self, *, rate: bool = False) -> str:
-        """The trials and what they took, and why there are no more, as text."""
+        """Describe the trials, their time, and why there are no more."""
         if self.stopped_because == "recorded":
             return f"{self.counted} with {self.tuner}"
         if self.history and not self.trials and self.stopped_because in ("trials", "exhausted"):
@@ -353,19 +347,14 @@ class TuneResult:
         return next((trial for trial in self.all_trials if not trial.ok and not trial.not_recorded), None)
 
     def first_failure(self) -> str:
-        """A reason: all of it where there is no winner, else its first line; then of which configuration it is."""
+        """Write the first reason, or its first line where there is a winner; then its configuration."""
         trial = self.first_failed
         if trial is None or not isinstance(trial.result, Failed):
             return ""
-        said = trial.result.message
-        told = said if self.best is None else said.partition("\n")[0]
+        reason = trial.result.message if self.best is None else trial.result.message.partition("\n")[0]
         in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
         again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
-        return f"; the first said: {told}\n    its config: {trial.config}{again}"
-
-    def _unanswered(self) -> str:
-        message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
-        return f"; the first: {message}"
+        return f"; the first said: {reason}\n    its config: {trial.config}{again}"
 
 
 def _trials(count: int, kind: str = "") -> str:
@@ -375,13 +364,6 @@ def _trials(count: int, kind: str = "") -> str:
 def failure_counts(results: Iterable[Result]) -> dict[str, int]:
     """Count the failures among the results by kind, the most frequent first."""
     return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
-
-
-def best_so_far(costs: Sequence[float], runs: Sequence[int]) -> list[float]:
-    """The running minimum of `costs`, which begins anew with each run; `runs` says how many each has."""
-    ends = list(accumulate(runs))
-    each = [costs[end - count : end] for end, count in zip(ends, runs, strict=True)]
-    return [best for run in each for best in accumulate(run, min)]
 
 
 def validated(result: Result) -> Result:

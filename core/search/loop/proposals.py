@@ -1,6 +1,6 @@
 """Checks of a tuner's proposals, with errors that name the tuner.
 
-What a tuner may get wrong, and what comes of it:
+The mistakes of tuners, and their effects:
 
 - a configuration twice, in one answer or over several: it is measured once, and counted in `dropped`;
 - more than was asked for: the first ones count, the others are counted in `dropped`;
@@ -26,22 +26,22 @@ from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
 
 MAX_STALE_ASKS = 8
-"""Asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
+"""The number of asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
 
 REPEATED = "repeated"
 SURPLUS = "more than asked for"
 
 
 class SearchFailure(Exception):
-    """The tuner or the measurer failed. The error itself, if there is one, is the cause."""
+    """A failure of the tuner or the measurer. The error itself, if there is one, is the cause."""
 
 
 class Proposer:
-    """Asks a tuner for configurations that are valid and new, and tells it what came of them.
+    """A tuner that is asked for configurations that are valid and new.
 
     Args:
         name: of the tuner, in messages.
-        space: what configurations have to belong to; None: not checked.
+        space: the space of all configurations; None: not checked.
         searched: the part of it that the tuner was given, where that is less.
     """
 
@@ -55,16 +55,19 @@ class Proposer:
         self._known: dict[Config, Result] = {}
         self._pending: set[Config] = set()
         self.asks_ahead = bool(getattr(tuner, "asks_ahead", False))
-        """Whether it may be asked while configurations are on their way."""
+        """A flag: it may be asked while configurations are measured."""
         self.dropped: Counter[str] = Counter()
-        """How many proposals were left out, by reason: `REPEATED`, `SURPLUS`."""
+        """The number of proposals that were left out, by reason: `REPEATED`, `SURPLUS`."""
 
     def ask(self, n: int) -> list[Config]:
-        """Propose at most `n` configurations never asked for or told before; none when the tuner proposes none."""
+        """Propose at most `n` new configurations; none when the tuner proposes none."""
         for _ in range(MAX_STALE_ASKS):
             proposed = self._ask(n)
             if not proposed:
-                self._warn_of_the_rest()
+                seen = len(self._known) + len(self._pending)
+                if self._searched is not None and _has_more(self._searched, seen):
+                    message = f"proposed nothing after {seen:,} configurations, although the space has more"
+                    warnings.warn(f"tuner {self._name!r} {message}", RuntimeWarning, stacklevel=users_level())
                 return []
             if fresh := self._fresh(proposed, n):
                 self._pending.update(fresh)
@@ -79,7 +82,7 @@ class Proposer:
         )
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        """Tell the tuner; of a configuration that is told again the latest result counts."""
+        """Report results to the tuner; of a configuration that is reported again the latest counts."""
         self._known.update(zip(configs, results, strict=True))
         self._pending.difference_update(configs)
         try:
@@ -88,7 +91,7 @@ class Proposer:
             raise self._raised("tell()", error) from error
 
     def knows(self, config: Config) -> bool:
-        """Was the tuner told of it?"""
+        """Return whether its result was reported to the tuner."""
         return config in self._known
 
     @property
@@ -140,8 +143,8 @@ class Proposer:
 
     def _raised(self, method: str, error: Exception) -> SearchFailure:
         where = origin_of(error)
-        told = f"tuner {self._name!r} raised {explained(error, f'in {method}')}"
-        return SearchFailure(f"{where}: {told}" if where else told)
+        message = f"tuner {self._name!r} raised {explained(error, f'in {method}')}"
+        return SearchFailure(f"{where}: {message}" if where else message)
 
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
         distinct = dict.fromkeys(proposed)
@@ -149,18 +152,9 @@ class Proposer:
         self.dropped += Counter({REPEATED: len(proposed) - len(fresh), SURPLUS: max(0, len(fresh) - n)})
         return fresh[:n]
 
-    def _warn_of_the_rest(self) -> None:
-        seen = len(self._known) + len(self._pending)
-        if self._searched is not None and _has_more(self._searched, seen):
-            warnings.warn(
-                f"tuner {self._name!r} proposed nothing after {seen:,} configurations, although the space has more",
-                RuntimeWarning,
-                stacklevel=users_level(),
-            )
-
 
 def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[int, str] | None:
-    """The place of the first that is not a valid configuration of the space, and what it is; None if all are."""
+    """Find the place of the first that is not a valid configuration of the space, and the fault; None if all are."""
     listed: list[Config] = []
     for place, config in enumerate(configs):
         if not isinstance(config, Config):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Resume: TypeAlias = bool | Literal["edited"]
-"""Whether a run goes on from its records; "edited": also from those of other code of the template."""
+"""A flag: a run goes on from its records; "edited": also from those of other code of the template."""
 
 _REMEDY = (
     "search anew into another file, or into this one without resuming; or take them over with resume='edited' "
@@ -36,7 +36,7 @@ _REMEDY = (
 
 
 class Recorder(Callback):
-    """Appends every trial to the journal before anything else sees it."""
+    """A callback that appends every trial to the journal before anything else sees it."""
 
     essential = True
 
@@ -72,19 +72,16 @@ class Recorder(Callback):
         self, config: Config, result: Result, *, remeasured: bool = False, yardstick: Yardstick | None = None
     ) -> None:
         """Write one result."""
-        record = Record.of(
-            self.task, config, result,
-            tuner=self.tuner, seed=self.seed, remeasured=remeasured, yardstick=yardstick, run=self.run,
-        )  # fmt: skip
+        source = {"tuner": self.tuner, "seed": self.seed, "run": self.run}
+        record = Record.of(self.task, config, result, remeasured=remeasured, yardstick=yardstick, **source)
         self.journal.append(record)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The records of one run: its `history`, which is in the records `held`, and the callbacks that write what it
-    measures.
+    """The records of one run: its `history`, from the records `held`, and the callbacks that write its trials.
 
-    The history has the latest result of each configuration; `trials` has those of its trials, where they are others.
+    The history has the latest result of each configuration, `trials` the results of the trials themselves.
     """
 
     history: Sequence[tuple[Config, Result]] = ()
@@ -93,7 +90,7 @@ class Recording:
     callbacks: Sequence[Recorder] = ()
 
     def yardstick(self, host: str) -> Yardstick | None:
-        """Find the best's yardstick on this host, or on this machine where `host` is empty."""
+        """Find the yardstick of the best on this host, or on this machine where `host` is empty."""
         return latest_yardstick(self.held, host or describe_host())
 
     @property
@@ -110,14 +107,14 @@ class Recording:
         if not trials or self.trials_left(trials):
             return ""
         held = len(self.history)
-        told = f"{trials} of {trials}" if held == trials else f"{held}, which is more than {trials},"
-        return f"{told} trials are in the records; raise --trials (trials=...) to go on"
+        count = f"{trials} of {trials}" if held == trials else f"{held}, which is more than {trials},"
+        return f"{count} trials are in the records; raise --trials (trials=...) to go on"
 
 
 def open_recording(
     records: str | os.PathLike[str] | Journal | None, task: Any, *, resume: Resume, tuner: str, seed: int
 ) -> Recording:
-    """The recording of a run of `task` in the file; with `resume`, what the file holds of the task is its history.
+    """Open the recording of a run of `task` in the file; with `resume`, its history are the task's records there.
 
     Raises:
         ArgumentError: `resume` without `records`, or another word than "edited".

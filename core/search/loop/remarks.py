@@ -1,4 +1,4 @@
-"""Remarks on a result: what its timings say of other programs on the machine, and where they contradict the search."""
+"""Remarks on the timings of a result: effects of other programs, and contradictions to the search."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _Measured = TypeVar("_Measured", "Trial", "Record")
 
 MANY = 2.0
-"""How many times as long the slow timings of a configuration take as its fast ones (`timing.spread` of measure) on a
-machine that is not at rest. A neighbour on the core, or on its other thread, makes it 2 to 3. Where nothing else
+"""The least ratio of slow to fast timings of a configuration (`timing.spread` of measure) on a machine that is not at
+rest. A neighbour on the core, or on its other thread, makes it 2 to 3. Where nothing else
 runs, one configuration in a hundred differs so much."""
 
 MOVED = 1.25
-"""How many times as long the best took in the search as when measured again, or the reverse, where that is told."""
+"""The least ratio of the times of the best, in the search and measured again, that is worth a remark."""
 
 _FEWEST = 3
 _SHARE = 0.25
@@ -34,7 +34,7 @@ _WAITED_IN_TRIALS = 2 * WAITED
 
 
 class SearchNoise:
-    """What the trials of a search say of other programs on the machine, trial by trial.
+    """The effects of other programs on the trials of a search, trial by trial.
 
     Args:
         threads: of each kernel.
@@ -49,7 +49,7 @@ class SearchNoise:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """Take in a trial. What an emulator has timed is noise to begin with."""
+        """Take in a trial. The times of an emulator are noise to begin with."""
         if trial.result.emulated:
             return
         if isinstance(trial.result, Ok):
@@ -64,8 +64,8 @@ class SearchNoise:
         """The share of the time in which threads waited for cores; 0 before there are enough trials to say so."""
         return statistics.fmean(self._shares) if len(self._shares) >= _ENOUGH else 0.0
 
-    def told(self) -> str:
-        """Say it in words; empty where there is nothing to say.
+    def describe(self) -> str:
+        """Describe the noise; empty where there is none.
 
         A few disturbed trials in a long search are interruptions.
         """
@@ -80,7 +80,7 @@ class SearchNoise:
 
 
 def _are_many(noisy: int, timed: int) -> bool:
-    """Return whether so many of the timed configurations are more than a few interruptions."""
+    """Decide whether that many of the timed configurations are more than a few interruptions."""
     return noisy >= max(_FEWEST, _SHARE * timed)
 
 
@@ -112,10 +112,10 @@ def finalists_noise(
     won = [t for t in moved if best is not None and t.number == best.number]
     if (not won and 2 * len(moved) < len(again)) or not moved:
         return ""
-    told = (won or moved)[0]
+    first = (won or moved)[0]
     return _differ(
-        f"config {told.config.index} took {format_seconds(before[told.number])} in the search and "
-        f"{format_seconds(told.cost)} when measured again at the end"
+        f"config {first.config.index} took {format_seconds(before[first.number])} in the search and "
+        f"{format_seconds(first.cost)} when measured again at the end"
     )
 
 
@@ -161,13 +161,13 @@ def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
 
 
 def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int) -> list[str]:
-    """All that there is to say of the timings of a search, one line each."""
+    """List all remarks on the timings of a search, one line each."""
     if best is not None and best.result.emulated:
         return [
             f"values were checked, but times are an emulator's ({best.result.host}): they say nothing of a processor"
         ]
     noise = SearchNoise(threads, trials)
-    found = noise.told() or finalists_noise(finalists, trials, best, threads)
+    found = noise.describe() or finalists_noise(finalists, trials, best, threads)
     if not found and max(noise.waited, _waited(finalists)) >= WAITED:
         found = waiting(max(noise.waited, _waited(finalists)), threads)
     lost = lost_threads(trials, finalists, best)

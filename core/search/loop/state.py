@@ -20,7 +20,7 @@ from pegbox.search.subject import Subject
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: after `trials` new measurements, after `budget_seconds`, or after `early_stopping` trials in a row
+    """The conditions to stop: after `trials` new measurements, `budget_seconds`, or `early_stopping` trials in a row
     without a better one. None leaves a limit out; with all left out only an exhausted space or Ctrl-C ends the run.
     """
 
@@ -39,7 +39,7 @@ class Limits:
             check_int("early_stopping", self.early_stopping)
 
     def reached(self, state: SearchState) -> StopReason | None:
-        """The limit that `state` has reached, if any."""
+        """Find the limit that `state` has reached, if any."""
         if self.trials is not None and len(state.trials) >= self.trials:
             return "trials"
         if self.budget_seconds is not None and state.elapsed >= self.budget_seconds:
@@ -51,11 +51,11 @@ class Limits:
 
 @dataclass
 class SearchState:
-    """The standing of one run. Callbacks read it; only the loop writes it.
+    """The state of a run. Callbacks read it; only the loop writes it.
 
     `best` is the fastest trial so far, history included; `failures` counts failed trials by kind; `not_recorded`
-    those that a simulation has no answer for; `model` is what a tuner with a model says of it; `yardstick` what costs
-    are compared with, once it is measured; `activity` what goes on now, in words.
+    those that a simulation has no answer for; `model` is the tuner's report on its model; `yardstick` the baselines of
+    the costs, once they are measured; `activity` the present activity, in words.
     """
 
     tuner: str
@@ -109,7 +109,7 @@ class SearchState:
             self.since_improvement = 0
 
     def consider(self, trial: Trial) -> bool:
-        """Make `trial` the best if it is faster than all before; says whether it was."""
+        """Make `trial` the best if it is faster than all before; return whether it was."""
         better = trial.ok and (self.best is None or trial.cost < self.best.cost)
         if better:
             self.best = trial
@@ -117,7 +117,7 @@ class SearchState:
 
 
 class PhaseClock:
-    """Wall-clock seconds by phase. Phases do not nest: they are what the loop waits on, one after the other."""
+    """The wall-clock seconds of each phase that the loop waits for, one after the other: phases do not nest."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,8 +1,8 @@
-"""`run`: ask the tuner, measure, tell the callbacks at once and the tuner per batch.
+"""`run`: ask the tuner, measure, report to the callbacks at once and to the tuner per batch.
 
 Nothing already measured is ever lost. Every result reaches the trial list and the essential callbacks (records) before
-anything else sees it, Ctrl-C is held back meanwhile, and whatever breaks afterwards (the tuner, a callback, the
-measurer) ends the run with a `TuningError` that carries the `TuneResult`.
+anything else sees it, Ctrl-C is held back meanwhile, and a failure afterwards (of the tuner, a callback, the measurer)
+ends the run with a `TuningError` that carries the `TuneResult`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_instance, check_int
@@ -70,40 +69,35 @@ def run(
     for place, given in (("space", space), ("searched", searched)):
         if given is not None:
             check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
-    name = options.name or type(tuner).__name__
-    clock = check_measurer(measurer).clock
-    wanted = options.batch_size if options.batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
-    phases = PhaseClock(clock)
-    loop = _Loop(
-        options,
-        Proposer(tuner, name, space=space, searched=searched),
-        CheckedMeasurer(measurer, phases),
-        SearchState(name, options.limits, subject, clock),
-        CallbackList(options.callbacks),
-        phases,
-        prior,
-        batch_size=check_int("batch_size", wanted),
-        with_yardstick=options.yardstick,
-    )
-    return loop.run()
+    return _Loop(tuner, measurer, options, subject, space, searched, prior).run()
 
 
-@dataclass
 class _Loop:
-    """One run in progress."""
+    """A run in progress."""
 
-    options: SearchOptions
-    proposer: Proposer
-    measurer: CheckedMeasurer
-    state: SearchState
-    callbacks: CallbackList
-    clock: PhaseClock
-    prior: PriorTrials
-    batch_size: int
-    with_yardstick: bool
-    history: list[Trial] = field(default_factory=list)
-    remeasured: list[Trial] = field(default_factory=list)
-    ahead: list[Config] = field(default_factory=list)
+    def __init__(
+        self,
+        tuner: Tuner,
+        measurer: Measurer,
+        options: SearchOptions,
+        subject: Subject,
+        space: ConfigSpace | None,
+        searched: ConfigSpace | None,
+        prior: PriorTrials,
+    ) -> None:
+        name, clock = options.name or type(tuner).__name__, check_measurer(measurer).clock
+        wanted = options.batch_size if options.batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
+        self.options, self.prior = options, prior
+        self.batch_size = check_int("batch_size", wanted)
+        self.with_yardstick = options.yardstick
+        self.clock = PhaseClock(clock)
+        self.proposer = Proposer(tuner, name, space=space, searched=searched)
+        self.measurer = CheckedMeasurer(measurer, self.clock)
+        self.state = SearchState(name, options.limits, subject, clock)
+        self.callbacks = CallbackList(options.callbacks)
+        self.history: list[Trial] = []
+        self.remeasured: list[Trial] = []
+        self.ahead: list[Config] = []
 
     def run(self) -> TuneResult:
         broken: Exception | None = None
@@ -119,29 +113,34 @@ class _Loop:
             reason, broken = "error", error
         result = self._result(reason)
         try:
-            self.callbacks.end(result)
+            self.callbacks.call("on_end", result)
         except CallbackFailure as error:
             broken = broken or error
         if leave:
             raise KeyboardInterrupt("a second Ctrl-C")
         if broken:
-            raise TuningError(f"{broken}; {self._measured(result)}", result, reason=str(broken)) from (
-                broken.__cause__ or broken
-            )
+            good = sum(trial.ok for trial in result.trials)
+            where = " and in the records" if self.callbacks.essential else ""
+            kept = f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result{where}"
+            cause = broken.__cause__ or broken
+            raise TuningError(f"{broken}; {kept}", result, reason=str(broken)) from cause
         return result
 
     def _begin(self) -> None:
         history = self.prior.results
         for number, (config, result) in enumerate(history, start=-len(history)):
             again = self.prior.trials.get(config, result) != result
-            trial = Trial(number, config, result, self.state.subject.gflops(result), remeasured=again)
+            trial = self._trial(number, config, result, 0.0, remeasured=again)
             self.history.append(trial)
             self.state.consider(trial)
         with self.clock.phase("callbacks"):
-            self.callbacks.start(self.state)
+            self.callbacks.call("on_start", self.state)
         if history:
             with self._phase("learn", "learning from the records"):
                 self.proposer.tell([config for config, _ in history], [result for _, result in history])
+
+    def _trial(self, number: int, config: Config, result: Result, elapsed: float, *, remeasured: bool = False) -> Trial:
+        return Trial(number, config, result, self.state.subject.gflops(result), elapsed, remeasured)
 
     def _search(self) -> StopReason:
         while True:
@@ -154,29 +153,29 @@ class _Loop:
                 return reason
 
     def _propose(self, *, outstanding: int = 0) -> list[Config]:
-        """Another batch, beside trials that are `outstanding`; none where the limit leaves no more."""
-        room = self.state.room(self._batch_size(), outstanding=outstanding)
+        """Ask for another batch, besides trials that are `outstanding`; none where the limit leaves no more."""
+        wanted = self.batch_size
+        if self.options.batch_size is None:
+            wanted = max(wanted, self.measurer.machines)
+        room = self.state.room(wanted, outstanding=outstanding)
         if not room:
             return []
-        # What a tuner starts in the background when it is first asked goes on beside the first trials.
+        # Work that a tuner starts in the background when it is first asked goes on beside the first trials.
         aside = self.measurer.beside() if outstanding or not self.state.trials else None
         with self._phase("propose", self.proposer.activity), aside or contextlib.nullcontext():
             return self.proposer.ask(room)
-
-    def _batch_size(self) -> int:
-        """Give the batch size: the number of simultaneous trials, where it exceeds the tuner's own size."""
-        return self.batch_size if self.options.batch_size is not None else max(self.batch_size, self.measurer.machines)
 
     def _stop(self) -> StopReason | None:
         return self.callbacks.stop or self.state.limits.reached(self.state)
 
     def _measure(self, batch: Sequence[Config]) -> StopReason | None:
-        """Measure a batch and tell the tuner; a limit reached on the way leaves the rest of the batch unmeasured.
+        """Measure a batch and report it to the tuner; a limit reached on the way leaves the rest of it unmeasured.
 
-        A tuner that asks ahead is told the first half, and asked for the next batch, while the others are measured.
-        Where they are measured in silence it is not, and does nothing in the background either.
+        A tuner that asks ahead gets the first half, and is asked for the next batch, while the others are measured.
+        Where they are measured in silence it does not, and nothing is done in the background either.
         """
-        first, untold = len(self.state.trials), batch
+        state = self.state
+        first, unreported = len(state.trials), batch
         measured: dict[Config, Result] = {}
         half = batch
         if self.measurer.beside() is None:
@@ -190,26 +189,30 @@ class _Loop:
                 try:
                     self._now(self._measuring())
                 finally:
-                    self._commit(config, result)
+                    trial = self._trial(len(state.trials), config, result, state.elapsed)
+                    with defer_interrupt(), self.clock.phase("callbacks"):
+                        state.add(trial)
+                        self.callbacks.call("on_trial", trial, state)
                 measured[config] = result
                 if (reason := self._stop()) and reason != "trials":
                     return reason
-                if untold is batch and len(measured) < len(batch) and measured.keys() >= set(half):
-                    self._tell(half, measured)
-                    untold = batch[len(half) :]
-                    self.ahead = self._propose(outstanding=len(untold))
-        fresh = self.state.trials[first:]
-        self._check_complete(batch, fresh)
-        self._tell(untold, measured)
+                if unreported is batch and len(measured) < len(batch) and measured.keys() >= set(half):
+                    self._report(half, measured)
+                    unreported = batch[len(half) :]
+                    self.ahead = self._propose(outstanding=len(unreported))
+        fresh = state.trials[first:]
+        if set(batch) - {trial.config for trial in fresh}:
+            raise SearchFailure(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
+        self._report(unreported, measured)
         with self.clock.phase("learn"):
-            self.state.model = self.proposer.model_report()
+            state.model = self.proposer.model_report()
         with self.clock.phase("callbacks"):
-            self.callbacks.batch(fresh, self.state)
+            self.callbacks.call("on_batch", fresh, state)
         return None
 
     @contextlib.contextmanager
     def _phase(self, name: str, activity: str) -> Iterator[None]:
-        """Count the body's time towards `name`, and let callbacks know what is going on."""
+        """Count the body's time towards `name`, and report the activity to callbacks."""
         self._now(activity)
         with self.clock.phase(name):
             yield
@@ -221,40 +224,27 @@ class _Loop:
     def _now(self, activity: str) -> None:
         if activity != self.state.activity and not self.state.simulated:  # nothing is compiled or measured then
             self.state.activity = activity
-            self.callbacks.activity(self.state)
+            self.callbacks.call("on_activity", self.state)
 
-    def _tell(self, batch: Sequence[Config], measured: Mapping[Config, Result]) -> None:
+    def _report(self, batch: Sequence[Config], measured: Mapping[Config, Result]) -> None:
         # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
         with self.clock.phase("learn"):
             self.proposer.tell(batch, [measured[config] for config in batch])
 
-    def _commit(self, config: Config, result: Result) -> None:
-        state = self.state
-        trial = Trial(len(state.trials), config, result, state.subject.gflops(result), state.elapsed)
-        with defer_interrupt(), self.clock.phase("callbacks"):
-            state.add(trial)
-            self.callbacks.trial(trial, state)
-
-    def _check_complete(self, batch: Sequence[Config], fresh: Sequence[Trial]) -> None:
-        missing = set(batch) - {trial.config for trial in fresh}
-        if missing:
-            raise SearchFailure(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
-
     def _measure_yardstick(self, cost: float) -> None:
-        """Ask what costs are compared with."""
         measure = self.measurer.yardstick
         if not self.with_yardstick or measure is None or cost == math.inf:
             return
         with self._phase("yardstick", "timing NumPy for comparison"):
             try:
                 self.state.yardstick = measure(cost)
-            except Exception as error:  # what was found stands without it
+            except Exception as error:  # the result is of use without it
                 self.with_yardstick = False
                 warnings.warn(f"nothing to compare the result with: {error}", RuntimeWarning, stacklevel=users_level())
 
     def _measure_finalists(self) -> None:
         if not self.state.trials:
-            return  # nothing new: what the history says of its best stands
+            return  # nothing new: the history has its best already
         trials = [*self.history, *self.state.trials]
         self._measure_yardstick(min(trial.cost for trial in trials))
         for _ in range(MAX_ROUNDS):
@@ -269,7 +259,9 @@ class _Loop:
             self._measure_yardstick(min(result.cost for result in results))
             with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
-                    self._commit_remeasured(trial, result)
+                    again = self._trial(trial.number, trial.config, result, self.state.elapsed, remeasured=True)
+                    self.remeasured.append(again)
+                    self.callbacks.call("on_remeasured", again, self.state)
 
     def _second_chance(self, trials: Sequence[Trial], chosen: Sequence[Trial]) -> list[Trial]:
         """Wait for a quiet moment if other programs slowed down trials of several threads.
@@ -285,17 +277,25 @@ class _Loop:
         slowed = slowed_threads(trials, above=threads)
         return [] if slowed is None or slowed in chosen else [slowed]
 
-    def _commit_remeasured(self, trial: Trial, result: Result) -> None:
-        speed = self.state.subject.gflops(result)
-        again = Trial(trial.number, trial.config, result, speed, self.state.elapsed, remeasured=True)
-        self.remeasured.append(again)
-        self.callbacks.remeasured(again, self.state)
-
     def _result(self, reason: StopReason) -> TuneResult:
-        state = self.state
+        state, prior = self.state, self.prior.trials
         phases = dict(self.clock.seconds)
+        recorded = [self._trial(t.number, t.config, prior.get(t.config, t.result), 0.0) for t in self.history]
+        winner = winner_of(self.remeasured)
+        if winner is None and self.remeasured:
+            messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
+            message = f"none of the best ran when measured again: {messages}"
+            warnings.warn(message, RuntimeWarning, stacklevel=users_level())
+        best = BestTrial.of(
+            winner or state.best,
+            phases=phases if state.trials else None,  # else they took no time
+            subject=state.subject,
+            yardstick=state.yardstick or self.prior.yardstick,
+            gain=Gain.of([*recorded, *state.trials]) if state.subject.unit == "s" else None,
+            recorded=len(self.history),
+        )
         return TuneResult(
-            best=self._best(phases),
+            best=best,
             trials=tuple(state.trials),
             elapsed=state.elapsed,
             phases=phases,
@@ -306,33 +306,6 @@ class _Loop:
             model=state.model,
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
-            history=tuple(self._recorded_trials()),
+            history=tuple(recorded),
             untold=tuple(t for t in (*self.history, *state.trials) if not self.proposer.knows(t.config)),
-        )
-
-    def _measured(self, result: TuneResult) -> str:
-        good = sum(trial.ok for trial in result.trials)
-        where = " and in the records" if self.callbacks.essential else ""
-        return f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result{where}"
-
-    def _recorded_trials(self) -> Iterator[Trial]:
-        for trial in self.history:
-            result = self.prior.trials.get(trial.config, trial.result)
-            yield Trial(trial.number, trial.config, result, self.state.subject.gflops(result))
-
-    def _best(self, phases: dict[str, float]) -> BestTrial | None:
-        winner = winner_of(self.remeasured)
-        if winner is None and self.remeasured:
-            messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
-            told = f"none of the best ran when measured again: {messages}"
-            warnings.warn(told, RuntimeWarning, stacklevel=users_level())
-        state, found = self.state, winner or self.state.best
-        gain = Gain.of([*self._recorded_trials(), *state.trials]) if state.subject.unit == "s" else None
-        return BestTrial.of(
-            found,
-            phases=phases if state.trials else None,  # else they took no time
-            subject=state.subject,
-            yardstick=state.yardstick or self.prior.yardstick,
-            gain=gain,
-            recorded=len(self.history),
         )

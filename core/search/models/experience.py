@@ -30,32 +30,32 @@ from pegbox.output import write_file
 from pegbox.records.library import SHIPPED
 from pegbox.records.record import plain
 from pegbox.records.recorded_space import RecordedSpace
-from pegbox.search.factory.create import make_cost_model
+from pegbox.search.factory import make_cost_model
 from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
 from pegbox.task.task import Task
 
 FILE = SHIPPED / "experience.npz"
 
 SAME_VECTORS = 0.5
-"""What a measurement counts that was made on another processor with registers as wide and as many."""
+"""The weight of a measurement on another processor with registers as wide and as many."""
 
 OTHER_VECTORS = 0.25
-"""What one counts that was made with other registers: which tiles fit in them differs."""
+"""The weight of one with other registers, which other tiles fit in."""
 
 _STARTING = threading.Lock()
 
 FEWEST = 2
-"""Records that say something."""
+"""The least number of records that have an order."""
 
 EXPERIENCE_MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
-"""Deeper and more careful trees than those of a search: there are thousands of measurements."""
+"""A model of deeper and more careful trees than those of a search: there are thousands of measurements."""
 
 
 class Experience:
-    """Scores programs by what was measured of other workloads; the higher, the faster.
+    """A ranking of programs by measurements of other workloads; the higher, the faster.
 
     Args:
-        sources: what was measured, one for each workload. Costs count by their rank in their source: seconds of one
+        sources: the measurements, one for each workload. Costs count by their rank in their source: seconds of one
             workload mean nothing for another, and its fastest may be an exception that no other has.
         model: a cost model, by name or made already. It learns when the first score is asked for, or before, in the
             background, from `prepare` on.
@@ -77,7 +77,7 @@ class Experience:
         self._learning: Future[tuple[CostModel, float]] | None = None
 
     def prepare(self) -> None:
-        """Begin to learn, in the background. Whatever breaks on the way is raised when scores are asked for."""
+        """Begin to learn, in the background. Errors are raised when scores are asked for."""
         self._begun()
 
     def wait(self) -> None:
@@ -86,7 +86,7 @@ class Experience:
             wait([learning])
 
     def __call__(self, features: Features) -> Floats:
-        """Scores of shape (n,), in their standard deviations over what was learned from.
+        """Compute scores of shape (n,), in their standard deviations over the training data.
 
         Raises `PluginError` where the model cannot be loaded, or gives no numbers.
         """
@@ -94,7 +94,7 @@ class Experience:
         try:
             model, scale = learning.result()
         except Exception:
-            self._learning = None  # what was missing may be there the next time
+            self._learning = None  # a missing package may be there the next time
             raise
         return checked_scores(model, rounded(features)) / scale
 
@@ -105,7 +105,7 @@ class Experience:
             return self._learning
 
     def _learned(self) -> tuple[CostModel, float]:
-        """The model, and the standard deviation of its scores."""
+        """Train the model; return it with the standard deviation of its scores."""
         model = make_cost_model(self._model)
         taken = [_taken(source) for source in self.sources]
         features = rounded(np.concatenate([s.features[rows] for s, rows in zip(self.sources, taken, strict=True)]))
@@ -119,26 +119,26 @@ class Experience:
 
 
 def _taken(source: Transfer) -> npt.NDArray[np.intp]:
-    """The rows that are learned from: as many as the source's weight says, so that models need not know of weights."""
+    """Choose the rows for training by the source's weight, so that models need not know of weights."""
     count = max(FEWEST, math.ceil(source.weight * len(source.costs)))
     return np.sort(np.random.default_rng(0).permutation(len(source.costs))[:count])
 
 
 def rounded(features: Features) -> Features:
-    """Features with the three digits that files of experience keep: trees compare with what they have seen."""
+    """Round features to the three digits that files of experience keep: trees compare with what they have seen."""
     largest = float(np.finfo(np.float16).max)
     return np.clip(features, -largest, largest).astype(np.float16).astype(np.float32)
 
 
 def ranked(costs: Floats) -> Floats:
-    """The share of what ran that is no slower than each, in (0, 1]; infinity stays; shape (n,)."""
+    """Compute the share of successes that are no slower than each, in (0, 1]; infinity stays; shape (n,)."""
     ran = np.isfinite(costs)
     places = np.searchsorted(np.sort(costs[ran]), costs, side="right")
     return np.where(ran, places / max(1, int(ran.sum())), np.inf)
 
 
 def checked_scores(model: CostModel, features: Features) -> Floats:
-    """The model's scores; `PluginError` unless there is a number for each row."""
+    """Return the model's scores; raise `PluginError` unless there is a number for each row."""
     scores = np.asarray(model.predict(features), dtype=np.float64)
     if scores.shape != (len(features),) or np.isnan(scores).any():
         given = f"scores of shape {scores.shape}" if scores.shape != (len(features),) else "NaN among its scores"
@@ -147,7 +147,7 @@ def checked_scores(model: CostModel, features: Features) -> Floats:
 
 
 def spread(scores: Floats) -> float:
-    """The standard deviation, or 1 where everything is alike."""
+    """Compute the standard deviation, or 1 where everything is alike."""
     return float(np.std(scores)) or 1.0
 
 
@@ -155,8 +155,8 @@ def shipped_experience(task: SearchTask) -> Experience | None:
     """Load the experience that comes with pegbox, of all workloads but the task's own; None for a task without a
     template.
 
-    Without its own, so that a search of something that was recorded shows what one of anything else would be like. What
-    was measured for targets like the task's counts more (`affinity`).
+    Without its own, so that a search of a recorded workload is like one of any other. Measurements for targets like the
+    task's count more (`affinity`).
     """
     own = template_task(task)
     if own is None:
@@ -167,7 +167,7 @@ def shipped_experience(task: SearchTask) -> Experience | None:
 
 
 def template_task(task: SearchTask) -> Task | None:
-    """The task, or the one that was recorded; None where there is no template (results of other tools)."""
+    """Return the task, or the recorded one; None where there is no template (results of other tools)."""
     own = task.task if isinstance(task, RecordedSpace) else task
     return own if isinstance(own, Task) else None
 
@@ -181,7 +181,7 @@ def affinity(one: Target, other: Target) -> float:
 
 
 def shape_key(workload: Any) -> str:
-    """The template and the numbers of a workload, as text: its shape, in whatever layout or type."""
+    """Write the template and the numbers of a workload: its shape, in whatever layout or type."""
     name, *arguments = plain(workload)
     return json.dumps([name, *map(_numbers, arguments)])
 
@@ -198,7 +198,7 @@ def _numbers(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ShippedSource:
-    """What was measured of one workload: its `shape_key`, the target that it was made for, and the measurements."""
+    """The measurements of one workload, with its `shape_key` and their target."""
 
     shape: str
     target: str
@@ -223,10 +223,7 @@ def _weighted(weights: tuple[float, ...]) -> Experience:
 
 @functools.lru_cache(maxsize=1)
 def shipped_sources() -> tuple[ShippedSource, ...]:
-    """All of what comes with pegbox.
-
-    Raises `RecordError` for a file that is damaged.
-    """
+    """Load all sources that come with pegbox. Raises `RecordError` for a file that is damaged."""
     try:
         with np.load(FILE) as held:
             ends = np.cumsum(held["counts"])

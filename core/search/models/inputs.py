@@ -17,8 +17,7 @@ from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.library import find_source
 from pegbox.records.record import Record, call, plain
 from pegbox.records.recorded_space import latest_results
-from pegbox.search.factory.base import TunerInputs
-from pegbox.search.factory.create import declared_inputs, tuner_label
+from pegbox.search.factory import TunerInputs, declared_inputs, tuner_label
 from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
 from pegbox.shown import value_text
@@ -44,8 +43,7 @@ def tuner_inputs(
     if transfer is not None and "transfer" not in takes:
         raise ArgumentError(
             f"transfer={value_text(transfer)}: the tuner {tuner_label(tuner)} learns nothing from other shapes "
-            "(it declares no "
-            "transfer=); leave transfer out, or choose another tuner"
+            "(it declares no transfer=); leave transfer out, or choose another tuner"
         )
     if isinstance(task, ConfigSpace):
         if transfer is not None:
@@ -62,7 +60,7 @@ def tuner_inputs(
 
 
 def program_features(task: SearchTask) -> FeatureSource | None:
-    """The features of the task's programs; None where there is no template (results of other tools)."""
+    """Make the features of the task's programs; None where there is no template (results of other tools)."""
     own = template_task(task)
     return None if own is None else features_of(own)
 
@@ -103,7 +101,7 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
 
 
 def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
-    """Make a `Transfer` of the records of one workload, or say why they are of no use."""
+    """Make a `Transfer` of the records of one workload, or explain why they are of no use."""
     first = records[0]
     if all(record.emulated for record in records):
         return f"of {first.described}, from an emulator, whose times do not measure a processor"

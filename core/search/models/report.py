@@ -13,15 +13,15 @@ from pegbox.search.protocols import Floats
 from pegbox.shown import value_text
 
 FEWEST_PAIRS = 100
-"""What a model is judged by: of fewer pairs, luck has as much to say."""
+"""The least number of pairs that a model is judged by: luck decides fewer."""
 
 _TRUST = ((0.8, "good"), (0.65, "fair"), (0.55, "weak"), (0.0, "no better than chance"))
-"""By the least share of the pairs that the model had in the right order."""
+"""The words for each least share of the pairs that the model had in the right order."""
 
 
 @dataclass(frozen=True)
 class ModelReport:
-    """Agreement of a model's scores with what was measured afterwards.
+    """The agreement of a model's scores with later measurements.
 
     `trials` were scored before they were measured and `pairs` of them compared, within batches that one state of the
     model scored. `pairwise_accuracy` is the share of pairs in the right order (0.5: guessing; ties in the measured
@@ -58,14 +58,14 @@ def _floats(name: str, values: object) -> Floats:
 
 
 class ModelJudge:
-    """Collects scores and costs batch by batch."""
+    """A judge of a model, which collects scores and costs batch by batch."""
 
     def __init__(self) -> None:
         self._trials = self._pairs = 0
         self._right = 0.0
 
     def add(self, scores: Sequence[float] | Floats, costs: Sequence[float] | Floats) -> None:
-        """A batch that one state of the model scored (the higher, the faster) before `costs` (seconds) were known.
+        """Add a batch that one state of the model scored (the higher, the faster) before `costs` (seconds) were known.
 
         Raises `ArgumentError` unless there are as many scores as costs.
         """
@@ -75,7 +75,7 @@ class ModelJudge:
         self._right += right
 
     def report(self) -> ModelReport | None:
-        """None while nothing was scored."""
+        """Report on all batches; None while nothing was scored."""
         if not self._trials:
             return None
         return ModelReport(self._trials, self._pairs, self._right / self._pairs if self._pairs else math.nan)

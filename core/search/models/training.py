@@ -11,10 +11,10 @@ from pegbox.errors import ArgumentError
 from pegbox.search.protocols import Features, Floats
 
 SLOW = 8.0
-"""Whatever is slower than the best by this factor counts as that: more would only set the scale."""
+"""The largest ratio to the best that counts: more would only set the scale."""
 
 FEWEST = 2
-"""Records that a model needs: of a single one nothing can be learned about order."""
+"""The least number of records for a model: a single one has no order."""
 
 
 def checked_training(model: str, features: npt.ArrayLike, costs: npt.ArrayLike) -> tuple[Features, Floats]:
@@ -44,7 +44,7 @@ def checked_training(model: str, features: npt.ArrayLike, costs: npt.ArrayLike) 
 
 
 def checked_features(model: str, features: npt.ArrayLike, *, width: int | None = None) -> Features:
-    """Features as a float32 array of shape (n, d), where d is `width` if that is given; `ArgumentError` otherwise."""
+    """Return features as float32 of shape (n, d), d equal to `width` if given; raise `ArgumentError` otherwise."""
     rows = np.asarray(features, dtype=np.float32)
     if rows.ndim != 2:
         raise ArgumentError(f"{model}: features have shape {rows.shape}; give one row for each configuration")
@@ -62,7 +62,7 @@ def not_fitted(model: str) -> ArgumentError:
 
 
 def relative_speed(costs: Floats) -> Floats:
-    """Speed relative to the fastest, from costs in seconds: in (0, 1], and 0 for infinity; shape (n,)."""
+    """Compute the speed relative to the fastest, from seconds: in (0, 1], and 0 for infinity; shape (n,)."""
     # A cost of zero can only be a clock that did not move; a nanosecond keeps the division sane.
     speed: Floats = 1.0 / np.maximum(np.asarray(costs, dtype=np.float64), 1e-9)
     fastest = speed.max(initial=0.0)
@@ -70,7 +70,7 @@ def relative_speed(costs: Floats) -> Floats:
 
 
 def rank_share(costs: Floats) -> Floats:
-    """The share of all that are no faster than each, in (0, 1]; what costs the same shares a rank; shape (n,).
+    """Compute the share of all that are no faster than each, in (0, 1]; equal costs share a rank; shape (n,).
 
     Unlike speeds, ranks are spread evenly, wherever a space has most of its configurations: where nearly all are slow
     or nearly all fast, squared errors of speeds are those of a few.
@@ -81,17 +81,17 @@ def rank_share(costs: Floats) -> Floats:
 
 
 def rank_and_speed(costs: Floats) -> Floats:
-    """Ranks and logarithms of speeds, both standardised, added up: the higher, the faster; shape (n,).
+    """Add up ranks and logarithms of speeds, both standardised: the higher, the faster; shape (n,).
 
-    Ranks alone say as little of the gap before the fastest as of any other; logarithms alone are those of a few where
-    nearly all are alike. What is slower than the fastest by a factor of `SLOW`, failures among it, counts as that.
+    Ranks alone don't show the gap before the fastest; logarithms alone are those of a few where nearly all are alike.
+    Costs beyond `SLOW` times that of the fastest, failures among them, count as that.
     """
     logs = np.log(np.maximum(relative_speed(costs), 1.0 / SLOW))
     return _standardised(logs) + _standardised(rank_share(costs))
 
 
 def standardised_logs(costs: Floats) -> Floats:
-    """Logarithms of the costs (seconds, infinite for a failure), standardised: the lower, the better; shape (n,).
+    """Standardise logarithms of the costs (seconds, infinite for a failure): the lower, the better; shape (n,).
 
     A failure counts as the slowest that ran, so that it need not stand out where everything around it is slow.
     """

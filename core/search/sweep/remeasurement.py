@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegbox.space import Config
 
 MARGIN = 0.15
-"""How far behind the best, by single measurements, one may be that is measured again."""
+"""The largest distance from the best, by single measurements, of configurations that are measured again."""
 
 MOST = 300
 LEAST_PASSES, MOST_PASSES = 2, 5
@@ -31,17 +31,17 @@ _MOST_ROUNDS = 50
 _TOLD = 400
 GROUP = 8
 CLOSE, STEADY = 0.03, 0.01
-"""Those within `CLOSE` of the best are timed until two passes differ by less than `STEADY`."""
+"""The distance from the best within which configurations are timed until two passes differ by less than `STEADY`."""
 
 Listener: TypeAlias = Callable[["Config", Result], object]
 
 
 class Remeasurement:
-    """Measures configurations of `results` again, and changes `results`.
+    """Passes over configurations of `results`, which change `results`.
 
     Args:
         results: the latest result of each configuration.
-        passes: how often each was measured again before.
+        passes: the number of earlier remeasurements of each.
         listener: is called with each new result; its costs are those of all passes together.
     """
 
@@ -58,34 +58,26 @@ class Remeasurement:
         self.latest: dict[Config, float] = {}
         """The cost in the last pass alone."""
         self._measurer, self._listener = measurer, listener
-        # Whoever goes on with a sweep must not meet the groups of before.
+        # A continued sweep must not have the groups of before.
         self._rng = np.random.default_rng([seed, self.passes.total()])
 
     def measure(self, chosen: Sequence[Config]) -> Iterator[int]:
-        """One pass over `chosen`; gives after each group how many are done."""
+        """Make one pass over `chosen`; yield after each group the number that is done."""
         order = [chosen[place] for place in self._rng.permutation(len(chosen))]
         for start in range(0, len(order), GROUP):
             group = order[start : start + GROUP]
             again = self._measurer.remeasure(group)
             with defer_interrupt():
                 for config, result in zip(group, again, strict=True):
-                    self._take(config, result)
+                    before = self.results[config]
+                    if isinstance(result, Ok):
+                        self.latest[config] = result.cost
+                        if self.passes[config] and isinstance(before, Ok):
+                            result = dataclasses.replace(result, costs=(*before.costs, *result.costs))
+                        self.passes[config] += 1
+                    self.results[config] = result
+                    self._listener(config, result)
             yield start + len(group)
-
-    def _take(self, config: Config, result: Result) -> None:
-        before = self.results[config]
-        if isinstance(result, Ok):
-            self.latest[config] = result.cost
-            if self.passes[config] and isinstance(before, Ok):
-                result = dataclasses.replace(result, costs=(*before.costs, *result.costs))
-            self.passes[config] += 1
-        self.results[config] = result
-        self._listener(config, result)
-
-
-def in_time() -> bool:
-    """Set no limit of time."""
-    return True
 
 
 def repeat(
@@ -93,9 +85,9 @@ def repeat(
     passes: int,
     *,
     say: Callable[[str], object],
-    time_left: Callable[[], bool] = in_time,
+    time_left: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Measure all that ran so often that each has had `passes` passes; whether there was `time_left` for that."""
+    """Measure all that ran until each has had `passes` passes; return whether there was `time_left` for that."""
     for number in range(1, passes + 1):
         chosen = [c for c, result in remeasurement.results.items() if result.ok and remeasurement.passes[c] < number]
         for done in remeasurement.measure(chosen):
@@ -110,7 +102,7 @@ class Convergence:
     """Passes over the fastest of `remeasurement.results`, until their medians have converged.
 
     Args:
-        common: so many passes of the remeasurement were over everything; they don't count here.
+        common: the number of passes of the remeasurement over everything; they don't count here.
         say: shows a line to a person.
         time_left: is asked after each group.
     """
@@ -121,7 +113,7 @@ class Convergence:
         *,
         say: Callable[[str], object],
         common: int = 0,
-        time_left: Callable[[], bool] = in_time,
+        time_left: Callable[[], bool] = lambda: True,
     ) -> None:
         self._remeasurement, self._say, self._time_left = remeasurement, say, time_left
         self._medians = {
@@ -131,7 +123,7 @@ class Convergence:
         }
 
     def run(self) -> bool:
-        """Go on until all have converged; whether there was time for that."""
+        """Go on until all have converged; return whether there was time for that."""
         for number in range(1, _MOST_ROUNDS + 1):
             chosen = self.unconverged()
             if not chosen:
@@ -153,7 +145,7 @@ class Convergence:
         wanted = [config for config in near if self._wanted(config, close=good[config].cost <= best * (1.0 + CLOSE))]
         if not wanted:
             return []
-        # Nobody is timed alone; and where the luckiest fall back one by one, the next ones are known already.
+        # None is timed alone; and where the luckiest fall back one by one, the next ones are known already.
         company = [c for c in ranked if good[c].cost <= best * (1.0 + 2 * MARGIN) and self._wanted(c, close=False)]
         return list(dict.fromkeys([*wanted, *company]))[: max(GROUP, len(wanted))]
 

@@ -1,39 +1,220 @@
-"""`pegbox.sweep`: measures a whole space, or a uniform sample of it, into records."""
+"""`pegbox.sweep`: measures a whole space, or a uniform sample of it, into records.
+
+Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
+knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasurement`). Both go on where an earlier sweep
+was stopped.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
-from pegbox.errors import ArgumentError, RecordError
+from pegbox.codegen.targets.host import describe_host
+from pegbox.errors import ArgumentError, RecordError, SpaceError
+from pegbox.measure.measurer import Measurer
+from pegbox.measure.result import Result
 from pegbox.records.history import check_host, load_history, matching, of_code, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
+from pegbox.search.loop.interrupt import absorb_interrupt
+from pegbox.search.loop.options import PriorTrials, SearchOptions
+from pegbox.search.loop.outcome import failure_counts, format_counts
 from pegbox.search.loop.recorder import Recorder
+from pegbox.search.loop.tuning import run
 from pegbox.search.problem import check_task, local_measurer, measuring_host
-from pegbox.search.sweep.progress import Sweep, SweepResult
-from pegbox.search.sweep.remeasurement import MOST
+from pegbox.search.subject import Subject
+from pegbox.search.sweep.remeasurement import MOST, Convergence, Remeasurement, repeat
+from pegbox.space.uniform_sample import LISTED, uniform_order
 from pegbox.task.task import Task
+from pegbox.task.work import format_seconds, format_speed
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The result of a sweep.
+
+    `recorded` is the space as far as it is measured, None where nothing ran; `trials` counts the measurements of this
+    sweep, and `again` the configurations that were measured again. `stopped_because` is "done", "budget", or
+    "interrupted".
+    """
+
+    results: Mapping[Config, Result]
+    recorded: RecordedSpace | None
+    wanted: int
+    trials: int
+    again: int
+    elapsed: float
+    stopped_because: str
+
+    @property
+    def best(self) -> Config | None:
+        """The fastest configuration."""
+        good = [config for config, result in self.results.items() if result.ok]
+        return min(good, key=lambda config: self.results[config].cost, default=None)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """The number of failed configurations by kind."""
+        return failure_counts(self.results.values())
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.results):,} of {self.wanted:,} configurations measured, {self.trials:,} of them now in "
+            f"{self.elapsed:.0f} s, stopped: {self.stopped_because}"
+        ]
+        ran = sum(result.ok for result in self.results.values())
+        failed = f"; failed: {format_counts(self.failures)}" if self.failures else ""
+        lines.append(f"  {ran:,} ran{failed}; {self.again:,} were measured again")
+        if self.recorded is None or self.best is None:
+            return "\n".join([*lines, "  nothing valid was found"])
+        shares = ", ".join(f"{self.recorded.share_within(s):.2%} reach {s:.0%} of it" for s in (0.95, 0.90, 0.75))
+        best = self.results[self.best]
+        speed = format_speed(best.cost, flop=self.recorded.flop, bytes_moved=self.recorded.bytes_moved)
+        speed = f", {speed}" if speed else ""
+        return "\n".join([*lines, f"  best: {format_seconds(best.cost)}{speed}; {shares}", f"  config: {self.best}"])
+
+
+@dataclass
+class Sweep:
+    """A sweep of `task`.
+
+    `passes` go over everything before those over the fastest. `known` are earlier results, `before` the number of
+    earlier remeasurements of each configuration. `recorder` writes all results; `say` shows a line to a person.
+    """
+
+    task: Task
+    configs: int | None
+    passes: int = 0
+    seed: int = 0
+    budget_seconds: float | None = None
+    known: Mapping[Config, Result] = field(default_factory=dict)
+    before: Mapping[Config, int] = field(default_factory=dict)
+    recorder: Recorder | None = None
+    callbacks: Sequence[CallbackLike] = ()
+    say: Callable[[str], object] = lambda line: None
+
+    def __post_init__(self) -> None:
+        if self.configs is not None:
+            check_int("configs", self.configs)
+        check_int("passes", self.passes, minimum=0)
+        self._repeated: set[Config] = {config for config, count in self.before.items() if count}
+
+    def run(self, measurer: Measurer) -> SweepResult:
+        """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
+        began, task = time.monotonic(), self.task
+        missing = self._missing()
+        recorders = [self.recorder] if self.recorder else []
+        first = run(
+            _ListTuner(missing),
+            measurer,
+            SearchOptions(
+                len(missing),
+                self.budget_seconds,
+                batch_size=_BATCH,
+                finalists=0,
+                callbacks=[*recorders, *self.callbacks],
+                name="sweep",
+            ),
+            subject=Subject(task.name, task, task.flop, task.bytes_moved),
+            space=task.space,
+            prior=PriorTrials(list(self.known.items())),
+        )
+        results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
+        reason = str(first.stopped_because)
+        if reason == "trials":
+            reason = self._remeasure(measurer, results, began)
+        recorded = None
+        host, target = measuring_host(measurer) or describe_host(), str(task.target)
+        if any(result.ok for result in results.values()):
+            where = {"source": str(self.recorder.journal.path), "host": host} if self.recorder else {}
+            recorded = RecordedSpace(task.name, task.space, results, flop=task.flop, task=task, target=target, **where)
+        return SweepResult(
+            results=results,
+            recorded=recorded,
+            wanted=len(self.known) + len(missing),
+            trials=len(first.trials),
+            again=len(self._repeated),
+            elapsed=time.monotonic() - began,
+            stopped_because=reason,
+        )
+
+    def _remeasure(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
+        def time_left() -> bool:
+            return self.budget_seconds is None or time.monotonic() - began < self.budget_seconds
+
+        remeasurement = Remeasurement(measurer, results, passes=self.before, listener=self._note, seed=self.seed)
+        try:
+            convergence = Convergence(remeasurement, say=self.say, common=self.passes, time_left=time_left)
+            finished = repeat(remeasurement, self.passes, say=self.say, time_left=time_left) and convergence.run()
+        except KeyboardInterrupt:
+            if absorb_interrupt():
+                raise
+            return "interrupted"
+        return "done" if finished else "budget"
+
+    def _note(self, config: Config, result: Result) -> None:
+        self._repeated.add(config)
+        if self.recorder is not None:
+            self.recorder.append(config, result, remeasured=True)
+
+    def _missing(self) -> list[Config]:
+        """List the configurations that are left to be measured, in random order."""
+        space = self.task.space
+        count = space.num_valid()
+        if self.configs is None and (count is None or count > LISTED):
+            many = "more valid configurations than can be counted" if count is None else f"{count:,} configurations"
+            raise ArgumentError(f"configs=None: the space of {self.task.name} has {many}; say how many: configs=5000")
+        wanted = count if self.configs is None else self.configs
+        assert wanted is not None
+        configs = (space.config(row) for block in uniform_order(space, self.seed) for row in block.tolist())
+        unknown = (config for config in configs if config not in self.known)
+        missing = list(islice(unknown, max(0, wanted - len(self.known))))
+        if not missing and not self.known:
+            raise SpaceError(f"the space of {self.task.name} has no valid configuration: there is nothing to sweep")
+        return missing
+
+
+class _ListTuner:
+    """A tuner that proposes the given configurations."""
+
+    def __init__(self, configs: Sequence[Config]) -> None:
+        self._left = iter(configs)
+
+    def ask(self, n: int) -> list[Config]:
+        return list(islice(self._left, n))
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        """Learn nothing."""
+
 
 _KEPT = 1 << 14
-"""Builds kept from pass to pass; at some 20 kB each. What is beyond is built again."""
+"""The number of builds kept from pass to pass, at some 20 kB each; others are built again."""
 
 _ROUNDS = 3
-"""Timings of one in a pass where there are several: noise lasts longer than ten timings, so many short visits say more
-than few long ones."""
+"""The timings of a configuration in one of several passes: noise lasts longer than ten timings, so many short visits
+say more than few long ones."""
 
 _UNIFORM = ("sweep", "random")
-"""Whose configurations count as part of a uniform sample."""
+"""The tuners whose configurations count as part of a uniform sample."""
 
 
 def sweep(
@@ -95,7 +276,7 @@ def sweep(
         before=before,
         recorder=Recorder(journal, task, "sweep", seed, "sweep"),
         callbacks=[*([progress_callback()] if progress else []), *listeners],
-        say=_print if progress else lambda line: None,
+        say=partial(print, file=sys.stderr, flush=True) if progress else lambda line: None,
     )
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
@@ -109,20 +290,11 @@ def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[list[Record], 
     configs, results = load_history(journal, task)
     source = str(journal.path)
     own = of_code(matching(journal.read(), task, source=source), task, source=source) if configs else []
-    if not whole:
-        _check_uniform(own, source)
-    again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
-    return own, dict(zip(configs, results, strict=True)), again
-
-
-def _check_uniform(own: Iterable[Record], source: str) -> None:
     tuners = {record.tuner.partition(":")[0].partition("(")[0] for record in own}
-    if chosen := sorted(tuners - set(_UNIFORM)):
+    if not whole and (chosen := sorted(tuners - set(_UNIFORM))):
         raise RecordError(
             f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are not a "
             "uniform sample of the space; sweep into another file"
         )
-
-
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
+    return own, dict(zip(configs, results, strict=True)), again

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from pegbox.codegen import Kernel, RuntimeModule, TimeEvaluator
-    from pegbox.codegen.runtime.kernel_family import KernelFamily
+    from pegbox.codegen.runtime.kernel import KernelFamily
 
     AnyKernel: TypeAlias = Kernel | KernelFamily
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg  # noqa: F401  (brings a copy of OpenBLAS of its own)
 
 from pegbox.measure.machine.blas import _loaded
-from pegbox.tuners.surrogates.blas import one_thread
+from pegbox.tuners.surrogates.gaussian_process import one_thread
 
 
 def threads() -> list[int]:

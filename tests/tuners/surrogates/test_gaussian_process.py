@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.surrogates.gaussian_process import LENGTH, LENGTH_SPREAD, NOISE, SIGNAL, SLOPE, GaussianProcess
-from pegbox.tuners.surrogates.kernel import Points, covariances, matern, squared_distances
+from pegbox.tuners.surrogates.gaussian_process import (
+    LENGTH,
+    LENGTH_SPREAD,
+    NOISE,
+    SIGNAL,
+    SLOPE,
+    GaussianProcess,
+    Points,
+    covariances,
+    matern,
+    squared_distances,
+)
 
 GROUPS = np.array([0, 0, 1])
 X = np.random.default_rng(0).random((12, 3))

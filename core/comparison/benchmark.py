@@ -1,4 +1,4 @@
-"""The testbed of a comparison: where runs on a task get their costs, by measuring or from records."""
+"""The benchmark problems of a comparison: where runs on a task get their costs, by measuring or from records."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pegbox.search.protocols import SearchTask, SelfReporting, Tuner
 from pegbox.space import Config
 
 _START_STREAM = 0x57A27
-"""Keeps the draw of the common start apart from tuners that draw from a generator of the same seed."""
+"""A constant that keeps the draw of the common start apart from tuners with a generator of the same seed."""
 
 
 @dataclass(frozen=True)
-class Testbed:
-    """A problem that the runs are on, and what the report says of it."""
+class Benchmark:
+    """A problem that tuners are compared on, with its description in the report."""
 
     problem: Problem
     info: TaskInfo
@@ -37,9 +37,20 @@ class Testbed:
         task = self.problem.task
         return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 
+    def draw_start(self, seed: int, count: int) -> list[Config]:
+        """Draw the random configurations that every tuner starts from with this seed.
 
-def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Testbed:
-    """Simulated where `task` is a recorded space or `runner` answers from records, else measured by `measurer`.
+        Raises `SpaceError` if no configuration is valid.
+        """
+        try:
+            rows = self.problem.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
+        except SpaceError as error:
+            raise SpaceError(f"{self.info.name}: {error}") from error
+        return [self.problem.space.config(tuple(row)) for row in rows.tolist()]
+
+
+def open_benchmark(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Benchmark:
+    """Simulate if `task` is a recorded space or `runner` answers from records, else measure by `measurer`.
 
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
     """
@@ -56,20 +67,11 @@ def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | Non
         bytes_moved=subject.bytes_moved,
         unit=subject.unit,
     )
-    return Testbed(problem, info)
-
-
-def draw_start(testbed: Testbed, seed: int, count: int) -> list[Config]:
-    """The random configurations that every tuner starts from with this seed. Raises `SpaceError` if none is valid."""
-    try:
-        rows = testbed.problem.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
-    except SpaceError as error:
-        raise SpaceError(f"{testbed.info.name}: {error}") from error
-    return [testbed.problem.space.config(tuple(row)) for row in rows.tolist()]
+    return Benchmark(problem, info)
 
 
 class CommonStartTuner:
-    """Proposes `start` first and tells `tuner` what came of it, as of any trial; then `tuner` is asked."""
+    """A tuner that proposes `start` first and reports the results to `tuner`, as of any trial; then asks that one."""
 
     def __init__(self, tuner: Tuner, start: Sequence[Config]) -> None:
         self._tuner = tuner

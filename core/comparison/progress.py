@@ -1,0 +1,245 @@
+"""The runs of a comparison: equal budget, several seeds, a common start, winners measured again together.
+
+Every tuner gets each task with each seed, the same random configurations to start from and the same number of trials.
+Runs of one seed stand next to each other and their order rotates from seed to seed, so that a machine that warms up or
+slows down favours none. A run's own minimum is the luckiest of many; therefore all winners of a task are measured again
+at the end, side by side, and the final numbers are those. Recorded costs need no second measurement.
+Medians, intervals and tests follow the advice of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing
+Systems" (SC 2015).
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pegbox
+from pegbox.comparison.arguments import Tuners, read_tasks
+from pegbox.comparison.benchmark import Benchmark, open_benchmark
+from pegbox.comparison.computation import with_computations
+from pegbox.comparison.experiment import Experiment, Plan, RunSpec, reason_of
+from pegbox.comparison.jsonform import REPORT
+from pegbox.comparison.payload import pack
+from pegbox.comparison.pool import CompletedRuns, RunPool, open_pool, read_jobs, run_of
+from pegbox.comparison.report import Comparison
+from pegbox.comparison.run_job import Notice
+from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.errors import ComparisonError, PegboxError
+from pegbox.output import check_output
+from pegbox.search.loop.outcome import validated
+from pegbox.search.problem import MeasurerFactory
+from pegbox.search.protocols import SearchTask
+
+RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
+"""A function of each finished run: the run, its task, the number of finished runs, and of all."""
+
+
+class ComparisonInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a comparison; `result` is the `Comparison` of the runs that were finished."""
+
+    def __init__(self, message: str, result: Comparison) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def compare(
+    tasks: SearchTask | Sequence[SearchTask],
+    tuners: Tuners,
+    *,
+    measurer: MeasurerFactory | None = None,
+    runner: object = "local",
+    jobs: Any = 1,
+    on_run: RunListener | None = None,
+    save: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Run every tuner on every task with every seed.
+
+    Args:
+        tasks: one or several; a `RecordedSpace` among them is simulated.
+        tuners: specs such as "random" or "xgb:plan_size=32", factories, or a mapping of names to them.
+        measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
+        runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
+        jobs: how many runs are made at the same time, "auto", or a cluster; see `pegbox.comparison.pool`.
+        on_run: called with each finished run.
+        save: a file to which the report so far is written after every run.
+        options: the other arguments of `pegbox.compare`, such as `seeds` (a count, or the seeds) and `trials`.
+
+    Raises:
+        ArgumentError, UnknownName: no tuner, two of one name, an option out of its domain; before anything is measured.
+        SpaceError: a task has no valid configuration; likewise.
+        RecordError: records of another task or space; likewise.
+        MeasureError: no cluster answers; likewise.
+        ComparisonError: a run broke; the report of the finished ones is in its `result`.
+        ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
+    """
+    plan = Plan.of(tuners, **options)
+    check_output(save, REPORT)
+    opened = [open_benchmark(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
+    experiment = Experiment(plan, {one.info.name: one for one in with_computations(opened)})
+    return _Progress(experiment, read_jobs(jobs, experiment), on_run, save).run()
+
+
+class _Broken(Exception):
+    """The error of a run."""
+
+    def __init__(self, spec: RunSpec, error: Exception) -> None:
+        super().__init__(spec, error)
+        self.spec, self.error = spec, error
+
+
+@contextmanager
+def _named(spec: RunSpec) -> Iterator[None]:
+    """Make errors of the body those of this run."""
+    try:
+        yield
+    except Exception as error:
+        raise _Broken(spec, error) from error
+
+
+class _Progress:
+    """A comparison in progress."""
+
+    def __init__(
+        self, experiment: Experiment, jobs: Any, on_run: RunListener | None, save: str | os.PathLike[str] | None
+    ) -> None:
+        self.experiment = experiment
+        self.benchmarks = experiment.benchmarks
+        self.jobs = jobs
+        self.most_jobs = 1
+        self.on_run = on_run
+        self.save = save
+        self.planned = experiment.planned
+        self.runs: list[Run] = []
+        self.began = time.monotonic()
+        self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+    def run(self) -> Comparison:
+        self.experiment.rehearse()
+        pool = None if self.jobs == 1 else open_pool(self.jobs, pack(self.experiment))
+        try:
+            if pool is None:
+                for task in self.benchmarks:
+                    with self._then_winners([task]):
+                        self._one_by_one(task)
+            else:
+                with self._then_winners(list(self.benchmarks)):
+                    self._side_by_side(pool)
+            return self._saved(self._report(""))
+        except KeyboardInterrupt as error:
+            message, _, report = self._cut_short("interrupted")
+            raise ComparisonInterrupted(message, report) from error
+        except _Broken as broken:
+            raise self._error(f"{broken.spec}: {reason_of(broken.error)}") from broken.error
+        except Exception as error:
+            raise self._error(reason_of(error)) from error
+        finally:
+            if pool is not None:
+                pool.close()
+
+    def _one_by_one(self, task: str) -> None:
+        for spec in self.experiment.specs(task):
+            with _named(spec):
+                run = self.experiment.run(spec)
+            self._add(run)
+
+    def _side_by_side(self, pool: RunPool) -> None:
+        """Make all runs of all tasks; where one breaks, those that have begun are finished."""
+        shown: set[Notice] = set()
+        completed = CompletedRuns(pool, [spec for task in self.benchmarks for spec in self.experiment.specs(task)])
+        for spec, reply in completed:
+            self.most_jobs = completed.jobs
+            with _named(spec):
+                run = run_of(reply, shown)
+            self._add(run)
+
+    def _add(self, run: Run) -> None:
+        self.runs.append(run)
+        if self.on_run:
+            self.on_run(run, self.benchmarks[run.task].info, len(self.runs), self.planned)
+        if self.save and len(self.runs) < self.planned:
+            self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
+
+    @contextmanager
+    def _then_winners(self, tasks: Sequence[str]) -> Iterator[None]:
+        """Measure the winners of the tasks after the body, also where that fails: its error is the one to report."""
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):
+                for task in tasks:
+                    self._measure_winners(self.benchmarks[task])
+            raise
+        for task in tasks:
+            self._measure_winners(self.benchmarks[task])
+
+    def _measure_winners(self, benchmark: Benchmark) -> None:
+        """Measure all distinct winners of a task, in one session; recorded costs stay as they are."""
+        problem, name = benchmark.problem, benchmark.info.name
+        if problem.simulated:
+            return
+        winners = {
+            place: problem.whole.from_json(run.config)
+            for place, run in enumerate(self.runs)
+            if run.task == name and run.config is not None
+        }
+        if not winners:
+            return
+        distinct = list(dict.fromkeys(winners.values()))
+        with problem.open() as opened:
+            results = opened.remeasure(distinct)
+        costs = {config: validated(result).cost for config, result in zip(distinct, results, strict=True)}
+        for place, config in winners.items():
+            self.runs[place] = replace(self.runs[place], final_cost=costs[config])
+
+    def _error(self, message: str) -> ComparisonError:
+        whole, kept, report = self._cut_short(message)
+        reason = f"{message}; {len(self.runs)} of {self.planned} runs are finished{kept}"
+        return ComparisonError(whole, report, reason=reason)
+
+    def _cut_short(self, message: str) -> tuple[str, str, Comparison]:
+        """Return the whole message, the place of the report if it is in a file, and the report of the finished runs.
+
+        `message` begins with the run that broke. It may be the file that broke: the report is only in memory then.
+        """
+        count = f"{len(self.runs)} of {self.planned} runs"
+        report = self._report(f"{count} are finished: {message}")
+        kept = place = ""
+        if self.save:
+            with suppress(PegboxError):
+                self._saved(report)
+                place = f" and in {os.fspath(self.save)}"
+                kept = f", and kept in {os.fspath(self.save)}"
+        return f"{message}; the report of the {count} that were finished is in error.result{place}", kept, report
+
+    def _report(self, note: str) -> Comparison:
+        hosts = {run.task: run.host for run in self.runs if run.host}
+        infos = [benchmark.info for benchmark in self.benchmarks.values()]
+        plan, tasks, tuners = self.experiment.plan, list(self.benchmarks), list(self.experiment.plan.tuners)
+        setup = Setup(
+            tasks=tuple(replace(info, host=hosts.get(info.name, info.host)) for info in infos),
+            tuners=tuple(tuners),
+            trials=plan.trials,
+            seeds=plan.seeds,
+            start=plan.start,
+            experience=plan.experience,
+            planned=self.planned,
+            jobs=self.most_jobs,
+            note=note,
+            started=self.started,
+            seconds=time.monotonic() - self.began,
+            version=pegbox.__version__,
+        )
+        places = {seed: place for place, seed in enumerate(plan.seeds)}
+        order = sorted(self.runs, key=lambda run: (tasks.index(run.task), tuners.index(run.tuner), places[run.seed]))
+        return Comparison(setup, tuple(order))
+
+    def _saved(self, report: Comparison) -> Comparison:
+        if self.save:
+            report.save(self.save)
+        return report

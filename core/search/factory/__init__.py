@@ -1,1 +1,0 @@
-"""Factories: make tuners and cost models from names and options."""
