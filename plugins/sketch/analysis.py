@@ -1,4 +1,4 @@
-"""Analysis of a compute graph for the rules: how operations read their inputs, and who reads whom.
+"""Analysis of a compute graph for the rules: how operations read their inputs, and the readers of each.
 
 The questions are those of Ansor (Zheng et al., OSDI 2020, section 4.1) as its system answers them.
 """
@@ -21,18 +21,15 @@ def axis_positions(axes: Sequence[IterVar], load: Load) -> list[int] | None:
 
     None where an index is neither a number nor an axis plus a number.
     """
-    shifted = [_shifted_axis(axes, index) for index in load.indices if not isinstance(index, Const)]
-    positions = [place for place in shifted if place is not None]
-    return positions if len(positions) == len(shifted) else None
-
-
-def _shifted_axis(axes: Sequence[IterVar], index: Expr) -> int | None:
-    """The position of the axis that an index is, plus a number perhaps."""
-    terms = linear(index).terms
-    if len(terms) != 1:
-        return None
-    (term, factor) = next(iter(terms.items()))
-    return next((n for n, axis in enumerate(axes) if term is axis and factor == 1), None)
+    positions = []
+    for index in load.indices:
+        if not isinstance(index, Const):
+            terms = [*linear(index).terms.items()]
+            found = [n for n, axis in enumerate(axes) if len(terms) == 1 and terms[0][0] is axis and terms[0][1] == 1]
+            if not found:
+                return None
+            positions.append(found[0])
+    return positions
 
 
 class Graph:

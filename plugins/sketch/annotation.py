@@ -64,7 +64,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
     """Keep the body that is written out of a stage's inner loops below thousands of instructions.
 
-    An estimate: what else is computed inside of the loops is not counted. Where that keeps them from being written out,
+    An estimate: other stages inside the loops are not counted. Where that keeps them from being written out,
     a smaller value of the knob makes the same program.
 
     Args:
@@ -97,7 +97,7 @@ def _in_vectors(state: State, stage: str, loop: str, most: int) -> Extent | int 
 
 
 def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
-    """The extents before the first that nobody knows, without loops of one iteration."""
+    """The extents before the first unknown one, without loops of one iteration."""
     known = takewhile(lambda extent: extent is not None, extents)
     return tuple(extent for extent in known if extent is not None and extent != 1)
 
@@ -143,7 +143,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
         if state.is_reduce(loop) or state.is_ordered(name, loop) or not state.is_serial(name, loop):
             break
         outer.append(loop)
-        if loop in fixed:  # what stands further inside would have to move
+        if loop in fixed:  # stages further inside would have to move
             break
     if all(state.longest(loop) == 1 for loop in outer):
         return

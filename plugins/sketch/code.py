@@ -9,7 +9,7 @@ from pegbox.compute import ComputeOp, Tensor, post_order, te_lines, tensor_names
 from pegbox.loops import literal
 
 RESERVED = ("s", "cfg", "pb", "np", "math", "list", "ValueError")
-"""What the code of a template uses beside te code."""
+"""The names in the code of a template besides te code."""
 
 
 def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:

@@ -47,7 +47,7 @@ class SketchGenerator:
             copies of operands and tiles that fit the registers; "ansor": Ansor's rules and knobs alone; or a list.
         structure: the levels of tiles, S spatial and R reduce, outermost first.
         max_innermost_factor: the most iterations of the innermost loop of a split; with "ansor" also of reduce axes.
-        layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", beside those that an
+        layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", besides those that an
             operation lists in its attribute `layout_free_placeholders`.
         pack_ahead: False leaves all inputs as the computation has them, whatever that attribute says.
     """
@@ -164,18 +164,18 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _check_complete(tensors: Sequence[Tensor]) -> None:
-    """Raises TemplateError: an input is not among the kernel's arguments, or an argument stands there twice."""
+    """Raises TemplateError: an input is not among the kernel's arguments, or an argument is given twice."""
     outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
     missing = [t.name for t in placeholders(outputs) if t not in tensors]
     if missing:
         raise TemplateError(f"there are inputs that are not among the arguments: {', '.join(missing)}; give them too")
     twice = [t.name for n, t in enumerate(tensors) if t in tensors[:n]]
     if twice:
-        raise TemplateError(f"the argument {twice[0]} stands twice; give each once")
+        raise TemplateError(f"the argument {twice[0]} is given twice; give each once")
 
 
 def _check_order(ops: Sequence[Operation]) -> None:
-    """Raises TemplateError: operations, which stand producers first, need each other."""
+    """Raises TemplateError: operations, which come producers first, need each other."""
     made = {t.buffer for op in ops if isinstance(op, ScanOp) for t in op.outputs}  # read before they are complete
     for op in ops:
         for buffer in read_buffers(op.body) if isinstance(op, ComputeOp) else ():

@@ -1,4 +1,4 @@
-"""Limits of sketches: what the values of knobs may not be together, since nobody wants the program that they make."""
+"""Limits of sketches: conditions on the values of several knobs, which rule out slow or huge programs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pegbox.loops import literal
 from pegbox.plugins.sketch.steps import SketchKnob
 
 WRITTEN_OUT = "_written_out"
-"""What a function of the code that `Limit.text` gives is called by default."""
+"""The default name of the function in the code of `Limit.text`."""
 
 
 @dataclass(frozen=True)
 class TileLimit:
-    """What a register tile may take: as many vectors of accumulators as hide the latency of additions, and no more than
-    fit the registers beside a row of vectors and one more value.
+    """A limit of a register tile: as many vectors of accumulators as hide the latency of additions, and no more than
+    fit the registers besides a row of vectors and one more value.
 
     Attributes:
         knobs: the splits of its axes, the one that runs along the vectors last.
         lanes: the elements in a vector.
         least: vectors of accumulators.
         registers: of the target.
-        message: what a refused configuration is told.
+        message: the reason that a refused configuration gets.
     """
 
     knobs: tuple[str, ...]
@@ -78,15 +78,15 @@ class Extent:
 
 @dataclass(frozen=True)
 class BodyLimit:
-    """How many instructions the innermost body of a stage may have, where loops are written out.
+    """A limit of the instructions in the innermost body of a stage, where loops are written out.
 
     Attributes:
-        unroll: the knob that says how many steps are written out at most.
-        tile: the loops that are written out whatever it says, and the lanes.
+        unroll: the knob with the most steps that are written out.
+        tile: the loops that are always written out, and the lanes.
         loops: those around them, from the inside out.
         cost: instructions of one step.
         most: of the body.
-        message: what a refused configuration is told.
+        message: the reason that a refused configuration gets.
     """
 
     unroll: str
@@ -103,7 +103,7 @@ class BodyLimit:
         return tuple(dict.fromkeys([self.unroll, *sizes]))
 
     def may_fail(self, knobs: Mapping[str, SketchKnob]) -> bool:
-        """May a configuration not keep it, for all that the extents of these knobs say?"""
+        """May a configuration break it, by the extents of these knobs?"""
         tile, loops = _bound(self.tile, knobs), _bound((*self.tile, *self.loops), knobs)
         unroll: int = max(knobs[self.unroll].candidates)
         return self.cost * max(tile, min(loops, unroll)) > self.most

@@ -106,7 +106,10 @@ def _is_literal(value: Any) -> bool:
 
 def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Names:
     tensors = tuple(next(iter(space.sketches.values())).tensors)
-    template, given = template_name(name), _parameters(arguments)
+    template = template_name(name)
+    given: dict[str, str] = {}  # those of the workload, but for the names that the template uses itself
+    for key in arguments:
+        given[key] = unused_name(identifier(key), {*given.values(), "te", "cfg", "list", "ValueError"})
     taken = [template, *given.values(), *tensors]
 
     def own(wanted: str) -> str:
@@ -118,14 +121,6 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
     layouts = next(iter(space.sketches.values())).layouts
     packs = {each.name: own(f"pack_{identifier(each.name)}") for each in layouts}
     return _Names(template, given, *functions, schedules, packs, tensors)
-
-
-def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The template's parameters: those of the workload, but for what the template uses itself."""
-    found: dict[str, str] = {}
-    for key in arguments:
-        found[key] = unused_name(identifier(key), {*found.values(), "te", "cfg", "list", "ValueError"})
-    return found
 
 
 def _knob_lines(space: SketchSpace, names: _Names) -> list[str]:
@@ -203,7 +198,7 @@ def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names
 
 
 def _literal(value: Any) -> str:
-    """An argument as a default; a list is a tuple, which nobody can change."""
+    """An argument as a default; a list is a tuple, which cannot be changed."""
     return literal(value) if isinstance(value, int | float | str | list | None) else repr(value)
 
 
@@ -213,8 +208,8 @@ def _check(arguments: Mapping[str, Any], names: _Names) -> list[str]:
         return []
     asked = _tuple([f"{names.lists}({key})" if isinstance(value, list) else key for key, value in arguments.items()])
     made = [repr(value) if isinstance(value, list) else _literal(value) for value in arguments.values()]
-    told = quoted(f"this template was written for {', '.join(f'{key}={value}' for key, value in arguments.items())}")
-    return [f"if {asked} != {_tuple(made)}:", f"    raise ValueError({told})"]
+    refusal = quoted(f"this template was written for {', '.join(f'{key}={value}' for key, value in arguments.items())}")
+    return [f"if {asked} != {_tuple(made)}:", f"    raise ValueError({refusal})"]
 
 
 def lists(value: object) -> object:
@@ -247,7 +242,7 @@ def _wrapped(line: str) -> str:
 
 
 def _cut(line: str) -> list[str]:
-    """A line that stands in parentheses, cut at spaces where it is too long."""
+    """A line inside parentheses, cut at spaces where it is too long."""
     if _has_spaced_text(line):
         return [line]
     inner = textwrap.wrap(line, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)

@@ -81,14 +81,14 @@ class PackedLayout:
         return (*(n + (n > self.axis) for n in self.order), self.axis + 1)
 
     def unpacked(self, packed: Tensor) -> Tensor:
-        """The operand as it was, made ahead of time from its panels."""
+        """Compute the operand as it was, ahead of time, from its panels."""
         whole = tuple(self.count * self.width if n == self.axis else size for n, size in enumerate(self.shape))
         ahead = {AHEAD: True}
         padded = compute(whole, lambda *at: packed(*self.indices(at)), name=f"{self.name}_padded", attrs=ahead)
         return compute(self.shape, lambda *at: padded(*at), name=self.name, attrs=ahead)
 
     def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A copy of the operand in panels.
+        """Copy an operand into panels.
 
         Raises:
             ArgumentError: it has another shape or dtype than the operand.
@@ -102,16 +102,16 @@ class PackedLayout:
 def pack_ahead(
     arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
 ) -> tuple[tuple[Tensor, ...], tuple[PackedLayout, ...], tuple[Tensor, ...]]:
-    """The arguments of the same computation that reads the inputs whose layout is free in panels, and those panels.
+    """Rewrite a computation to read the inputs whose layout is free in panels; gives its arguments and the layouts.
 
-    Third are the outputs of the computation as it was, which reads these operands unpacked; none without panels.
+    Third are the outputs of the computation as it was, over the unpacked operands; none where no layout is free.
 
     Args:
         arguments: all of the kernel's.
-        names: inputs whose layout is free, beside those that the operations' attribute lists.
+        names: inputs whose layout is free, besides those that the operations' attribute lists.
 
     Raises:
-        TemplateError: one is no input, or not read by one tiled stage alone, or not along an axis of that stage.
+        TemplateError: one is not an input, or not read by one tiled stage alone, or not along an axis of that stage.
     """
     ops = [op for op in post_order([t.op for t in arguments]) if isinstance(op, ComputeOp)]
     inputs = {t.name: t for t in arguments if isinstance(t.op, PlaceholderOp)}
@@ -134,10 +134,12 @@ def _marked(ops: Sequence[ComputeOp], inputs: Mapping[str, Tensor]) -> list[Tens
     for op in ops:
         listed = op.attrs.get(LAYOUT_FREE, ())
         if not isinstance(listed, list | tuple):
-            raise TemplateError(f"{op.name}: {LAYOUT_FREE}={listed!r} is no list; give the inputs as a list")
+            raise TemplateError(f"{op.name}: {LAYOUT_FREE}={listed!r} is not a list; give the inputs as a list")
         for each in listed:
             if isinstance(each, Tensor) and each not in inputs.values():
-                raise TemplateError(f"{op.name}: {LAYOUT_FREE}: {each.name} is no input of the kernel; leave it out")
+                raise TemplateError(
+                    f"{op.name}: {LAYOUT_FREE}: {each.name} is not an input of the kernel; leave it out"
+                )
             found.append(each if isinstance(each, Tensor) else _named(each, f"{op.name}: {LAYOUT_FREE}", inputs))
     return found
 
@@ -195,7 +197,7 @@ def _width(extent: int, lanes: int) -> int:
 def _rewritten(
     arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], layouts: Mapping[Buffer, PackedLayout]
 ) -> tuple[Tensor, ...]:
-    """The arguments with new operations for all that is computed, over other operands, some of them in panels."""
+    """Rewrite all operations to read other operands, some of them in panels; gives the arguments."""
     made = dict(replaced)
 
     def moved(expr: Expr) -> Expr | None:

@@ -18,10 +18,10 @@ _LONG = 64  # terms of a sum from which on the latency of additions shows; the t
 def keep_in_registers(state: State, name: str, target: Target) -> None:
     """The innermost tile is written out, fills vectors, and is neither too small for the latency nor too large."""
     tiles, op = state.tiles[name], state.op(name)
-    for loop in tiles.register_tile[:-1]:
+    loops, knobs = tiles.register_tile
+    for loop in loops[:-1]:
         state.call(name, "unroll", Name(loop))
     lanes = lanes_of(target, op.outputs[0].dtype)
-    knobs = tiles.register_knobs
     last = knobs[-1]
     exact: set[int] = set()
     if not fills_vectors(divisors := state.knobs[last].innermosts(), lanes):

@@ -1,4 +1,4 @@
-"""Rules for scans: rows follow each other in one serial loop, inside of tiles that do not need each other."""
+"""Rules for scans: rows follow each other in one serial loop, inside tiles that do not need each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUMS = 8  # sums that share what they read of the rows before
 
 
 class ScanTiling:
-    """The loop over the rows stands inside of tiles of all axes along which no row reads other elements.
+    """The loop over the rows is inside tiles of all axes along which no row reads other elements.
 
     In a row the last dimension runs along vectors. If that is the dimension of the rows, some elements of several
     chains are computed at a time, written out.
@@ -60,7 +60,7 @@ class ScanTiling:
 
 
 class CellTiling:
-    """What is computed between rows stays inside of the loop over them: sums in tiles of a few, other steps inlined."""
+    """The stages between rows stay inside the loop over them: sums in tiles of a few, other steps inlined."""
 
     def match(self, state: State, stage: int) -> Match:
         return Match.NO if scan_of(state, state.stages[stage]) is None else Match.ONLY
@@ -120,7 +120,7 @@ def shared_loops(state: State, name: str) -> list[str]:
 
 
 def _reads_along(op: ComputeOp) -> bool:
-    """Do most operands of a sum stand in memory in the order of its terms?"""
+    """Are most operands of a sum in memory in the order of its terms?"""
     last = [load.indices[-1] for load in loads_of(op) if load.indices]
     along = sum(index is op.reduce_axis[-1] for index in last)
     return 2 * along > sum(index is op.axis[-1] for index in last) and sums_along_lanes(op)

@@ -47,13 +47,10 @@ def sibling(state: State, name: str) -> Tiles | None:
         return None
     for tiles in state.tiles.values():
         own = not tiles.like and tiles.stage not in state.caches and state.consumers(tiles.stage) == consumers
-        if own and state.is_elementwise(tiles.stage, consumers[0]) and _is_alike(state, name, tiles):
+        alike = own and _shape(state, name, dot=tiles.dot) == _shape(state, tiles.stage, dot=tiles.dot)
+        if alike and state.is_elementwise(tiles.stage, consumers[0]):
             return tiles
     return None
-
-
-def _is_alike(state: State, name: str, tiles: Tiles) -> bool:
-    return _shape(state, name, dot=tiles.dot) == _shape(state, tiles.stage, dot=tiles.dot)
 
 
 def _shape(state: State, name: str, *, dot: bool) -> tuple[object, ...]:

@@ -30,14 +30,11 @@ class Tiles:
         return self.structure.endswith("R")
 
     @property
-    def register_tile(self) -> list[str]:
-        """The innermost loops, which are written out; the last one runs along the vectors."""
-        return [*self.levels[-2], *self.levels[-1]] if self.dot else self.levels[-1]
-
-    @property
-    def register_knobs(self) -> tuple[str, ...]:
-        """The splits of these loops."""
-        return (*self.knobs, *self.sums) if self.dot else self.knobs
+    def register_tile(self) -> tuple[list[str], tuple[str, ...]]:
+        """The innermost loops, which are written out, the last one along the vectors; and the splits of these loops."""
+        if self.dot:
+            return [*self.levels[-2], *self.levels[-1]], (*self.knobs, *self.sums)
+        return self.levels[-1], self.knobs
 
 
 @dataclass(frozen=True)

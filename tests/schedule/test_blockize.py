@@ -219,8 +219,8 @@ def test_a_fused_reduction_is_refused() -> None:
 def test_inside_and_outside_do_not_mix() -> None:
     sch, (i0, _, _), (i1, j1, _) = tiled(product())
     sch.blockize(i1)
-    refused(sch, lambda: sch.reorder(i0, j1), "i_0 stands at the top of the program, j_1 inside of block C_o")
-    refused(sch, lambda: sch.compute_at("C", i0), "C stands inside of block C_o")
+    refused(sch, lambda: sch.reorder(i0, j1), "i_0 is at the top of the program, j_1 inside block C_o")
+    refused(sch, lambda: sch.compute_at("C", i0), "C is inside block C_o")
 
 
 def test_a_copy_of_what_goes_on_outside_is_refused() -> None:

@@ -273,7 +273,7 @@ def in_a_block() -> Schedule:
         (doubled, "B", "B is a double buffer, of which each half holds other iterations"),
         (stored_in_tiles, "B", "its spatial variables are not the indices at which it writes B"),
         (in_a_block, "B_o", "more than single elements"),
-        (in_a_block, "B", "B is used inside of a block"),
+        (in_a_block, "B", "B is used inside a block"),
     ],
 )
 def test_what_cannot_roll_is_refused(program: Callable[[], Schedule], block: str, why: str) -> None:

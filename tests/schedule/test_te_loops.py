@@ -188,7 +188,7 @@ def test_te_reorder_with_a_loop_twice_is_refused() -> None:
     _, _, c = matmul()
     s = te.create_schedule(c.op)
     i, j = s[c].op.axis
-    with pytest.raises(ScheduleError, match=r"reorder\(i, j, i\) of C: a loop stands twice in \['i', 'j', 'i'\]"):
+    with pytest.raises(ScheduleError, match=r"reorder\(i, j, i\) of C: a loop is given twice in \['i', 'j', 'i'\]"):
         s[c].reorder(i, j, i)
 
 

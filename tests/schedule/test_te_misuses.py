@@ -61,7 +61,7 @@ AT_ONCE: list[Any] = [
     (Rows, lambda p: p.sd.fuse(p.j, p.i), "i is not directly inside j; loops are i, j: reorder them first"),
     (Rows, lambda p: p.sd.fuse(p.i, p.i), "i is not directly inside i; loops are i, j: reorder them first"),
     (Rows, lambda p: p.sd.fuse(3, p.i), "fuse(3, i) of D: 3 is not a loop; give loops, or one list of them"),
-    (Rows, lambda p: p.sd.reorder(p.i, p.j, p.i), "a loop stands twice in ['i', 'j', 'i']; give each once"),
+    (Rows, lambda p: p.sd.reorder(p.i, p.j, p.i), "a loop is given twice in ['i', 'j', 'i']; give each once"),
     (Rows, lambda p: p.sd.reorder(), "reorder() of D: no loops given; give those that change places: i, j"),
     (Rows, lambda p: p.sd.vectorize(p.b.op.axis[1]), "vectorize(j) of D: j is not a loop of this stage; the loops of"),
     (Rows, lambda p: p.sd.pragma(p.i, "unrol"), "pragma(i, unrol) of D: unknown pragma 'unrol'; use one of auto_unrol"),
@@ -78,7 +78,7 @@ AT_ONCE: list[Any] = [
     (Rows, lambda p: p.sd.compute_inline(), "compute_inline() of D: D is an output; there is no consumer to inline it"),
     (Rows, lambda p: p.s[p.a], "A is a placeholder: there is nothing to schedule; cache_read makes a stage of it"),
     (Rows, lambda p: p.s[te.compute((2,), lambda i: p.a[i, 0], "E")], "E is not a stage of this schedule; it has B, C"),
-    (Rows, lambda p: p.s["D"], "s['D']: stages are told by their tensors; give one of B, C, D"),
+    (Rows, lambda p: p.s["D"], "s['D']: a stage is found by its tensor; give one of B, C, D"),
     (Rows, lambda p: p.s.cache_read(p.a, "locl", [p.b]), "unknown scope 'locl'; use one of global,"),
     (Rows, lambda p: p.s.cache_read(p.a, "local", []), "no readers given; give those that shall read the copy: B"),
     (Rows, lambda p: p.s.cache_read(p.a, "local", [p.d]), "cache_read(A, local, [D]): D does not read A; give stages"),
@@ -167,7 +167,7 @@ def test_te_misuse_is_refused_when_lowered(make: Callable[[], Any], call: Callab
 ARGUMENTS: list[Any] = [
     (lambda p: [p.d], "the input A is missing from the arguments ['D']"),
     (lambda p: [p.a], "the output D is missing from the arguments ['A']"),
-    (lambda p: [p.a, p.d, p.a], "an argument stands twice in ['A', 'D', 'A']"),
+    (lambda p: [p.a, p.d, p.a], "an argument is given twice in ['A', 'D', 'A']"),
     (lambda p: [p.a, p.d, te.compute((2,), lambda i: p.a[i, 0], "E")], "the argument E is computed, but not by this"),
 ]
 

@@ -83,7 +83,7 @@ def test_te_missing_arguments_are_named() -> None:
 
 def test_te_arguments_that_stand_twice_are_refused() -> None:
     a, b = grid()
-    with pytest.raises(ScheduleError, match=r"an argument stands twice in \['A', 'A', 'B'\]"):
+    with pytest.raises(ScheduleError, match=r"an argument is given twice in \['A', 'A', 'B'\]"):
         lower_te(te.create_schedule(b), [a, a, b])
 
 
@@ -331,7 +331,7 @@ def test_te_cache_write_refuses_what_are_not_the_outputs_of_one_operation() -> N
         match=r"cache_write\(\[both_0, other\]\): other is not an output of both, whose outputs are both_0, both_1",
     ):
         s.cache_write([low, other])
-    with pytest.raises(ScheduleError, match=r"a tensor stands twice in \['both_0', 'both_0'\]"):
+    with pytest.raises(ScheduleError, match=r"a tensor is given twice in \['both_0', 'both_0'\]"):
         s.cache_write([low, low])
     with pytest.raises(ScheduleError, match=r"cache_write\(\[\]\): no tensor given"):
         s.cache_write([])

@@ -228,7 +228,7 @@ def test_arguments_of_the_kernel_are_complete() -> None:
     a, b, z = outer_product()
     with pytest.raises(TemplateError, match=r"inputs that are not among the arguments: B"):
         generate_sketches([a, z])
-    with pytest.raises(TemplateError, match="Z stands twice"):
+    with pytest.raises(TemplateError, match="Z is given twice"):
         generate_sketches([a, b, z, z])
 
 

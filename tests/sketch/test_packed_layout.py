@@ -268,8 +268,8 @@ def shifted() -> list[te.Tensor]:
         (converted, "cannot be free: wide, which reads it, is not tiled"),
         (shifted, "none of its indices in C is an axis by itself"),
         (lambda: marked(lambda a, b: ["X"]), "C: layout_free_placeholders: there is no input 'X'; the inputs are A, B"),
-        (lambda: marked(lambda a, b: [te.placeholder((2,), name="Z")]), "Z is no input of the kernel"),
-        (lambda: marked(lambda a, b: b), "is no list; give the inputs as a list"),
+        (lambda: marked(lambda a, b: [te.placeholder((2,), name="Z")]), "Z is not an input of the kernel"),
+        (lambda: marked(lambda a, b: b), "is not a list; give the inputs as a list"),
     ],
 )
 def test_operands_whose_layout_cannot_be_free_are_refused(tensors: Callable[[], list[te.Tensor]], message: str) -> None:

@@ -200,7 +200,7 @@ def test_a_constraint_that_breaks_names_its_line(written: Any) -> None:
     [
         ("return s, [A, C]", r"the input B is missing from the arguments \['A', 'C'\]; add it to the list"),
         ("return s, [A, B]", r"the output C is missing from the arguments \['A', 'B'\]; add it to the list"),
-        ("return s, [A, B, C, C]", "an argument stands twice"),
+        ("return s, [A, B, C, C]", "an argument is given twice"),
         ("return [A, B, C]", "returned .*return .s, .A, B, C"),
         ("return s, [A, B, n]", "argument 8 is not a tensor"),
     ],

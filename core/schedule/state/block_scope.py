@@ -1,6 +1,6 @@
 """Block scope: the inside of a block, treated as a program of its own and put back after a change.
 
-The tree of a program ends at blocks. A primitive on something inside of a block works on a function whose body is the
+The tree of a program ends at blocks. A primitive on something inside a block works on a function whose body is the
 block's body: variables of the blocks around have ranges but no loops, buffers that something outside touches count as
 parameters, and what is made inside joins the intermediate buffers of the whole.
 """
@@ -25,7 +25,7 @@ Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
 
 
 class BlockScope:
-    """A function, and what stands inside of the blocks of a path, as programs inside of each other."""
+    """A function, and the bodies of the blocks of a path, as programs inside each other."""
 
     def __init__(self, func: Function, path: Path) -> None:
         self.path = path
@@ -53,7 +53,7 @@ def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Pat
     exist.
 
     Raises:
-        ScheduleError: they stand inside of different blocks.
+        ScheduleError: they are inside different blocks.
     """
     wanted = [h for h in handles if h is not None]
     nested = [h for h in wanted if h not in tree.blocks and h not in tree.loops]
@@ -68,8 +68,8 @@ def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Pat
         (one, first), (other, second) = list(places.items())[:2]
         raise refuse(
             tree,
-            f"{_label(first)} stands {_inside(one)}, {_label(second)} {_inside(other)}",
-            "give blocks and loops that stand inside of the same block",
+            f"{_label(first)} is {_inside(one)}, {_label(second)} {_inside(other)}",
+            "give blocks and loops that are inside the same block",
             *one[:1],
             *other[:1],
         )
@@ -81,7 +81,7 @@ def _label(handle: str | Var) -> str:
 
 
 def _inside(path: Path) -> str:
-    return f"inside of block {path[-1]}" if path else "at the top of the program"
+    return f"inside block {path[-1]}" if path else "at the top of the program"
 
 
 def nested_paths(func: Function) -> dict[str | Var, Path]:
@@ -161,7 +161,7 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
 def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) -> None:
     """Check that the block is the same to the outside: it writes no more, and reads no more initial values.
 
-    What it reads more than it did must be there: its producers may be inside of the same loops.
+    What it reads more than it did must be there: its producers may be inside the same loops.
     """
     new, old = after.blocks[name].block, before.blocks[name].block
     ranges = iter_ranges(new.iters)

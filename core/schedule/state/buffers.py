@@ -58,7 +58,7 @@ def _choose(buffers: list[Buffer], which: int | str, name: str, access: str) -> 
 
 
 def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: str) -> None:
-    """Raises ScheduleError: the buffer is a parameter of the function (or lives inside of a block)."""
+    """Raises ScheduleError: the buffer is a parameter of the function (or lives inside a block)."""
     if buffer not in tree.func.allocs:
         kind = "a parameter of the function" if buffer in tree.func.params else "no buffer of this program"
         raise refuse(tree, f"{buffer.name} is {kind}, {why}", remedy, name)

@@ -21,7 +21,7 @@ def check_circular_buffer(tree: Tree, name: str, buffer: Buffer) -> None:
     if isinstance(tree.func, BlockBody):
         raise refuse(
             tree,
-            f"{buffer.name} is used inside of a block, which may be run anywhere",
+            f"{buffer.name} is used inside a block, which may be run anywhere",
             "call rolling_buffer before blockize",
             name,
         )

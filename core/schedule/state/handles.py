@@ -46,7 +46,7 @@ BlockRV: TypeAlias = BlockRef
 
 
 class SampledInt(int):
-    """A number that a sampling step drew: the result number `position` of the step that `draw` stands for.
+    """A number that a sampling step drew: the result number `position` of the step with the token `draw`.
 
     It is a plain number in all respects, but a trace knows where it comes from: when the step draws another number in
     a replay, the steps that use this one get that.

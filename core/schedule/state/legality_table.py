@@ -50,7 +50,7 @@ class LegalityTable:
                 known.check(tree, block, moves=moves and whole)
 
     def check_around(self, name: str, tree: Tree, block: str) -> None:
-        """Raises ScheduleError: a block, inside of which something is to be changed, keeps its order."""
+        """Raises ScheduleError: a block whose inside is to be changed keeps its order."""
         self._of(name).check(tree, block, moves=False)
 
     def immovable(self, name: str, tree: Tree, arguments: Iterable[Any]) -> str | None:

@@ -31,16 +31,16 @@ def work_on(sch: ScheduleState, func_name: str) -> None:
 
 @lookup
 def extent(sch: ScheduleState, loop: LoopRef) -> int:
-    """The number of iterations of a loop."""
+    """Give the number of iterations of a loop."""
     return sch.find_loop(loop).extent
 
 
 def remove_rv(_sch: ScheduleState, _ref: BlockRef | LoopRef | int) -> None:
-    """Nothing: references and drawn numbers are plain values, of which a schedule keeps no table."""
+    """Do nothing: references and drawn numbers are plain values, of which a schedule keeps no table."""
 
 
 def get_block(sch: ScheduleState, name: str, func_name: str | None = None) -> BlockRef:
-    """The block of that name. "root" stands for the whole function, where no block is called so.
+    """Find the block of that name. "root" is the whole function, where no block is called so.
 
     Args:
         func_name: the function of the module to look in, which the schedule works on from now on ("main" is also
@@ -60,13 +60,13 @@ def get_block(sch: ScheduleState, name: str, func_name: str | None = None) -> Bl
 
 
 def get_blocks(sch: ScheduleState) -> tuple[BlockRef, ...]:
-    """Every block, in program order."""
+    """List every block, in program order."""
     return tuple(map(BlockRef, sch.tree.blocks))
 
 
 @lookup
 def get(sch: ScheduleState, ref: BlockRef | LoopRef | int) -> Block | For | int:
-    """The node of the program that a block or loop stands for; of a sampled number, the number.
+    """Find the node of a block or loop in the program; of a sampled number, the number.
 
     Raises:
         ScheduleError: the program has no such block or loop.
@@ -78,13 +78,13 @@ def get(sch: ScheduleState, ref: BlockRef | LoopRef | int) -> Block | For | int:
 
 @lookup
 def get_loops(sch: ScheduleState, block: BlockRef | str) -> tuple[LoopRef, ...]:
-    """The loops around a block, outermost first."""
+    """List the loops around a block, outermost first."""
     return tuple(LoopRef(loop.var) for loop in sch.tree.ancestors(sch.find_block(block)))
 
 
 @lookup
 def get_loop(sch: ScheduleState, block: BlockRef | str, depth: int) -> LoopRef:
-    """The `depth`-th loop around a block, 0 the outermost.
+    """Find the `depth`-th loop around a block, 0 the outermost.
 
     Raises:
         ScheduleError: the block has fewer loops.
@@ -104,7 +104,7 @@ def get_loop(sch: ScheduleState, block: BlockRef | str, depth: int) -> LoopRef:
 
 @lookup
 def get_child_blocks(sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str) -> tuple[BlockRef, ...]:
-    """The blocks below a loop, or inside of a block, in program order; without the blocks inside of those."""
+    """List the blocks below a loop, or inside a block, in program order; without the blocks inside those."""
     if isinstance(block_or_loop, LoopRef):
         return _names(blocks_below(sch.find_loop(block_or_loop)))
     if _is_root(sch, block_or_loop):
@@ -114,24 +114,24 @@ def get_child_blocks(sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str
 
 @lookup
 def get_producers(sch: ScheduleState, block: BlockRef | str) -> tuple[BlockRef, ...]:
-    """The blocks that write what this one reads."""
+    """List the blocks that write what this one reads."""
     reads = {region.buffer for region in sch.find_block(block).block.reads}
     return _touching(sch, lambda r: any(w.buffer in reads for w in r.block.writes), block)
 
 
 @lookup
 def get_consumers(sch: ScheduleState, block: BlockRef | str) -> tuple[BlockRef, ...]:
-    """The blocks that read what this one writes."""
+    """List the blocks that read what this one writes."""
     writes = {region.buffer for region in sch.find_block(block).block.writes}
     return _touching(sch, lambda r: any(x.buffer in writes for x in r.block.reads), block)
 
 
 @lookup
 def get_output_blocks(sch: ScheduleState, scope_block: BlockRef | str | None = None) -> tuple[BlockRef, ...]:
-    """The blocks that write what the caller sees.
+    """List the blocks that write what the caller sees.
 
     Args:
-        scope_block: look inside of this block, at what it writes to the outside; by default in the whole function.
+        scope_block: look inside this block, at its outputs; by default in the whole function.
     """
     if scope_block is None or _is_root(sch, scope_block):
         inner, seen = sch.tree.blocks.values(), set(sch.func.params)

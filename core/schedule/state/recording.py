@@ -62,7 +62,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
                 sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
             )
             scope = _enter(sch, values, changes=True)
-            # Loops are told by their place before the step: afterwards they may be gone.
+            # Loops are recorded by their place before the step: afterwards they may be gone.
             step_args = tuple(_trace_value(sch, a) for a in args)
             step_options = {
                 k: _trace_value(sch, v) for k, v in options.items() if v is not None or signature.defaults.get(k)
@@ -117,7 +117,7 @@ def composite(method: _Method) -> _Method:
 
 
 def lookup(method: _Method) -> _Method:
-    """Decorate a function that only asks: about the inside of a block, it asks the program inside that block."""
+    """Decorate a look-up: of something inside a block, it looks at the program inside that block."""
 
     @wraps(method)
     def asked(sch: ScheduleState, *args: Any, **options: Any) -> Any:
@@ -171,7 +171,7 @@ def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:
         elif isinstance(node, Seq):
             node = node.stmts[0]
         else:
-            raise ScheduleError(f"loop {loop.name} stands around a {type(node).__name__}", "schedule before lowering")
+            raise ScheduleError(f"loop {loop.name} is around a {type(node).__name__}", "schedule before lowering")
     return LoopAt(node.block.name, depth)
 
 

@@ -27,7 +27,7 @@ _State = TypeVar("_State", bound="ScheduleState")
 class ScheduleState:
     """The current program and the steps that led to it.
 
-    Primitives look at `tree`, find what their arguments stand for with `find_block` and `find_loop`, and hand what they
+    Primitives look at `tree`, look their arguments up with `find_block` and `find_loop`, and hand what they
     made of the program to `update`; the recording (`state/recording.py`) does the rest. Programs are immutable.
 
     Attributes:

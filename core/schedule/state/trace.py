@@ -61,7 +61,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {}
 
 
 def trace_value(kind: str) -> Callable[[type[_Value]], type[_Value]]:
-    """Class decorator: instances may stand in steps; JSON has them as {kind: data}.
+    """Class decorator: instances are arguments of steps; JSON has them as {kind: data}.
 
     The class has `trace_python()`, an expression that a primitive takes for the value, `trace_json()`, plain data, and
     a class method `from_trace_json(data)` that makes an equal value; instances are immutable and compare by value.
@@ -91,7 +91,7 @@ class Trace:
         return "".join(f"{line}\n" for line in self.as_python())
 
     def as_python(self) -> list[str]:
-        """The lines of a Python program for a fresh schedule called `sch`."""
+        """Write the lines of a Python program for a fresh schedule called `sch`."""
         names: dict[Drawn, str] = {}
         lines = []
         for number, step in enumerate(self.steps):
@@ -114,7 +114,7 @@ class Trace:
         return {n: s.decision for n, s in enumerate(self.steps) if s.primitive.startswith("sample_")}
 
     def with_decision(self, step: int, decision: Any) -> Trace:
-        """The trace with another decision at a sampling step, which is told by its index in `steps`.
+        """Make the trace with another decision at a sampling step, given by its index in `steps`.
 
         Raises:
             ScheduleError: that is not a sampling step.
@@ -123,7 +123,7 @@ class Trace:
         return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
-        """The trace without the sampling steps whose results no later step uses.
+        """Make the trace without the sampling steps whose results no later step uses.
 
         Args:
             remove_postproc: leave out `enter_postproc` and what follows it, too.
@@ -180,7 +180,7 @@ class Trace:
         return sch
 
     def _count(self, remove_postproc: bool) -> int:
-        """The number of steps, or of those before postprocessing."""
+        """Count the steps, or those before postprocessing."""
         remove_postproc = check_flag("remove_postproc", remove_postproc, error=ScheduleError)
         names = [step.primitive for step in self.steps]
         return names.index(_POSTPROC) if remove_postproc and _POSTPROC in names else len(names)
@@ -195,14 +195,14 @@ class Trace:
                 )
 
     def to_json(self) -> list[Any]:
-        """JSON-able: a list of [primitive, arguments, options]."""
+        """Give plain data for JSON: a list of [primitive, arguments, options]."""
         return [[s.primitive, _encode(s.args), {k: _encode(v) for k, v in s.options}] for s in self.steps]
 
     as_json = to_json
 
     @staticmethod
     def from_json(data: object) -> Trace:
-        """The inverse of `to_json`; a string is read as JSON text.
+        """Read a trace from the data of `to_json`; a string is read as JSON text.
 
         Raises:
             ScheduleError: the data is not a trace.

@@ -15,14 +15,14 @@ from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.te.stage import At, Stage
-from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled
+from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled, record
 from pegbox.shown import value_text
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
 
 
 class TEScheduleBase:
-    """`s[tensor]` is a tensor's stage. Stages stand in an order in which they can run."""
+    """`s[tensor]` is a tensor's stage. Stages are in an order in which they can run."""
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
         given = "operations, as C.op"
@@ -48,7 +48,7 @@ class TEScheduleBase:
         return {stage.op: stage for stage in self.stages}
 
     def copy(self: _Schedule) -> _Schedule:
-        """A schedule of the same operations that says the same, to be continued on its own. Loops are the same too."""
+        """Copy the schedule, to be continued on its own. Operations and loops are the same ones."""
         other = copy(self)
         other.stages, other.placeholders = [stage.copy() for stage in self.stages], list(self.placeholders)
         mine: dict[int, Any] = dict(zip(map(id, self.stages), other.stages, strict=True))
@@ -77,18 +77,18 @@ class TEScheduleBase:
         return found
 
     def normalize(self: _Schedule) -> _Schedule:
-        """The schedule itself: there is nothing to prepare here. For scripts that were written for TVM."""
+        """Give the schedule itself, which needs no preparation. For scripts that were written for TVM."""
         return self
 
     def __getitem__(self, key: Tensor | Operation) -> Stage:
-        """The stage that computes a tensor.
+        """Find the stage that computes a tensor.
 
         Raises:
             ScheduleError: it is an input, or not computed by this schedule.
         """
         if not isinstance(key, Tensor | Operation):
             raise ScheduleError(
-                f"s[{value_text(key)}]: stages are told by their tensors",
+                f"s[{value_text(key)}]: a stage is found by its tensor",
                 f"give one of {', '.join(s.op.name for s in self.stages)}",
             )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
@@ -107,11 +107,11 @@ class TEScheduleBase:
         )
 
     def _name(self, base: str) -> str:
-        """`base`, numbered where a stage is called so already."""
+        """Number `base` where a stage has that name already."""
         return unused_name(base, {s.op.name for s in self.stages})
 
     def _insert_before(self, stage: Stage, op: ComputeOp) -> Stage:
-        """A stage for a new operation, in the same group as the one that it was split off from."""
+        """Add a stage for a new operation, in the same group as the stage that needs it."""
         made = Stage(op=op)
         made.group = stage.group
         self.stages.insert(self.stages.index(stage), made)
@@ -119,13 +119,13 @@ class TEScheduleBase:
         return made
 
     def _attach_to_rows(self, stage: Stage) -> None:
-        """Compute a stage that reads rows of a scan, and stands before it, in the loop over the rows."""
+        """Compute a stage that reads rows of a later scan in the loop over the rows."""
         for later in self.stages[self.stages.index(stage) + 1 :]:
             if isinstance(later.op, ScanOp) and any(tensor in later.op.outputs for tensor in stage.op.inputs):
-                stage.record(PLACE, "compute_at", later, later.op.scan_axis)
+                record(stage, PLACE, "compute_at", later, later.op.scan_axis)
 
     def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
-        """Stages that are attached to a loop of `old` that moves go along with it."""
+        """Attach the stages at loops of `old` that move to the loops of `new`."""
         placed: list[Scheduled] = [*self.stages, *self.groups]
         for other in placed:
             place = other.attach

@@ -72,7 +72,7 @@ class CacheRewrites(TEScheduleBase):
         if any(map(stage.is_scheduled, op.reduce_axis)):
             raise ScheduleError(f"the reduce axes of {op.name} are scheduled already", "call cache_write first")
         layout = _Layout.of_order(op, _order(order, len(op.axis)))
-        if order is None and layout.loops != (loops := _spatial_loops(stage)):
+        if order is None and layout.loops != (loops := tuple(iv for iv in stage.leaf_iter_vars if iv.kind != "reduce")):
             layout = _Layout.of_loops(stage, loops)
         body = tuple(map(layout.body, op.body))
         cached = ComputeOp(self._name(f"{op.name}.{scope}"), layout.axes, body).in_scope(scope)
@@ -190,10 +190,6 @@ class _Layout:
         return select(inside, new, cast(new.dtype, 0))
 
 
-def _spatial_loops(stage: Stage) -> tuple[IterVar, ...]:
-    return tuple(iv for iv in stage.leaf_iter_vars if iv.kind != "reduce")
-
-
 def _order(order: object, ndim: int) -> list[int]:
     """A permutation of the axes. Raises ScheduleError: it is none."""
     if order is None:
@@ -221,6 +217,6 @@ def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
                 "cache the outputs of one operation at a time",
             )
     if len({id(each.buffer) for each in given}) != len(given):
-        raise ScheduleError(f"a tensor stands twice in {[t.name for t in given]}", "give each once")
+        raise ScheduleError(f"a tensor is given twice in {[t.name for t in given]}", "give each once")
     if len(given) != len(buffers):
         raise ScheduleError(f"{op.name} makes {names} at once, of which {len(given)} is given", f"give all: [{names}]")

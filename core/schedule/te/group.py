@@ -69,7 +69,7 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
 
 
 def _grouped(members: list[Stage]) -> Group:
-    """A group inside of the one that all members share, if any; groups of some of the members come into it."""
+    """Make a group inside the one that all members share, if any; groups of some of the members come into it."""
     if len({id(s.group) for s in members}) == 1:
         parts: list[Stage | Group] = [*members]
     else:

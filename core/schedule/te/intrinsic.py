@@ -155,8 +155,8 @@ def decl_buffer(
     """Declare how an operand of a tensor intrinsic lies in memory.
 
     Args:
-        strides: elements between neighbours along each dimension: numbers, or variables for what the statements are
-            told (`buffer.strides[0]`). Without any, rows follow each other without gaps.
+        strides: elements between neighbours along each dimension: numbers, or variables whose values the
+            statements get (`buffer.strides[0]`). Without any, rows follow each other without gaps.
         data, elem_offset, scope, data_alignment, offset_factor: as TVM takes them; a tile may begin anywhere here.
     """
     check_text("decl_buffer: name", name, error=ScheduleError)
@@ -182,7 +182,7 @@ def decl_tensor_intrin(
     Args:
         op: what it computes, on tensors as large as the tile.
         fcompute: takes the operands (ins, outs) and gives the statements: one for all, or (body, reset, update) for a
-            reduction that may go on outside of the tile. `None` stands for a part that there is none of.
+            reduction that may go on outside of the tile. A part that does not exist is `None`.
         binds: how single operands lie in memory (`decl_buffer`); others are as `default_buffer_params` says.
         code: the C functions that the statements call: `tir.c_source(text)`, `tir.c_library(path)`.
 

@@ -55,12 +55,12 @@ _OF_THE_WHOLE: Sequence[_Phase] = (
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", draft: Draft | None = None) -> Schedule:
-    """A `tir.Schedule` on which everything that the TE schedule says has been done.
+    """Make a `tir.Schedule` on which all steps of the TE schedule are done.
 
     Args:
-        args: the function's parameters in call order; placeholders and outputs. An intermediate may stand there too:
+        args: the function's parameters in call order; placeholders and outputs. An intermediate is allowed too:
             it is an output then, unless it is inlined: then nothing is written to it, as in TVM.
-        draft: for a program that is only shown; it gets what would be refused otherwise, as far as it can be shown.
+        draft: for a program that is only shown; it gets the refusals; illegal loops are shown where possible.
 
     Raises:
         ScheduleError: an output or input is missing from `args`, or a relation is not legal. It names the line of the
@@ -125,11 +125,11 @@ def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft |
     """The buffers among the arguments that the schedule writes.
 
     Raises:
-        ScheduleError: an argument stands twice, an input or an output is missing, or another schedule computes one.
+        ScheduleError: an argument is given twice, an input or an output is missing, or another schedule computes one.
     """
     given = {t.buffer for t in args}
     if len(given) != len(args):
-        raise ScheduleError(f"an argument stands twice in {[t.name for t in args]}")
+        raise ScheduleError(f"an argument is given twice in {[t.name for t in args]}")
     for tensor in schedule.placeholders:
         if tensor.buffer not in given:
             raise ScheduleError(
@@ -159,5 +159,5 @@ def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft |
 
 
 def lower_te(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Function:
-    """The scheduled program (with blocks) that a TE schedule stands for."""
+    """Make the scheduled program (with blocks) of a TE schedule."""
     return replay(schedule, args, name).func

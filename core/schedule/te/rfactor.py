@@ -88,7 +88,7 @@ class RfactorRewrites(TEScheduleBase):
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A stage's reduce loops: `factor` stands for one of them, `loops` are the others.
+    """A stage's reduce loops: `factor` replaces one of them, `loops` are the others.
 
     `axes` are those of the partial results' reduction: first the operation's own that have nothing to do with the
     factored loop, whose splits and fusions (`relations`) they keep, then the other loops of its axis. `values` are the

@@ -13,7 +13,7 @@ from pegbox.shown import value_text
 
 
 class TESchedule(CacheRewrites, RfactorRewrites, Groups):
-    """`s[tensor]` is a tensor's stage. Stages stand in an order in which they can run."""
+    """`s[tensor]` is a tensor's stage. Stages are in an order in which they can run."""
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> TESchedule:

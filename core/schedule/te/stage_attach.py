@@ -10,7 +10,7 @@ from pegbox.compute.tensor import ExternOp
 from pegbox.errors import ScheduleError
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.te.replay_state import ReplayState
-from pegbox.schedule.te.stage_base import PLACE, At, Inline, StageBase, loops_in, te_method
+from pegbox.schedule.te.stage_base import PLACE, At, Inline, StageBase, loops_in, record, te_method
 from pegbox.schedule.te.stage_storage import infer_scope
 from pegbox.schedule.tree import with_allocs
 from pegbox.shown import value_text
@@ -43,7 +43,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
 
     Raises:
         ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
-            is not inside of the loop, the loop was fused with one inside, or runs as lanes.
+            is not inside the loop, the loop was fused with one inside, or runs as lanes.
     """
     if stage.is_output:
         raise ScheduleError(f"{stage.op.name} is an output and stays at the root")
@@ -52,7 +52,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     parent.position(loop)
     if parent is stage:
         raise ScheduleError(f"{stage.op.name} cannot be computed inside itself", "give a consumer's stage")
-    stage.record(PLACE, "compute_at", parent, loop)
+    record(stage, PLACE, "compute_at", parent, loop)
 
 
 @te_method
@@ -84,13 +84,13 @@ def compute_inline(stage: StageBase) -> None:
         raise ScheduleError(f"{stage.op.name} is a reduction", "use compute_at instead")
     if len(stage.op.outputs) > 1:
         raise ScheduleError(f"{stage.op.name} has {len(stage.op.outputs)} outputs", "use compute_at instead")
-    stage.record(PLACE, "compute_inline")
+    record(stage, PLACE, "compute_inline")
 
 
 @te_method
 def compute_root(stage: StageBase) -> None:
     """Compute this stage in a nest of its own (as at the start)."""
-    stage.record(PLACE, "compute_root")
+    record(stage, PLACE, "compute_root")
 
 
 def replay_place(replay: ReplayState, stage: StageBase) -> bool:

@@ -74,15 +74,6 @@ class Scheduled:
     group: Group | None = None
     steps: dict[Subject, Step] = field(default_factory=dict)
 
-    def record(
-        self, subject: Subject, primitive: str, *args: Any, results: tuple[Any, ...] = (), **options: Any
-    ) -> None:
-        """Add a step, with the user's line that asks for it, in place of the one that had the same subject."""
-        frame = users_frame(sys._getframe(1))
-        origin = "" if frame is None else (frame.f_code, frame.f_lasti)
-        self.steps.pop(subject, None)
-        self.steps[subject] = Step(primitive, args, tuple(options.items()), results, origin=origin)
-
     @property
     def attach(self) -> Root | Inline | At:
         """The place that was given to the stage or group itself."""
@@ -115,11 +106,11 @@ class Group(Scheduled):
                 raise ScheduleError(f"{parent.op.name} belongs to the group", "give a stage outside of it")
             if stage.is_output:
                 raise ScheduleError(f"{stage.op.name} is an output and stays at the root")
-        self.record(PLACE, "compute_at", parent, loop)
+        record(self, PLACE, "compute_at", parent, loop)
 
     def compute_root(self) -> None:
         """Compute the stages of the group in nests of their own (as at the start)."""
-        self.record(PLACE, "compute_root")
+        record(self, PLACE, "compute_root")
 
 
 @dataclass(eq=False)
@@ -150,10 +141,11 @@ class StageBase(Scheduled):
     def restart(self) -> None:
         """Plain loops again, one for each axis of the operation; nothing is said of any other loop."""
         self.leaf_iter_vars = [*self.op.loop_axes]
+        gone = {loop for relation in self.relations for loop in relation.results}
         self.steps = {
             subject: step
             for subject, step in self.steps.items()
-            if subject[0] not in ("loops", "order") and all(loop in self.leaf_iter_vars for loop in loops_in(subject))
+            if subject[0] not in ("loops", "order") and gone.isdisjoint(loops_in(subject))
         }
 
     @property
@@ -171,7 +163,7 @@ class StageBase(Scheduled):
     def place(self) -> Root | Inline | At:
         """The place where the stage is computed: its own attachment, or else its group's.
 
-        A loop that was split after that stands for its inner part.
+        Of a loop that was split after that, it is the inner part.
         """
         place = _place_of(self.place_step)
         return At(place.stage, place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
@@ -273,6 +265,16 @@ class StageBase(Scheduled):
 
     def loop_names(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)
+
+
+def record(
+    owner: Scheduled, subject: Subject, primitive: str, *args: Any, results: tuple[Any, ...] = (), **options: Any
+) -> None:
+    """Add a step, with the user's line that asks for it, in place of the one that had the same subject."""
+    frame = users_frame(sys._getframe(1))
+    origin = "" if frame is None else (frame.f_code, frame.f_lasti)
+    owner.steps.pop(subject, None)
+    owner.steps[subject] = Step(primitive, args, tuple(options.items()), results, origin=origin)
 
 
 def kind_of(step: Step) -> ForKind:

@@ -16,7 +16,7 @@ from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.primitives.kinds import pragma_value
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
-from pegbox.schedule.te.stage_base import StageBase, kind_of, te_method
+from pegbox.schedule.te.stage_base import StageBase, kind_of, record, te_method
 from pegbox.shown import value_text
 
 # Pragmas that are primitives under another name.
@@ -78,7 +78,7 @@ def _set_kind(stage: StageBase, loop: IterVar, primitive: str) -> None:
             f"{loop.name} is {kind_of(before).in_words} already",
             "split it before you bind a part of it, and use the other part",
         )
-    stage.record(("kind", loop), primitive, loop)
+    record(stage, ("kind", loop), primitive, loop)
 
 
 def replay_on_loops(replay: ReplayState, stage: StageBase, step: Step) -> None:
@@ -104,7 +104,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     - `unroll`, `vectorize`, `parallel`: the primitives of these names;
     - `import_c` (text, or what `tir.c_source` or `tir.c_library` gives): C functions that tensor intrinsics call;
       `import_llvm` takes the latter two as well;
-    - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
+    - `prefetch` (iterations ahead, by default 1): `prefetch` of each tensor that the stage reads;
     - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
 
     Raises:
@@ -113,19 +113,19 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     check_text("pragma: name", name, error=ScheduleError)
     stage.position(loop)
     if name in ("import_c", "import_llvm") and isinstance(value, CSource | CLibrary):
-        stage.record(("import_c", value), "import_c", value)
+        record(stage, ("import_c", value), "import_c", value)
         return
     if name in _REFUSED:
         raise ScheduleError(f"{name!r} is not supported", _REFUSED[name])
     if name == "import_c":
         code = c_source(value)
-        stage.record(("import_c", code), "import_c", code)
+        record(stage, ("import_c", code), "import_c", code)
     elif name in _KINDS:
         if value is False:
             raise ScheduleError("False says nothing", "leave it out instead")
         _set_kind(stage, loop, name)
     elif name in _HINTS:
-        stage.record(("pragma", loop, name), "pragma", loop, name, pragma_value(name, value))
+        record(stage, ("pragma", loop, name), "pragma", loop, name, pragma_value(name, value))
     elif name == "prefetch":
         for tensor in stage.op.inputs:
             prefetch(stage, tensor, loop, 1 if value is True else value)
@@ -157,8 +157,8 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
 
     Raises:
         ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
-            positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop stands
-            in lanes.
+            positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop is
+            vectorized.
     """
     if not isinstance(tensor, Tensor):
         raise ScheduleError(f"{value_text(tensor)} is not a tensor", "give one that the stage reads")
@@ -175,7 +175,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
             f"{stage.op.name} does not read {tensor.name}",
             f"it reads {', '.join(t.name for t in stage.op.inputs) or 'nothing'}",
         )
-    stage.record(("prefetch", loop, tensor), "prefetch", tensor, loop, number)
+    record(stage, ("prefetch", loop, tensor), "prefetch", tensor, loop, number)
 
 
 def replay_pragma(replay: ReplayState, stage: StageBase, step: Step) -> None:
@@ -201,7 +201,7 @@ def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 @te_method
 def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
-    """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
+    """Let a tensor intrinsic compute what a loop and all loops inside it compute.
 
     Before `tensorize(j_inner, gemv)`::
 
@@ -232,4 +232,4 @@ def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str)
     before = stage.tensorized
     if before is not None and before.args[0] is not var:
         raise ScheduleError(f"{before.args[0].name} is tensorized already", "one loop of a stage can be")
-    stage.record(("tensorize", var), "tensorize", var, name)
+    record(stage, ("tensorize", var), "tensorize", var, name)

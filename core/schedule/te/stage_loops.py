@@ -14,7 +14,7 @@ from pegbox.expr.nodes import Expr
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
-from pegbox.schedule.te.stage_base import StageBase, kind_of, moved, te_method
+from pegbox.schedule.te.stage_base import StageBase, kind_of, moved, record, te_method
 from pegbox.shown import value_text
 
 
@@ -52,8 +52,8 @@ def split(
     position = stage.position(parent)
     stage.check_serial(parent)
     given = [x for x in (factor, nparts) if x is not None]
-    number = _positive(given[0]) if len(given) == 1 else None
-    if number is None:
+    number = integer(given[0]) if len(given) == 1 else None
+    if number is None or number < 1:
         raise ScheduleError(
             f"factor={value_text(factor)}, nparts={value_text(nparts)}",
             "give exactly one of them, a positive integer",
@@ -69,7 +69,7 @@ def split(
     outer = IterVar(f"{parent.name}.outer", Range(0, outer_extent), parent.kind)
     inner = IterVar(f"{parent.name}.inner", Range(0, inner_extent), parent.kind)
     numbers = (number, None) if nparts is None else (None, number)
-    stage.record(("loops", outer), "split", parent, *numbers, results=(outer, inner))
+    record(stage, ("loops", outer), "split", parent, *numbers, results=(outer, inner))
     _hand_on_pragmas(stage, parent, outer)
     stage.leaf_iter_vars[position : position + 1] = [outer, inner]
     return outer, inner
@@ -104,7 +104,7 @@ def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
         if stage.op.axis:
             raise ScheduleError("no loops given", f"give at least one of {stage.loop_names()}")
         made = IterVar("singleton", Range(0, 1), "spatial")
-        stage.record(("loops", made), "add_unit_loop", results=(made,))
+        record(stage, ("loops", made), "add_unit_loop", results=(made,))
         stage.leaf_iter_vars.insert(0, made)
         return made
     fused = given[0]
@@ -124,7 +124,7 @@ def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
     stage.check_serial(outer, inner)
     kind: AxisKind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
     fused = IterVar(f"{outer.name}.{inner.name}.fused", Range(0, outer.extent * inner.extent), kind)
-    stage.record(("loops", fused), "fuse", outer, inner, results=(fused,), order=tuple(stage.leaf_iter_vars))
+    record(stage, ("loops", fused), "fuse", outer, inner, results=(fused,), order=tuple(stage.leaf_iter_vars))
     stage.leaf_iter_vars[position : position + 2] = [fused]
     _hand_on_pragmas(stage, inner, fused)
     _hand_on_pragmas(stage, outer, fused)
@@ -136,16 +136,16 @@ def reorder(stage: StageBase, *loops: IterVar) -> None:
     """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
     Raises:
-        ScheduleError: one is not a loop of this stage or stands twice.
+        ScheduleError: one is not a loop of this stage or is given twice.
     """
     places = [stage.position(iv) for iv in loops]
     if not places:
         raise ScheduleError("no loops given", f"give those that change places: {stage.loop_names()}")
     if len(set(places)) != len(places):
-        raise ScheduleError(f"a loop stands twice in {[iv.name for iv in loops]}", "give each once")
+        raise ScheduleError(f"a loop is given twice in {[iv.name for iv in loops]}", "give each once")
     for place, iv in zip(sorted(places), loops, strict=True):
         stage.leaf_iter_vars[place] = iv
-    stage.record(("order",), "reorder", *loops)
+    record(stage, ("order",), "reorder", *loops)
 
 
 @te_method
@@ -205,11 +205,6 @@ def replay_order(replay: ReplayState, stage: StageBase) -> None:
 def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
     if order and list(sch.get_loops(block)[-len(order) :]) != order:
         sch.reorder(*order)
-
-
-def _positive(value: object) -> int | None:
-    number = integer(value)
-    return number if number is not None and number > 0 else None
 
 
 def least(a: int, b: int) -> int:

@@ -8,12 +8,12 @@ from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.schedule import LoopRef, Schedule
+from pegbox.schedule.schedule import LoopRef
 from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.state.circular_buffer import keeps_nothing
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
-from pegbox.schedule.te.stage_base import At, StageBase, te_method
+from pegbox.schedule.te.stage_base import At, StageBase, record, te_method
 from pegbox.shown import value_text
 
 
@@ -26,12 +26,12 @@ def set_scope(stage: StageBase, scope: str) -> None:
     """
     check_scope(scope)
     _check_own(stage, "cache_write makes a stage of its own for it")
-    stage.record(("scope",), "set_scope", scope)
+    record(stage, ("scope",), "set_scope", scope)
 
 
 @te_method
 def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> None:
-    """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
+    """Pad the stage's buffer, so that neighbours along an axis are `factor * n + offset` elements apart.
 
     Raises:
         ScheduleError: the axis is not an axis of the operation or the last one, a factor below one, an offset
@@ -48,7 +48,7 @@ def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> 
         raise ScheduleError(f"factor = {value_text(factor)}", "give a number of elements, 1 or more")
     if rest is None or not 0 <= rest < size:
         raise ScheduleError(f"offset = {value_text(offset)}", f"give one in range({size})")
-    stage.record(("storage_align", axis), "storage_align", axis, size, rest)
+    record(stage, ("storage_align", axis), "storage_align", axis, size, rest)
 
 
 @te_method
@@ -59,7 +59,7 @@ def double_buffer(stage: StageBase) -> None:
         ScheduleError: the stage is an output.
     """
     _check_own(stage, "cache_write or cache_read makes a stage of its own")
-    stage.record(("double_buffer",), "double_buffer")
+    record(stage, ("double_buffer",), "double_buffer")
 
 
 @te_method
@@ -86,11 +86,11 @@ def rolling_buffer(stage: StageBase) -> None:
     Where no iteration needs what another one has made, nothing changes.
 
     Raises:
-        ScheduleError: the stage is an output; when lowered: it is not attached, or the loop or one inside of it is
+        ScheduleError: the stage is an output; when lowered: it is not attached, or the loop or one inside it is
             parallel, vectorized or bound to threads.
     """
     _check_own(stage, "cache_write makes a stage of its own for it")
-    stage.record(("rolling_buffer",), "rolling_buffer")
+    record(stage, ("rolling_buffer",), "rolling_buffer")
 
 
 @te_method
@@ -115,21 +115,17 @@ def _check_own(stage: StageBase, remedy: str) -> None:
 def infer_scope(replay: ReplayState, stage: StageBase, loop: LoopRef | None = None) -> None:
     """Set the scope of a stage's buffers; without one, below threads they are local, below blocks of threads shared."""
     replay.step = stage.steps.get(("scope",))
-    scope = replay.step.args[0] if replay.step else None if loop is None else _scope_below(replay.sch, loop)
+    sch, block = replay.sch, replay.block(stage)
+    scope = None if replay.step is None else replay.step.args[0]
+    if scope is None and loop is not None:
+        target = sch.tree.loops[loop.var]
+        above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_bound]
+        scope = "local" if any(kind.waits for kind in above) else "shared" if above else None
     if scope is None:
         return
-    sch, block = replay.sch, replay.block(stage)
     for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
         if replay.step or (buffer.scope == "global" and buffer in sch.func.allocs):
             sch.set_scope(block, number, scope)
-
-
-def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
-    target = sch.tree.loops[loop.var]
-    above = [x.kind for x in (*sch.tree.ancestors(target), target) if x.kind.is_bound]
-    if not above:
-        return None
-    return "local" if any(kind.waits for kind in above) else "shared"
 
 
 def replay_storage_align(replay: ReplayState, stage: StageBase, step: Step) -> None:

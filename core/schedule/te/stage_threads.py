@@ -13,7 +13,7 @@ from pegbox.loops.threads.axis import ThreadAxis
 from pegbox.schedule.schedule import LoopRef
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
-from pegbox.schedule.te.stage_base import StageBase, kind_of, te_method
+from pegbox.schedule.te.stage_base import StageBase, kind_of, record, te_method
 from pegbox.shown import value_text
 
 
@@ -42,7 +42,7 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     before = stage.steps.get(("kind", loop))
     if before is not None:
         raise ScheduleError(f"{loop.name} is {kind_of(before).in_words} already", "bind a serial loop")
-    stage.record(("kind", loop), "bind", loop, thread.thread_tag, extent=thread.fixed_extent)
+    record(stage, ("kind", loop), "bind", loop, thread.thread_tag, extent=thread.fixed_extent)
 
 
 @te_method
@@ -58,7 +58,7 @@ def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) ->
     given = [threads] if isinstance(threads, IterVar) else check_list("threads", threads, wanted, error=ScheduleError)
     for axis in given:
         _check_axis(axis)
-    stage.record(("env_threads",), "env_threads", *((axis.thread_tag, axis.fixed_extent) for axis in given))
+    record(stage, ("env_threads",), "env_threads", *((axis.thread_tag, axis.fixed_extent) for axis in given))
 
 
 @te_method
@@ -83,7 +83,7 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
                 f"{var.name} is not a thread axis",
                 "give a condition on thread axes such as tx.var.equal(0)",
             )
-    stage.record(("set_store_predicate",), "set_store_predicate", predicate)
+    record(stage, ("set_store_predicate",), "set_store_predicate", predicate)
 
 
 def _check_axis(axis: object) -> None:

@@ -3,7 +3,8 @@
     from pegbox.tir import script
     from pegbox.tir.script import ir as I, tir as T
 
-`script.from_source(text)` reads text, `@T.prim_func` and `@I.ir_module` what stands in a file; `mod.script()` prints.
+`script.from_source(text)` reads text, `@T.prim_func` and `@I.ir_module` read functions and classes of a file, and
+`mod.script()` prints.
 """
 
 from __future__ import annotations
