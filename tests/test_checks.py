@@ -10,7 +10,7 @@ import pytest
 
 from pegbox.checks import check_callable, check_cost, check_flag, check_list, check_path
 from pegbox.errors import ArgumentError, ScheduleError
-from pegbox.schedule.state.trace import frozen
+from pegbox.schedule.state.step import frozen
 from pegbox.shown import value_text
 
 DEEP: list[Any] = []
