@@ -30,7 +30,7 @@ def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options:
 
 @contextmanager
 def showing(tree: Tree) -> Iterator[None]:
-    """Let refusals show this program instead of the one that is scheduled, which lacks what they are about."""
+    """Let refusals show this program, not the one that is scheduled, with the place that they name marked."""
     try:
         yield
     except ScheduleError as error:

@@ -11,7 +11,6 @@ from pegbox.expr.visit import free_vars
 from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
 from pegbox.loops.nodes import Block, BlockRealize, For, Function
 from pegbox.schedule.analysis.region_cover import reads_inside, written_box
-from pegbox.schedule.errors import shown
 from pegbox.schedule.tree import Tree
 
 
@@ -71,7 +70,6 @@ def check_all_rows(tree: Tree) -> None:
                 f"compute {reader} in the loop over the rows, or inline it",
                 reader,
                 writer,
-                program=shown(tree, (reader, writer)),
             )
 
 

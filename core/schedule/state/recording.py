@@ -11,7 +11,7 @@ from pegbox.checks import check_keywords
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
 from pegbox.schedule.analysis.recurrence import check_rows
-from pegbox.schedule.errors import add_call, shown
+from pegbox.schedule.errors import add_call, showing, shown
 from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import BlockScope, common_path
 from pegbox.schedule.state.circular_buffer import check_circular_buffers, has_circular_buffers
@@ -83,9 +83,11 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             if stays is not None:
                 sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
             if whole is not None:
-                check_circular_buffers(whole, sch.tree)
+                with showing(whole):
+                    check_circular_buffers(whole, sch.tree)
             if rows is not None:
-                check_rows(rows, sch.tree)
+                with showing(rows):
+                    check_rows(rows, sch.tree)
         except Exception as error:
             sch.restore(before)
             _tell(error, sch, name, args, options, inside)
