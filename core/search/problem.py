@@ -107,7 +107,7 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     if isinstance(task, Objective):
         if runner != "local":
             raise ArgumentError(f"runner={runner!r}: {task!r} is called in this process; leave the runner out")
-        return Problem(task, partial(ObjectiveMeasurer, task), task)
+        return Problem(task, lambda **_: nullcontext(ObjectiveMeasurer(task)), task)
     recorded = recorded_space_for(task, runner)
     if recorded is not None:
         return Problem(recorded, lambda **_: nullcontext(SimulatedMeasurer(recorded)), task)
