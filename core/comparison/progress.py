@@ -55,7 +55,6 @@ def compare(
     jobs: Any = 1,
     on_run: RunListener | None = None,
     save: str | os.PathLike[str] | None = None,
-    seeds: int | Sequence[int] = 10,
     **options: Any,
 ) -> Comparison:
     """Run every tuner on every task with every seed, as `pegbox.compare` does, with a measurer of the caller's.
@@ -64,11 +63,12 @@ def compare(
         measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
         runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
         on_run: called with each finished run.
-        options: fields of `Plan`: `trials`, `start`, `experience`, `batch_size`, `callbacks`, `program`.
+        options: `seeds` (a count, or the seeds), and other fields of `Plan`: `trials`, `start`, `experience`,
+            `batch_size`, `callbacks`, `program`.
 
     Raises what `pegbox.compare` does.
     """
-    plan = Plan(read_tuners(tuners), read_seeds(seeds), **options)
+    plan = Plan(read_tuners(tuners), read_seeds(options.pop("seeds", 10)), **options)
     check_output(save, REPORT)
     opened = [open_benchmark(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
     experiment = Experiment(plan, {one.info.name: one for one in with_computations(opened)})
