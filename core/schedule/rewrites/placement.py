@@ -82,7 +82,6 @@ def moved(
     new: Stmt,
     index: int,
     *,
-    after: int = 0,
     apart_from: Collection[str] = (),
 ) -> Tree:
     """The program with a block in a loop.
@@ -91,8 +90,7 @@ def moved(
         rest: the program without the block.
         new: the block in its new nest.
         index: its position among the children of the loop: -1 the last legal one, -2 the first.
-        after: the first position that the block may have.
-        apart_from: producers that make enough in each iteration, as the caller knows.
+        apart_from: producers that make enough in each iteration, as the caller knows; the block comes after them.
 
     Raises:
         ScheduleError: what the block needs is not ready there, or what needs the block comes earlier.
@@ -107,7 +105,7 @@ def moved(
         for producer in rest.writers(buffer):
             if producer.block.name not in later and ranks[producer.block.name] >= place:
                 raise _not_ready(name, loop, buffer, producer.block.name, "runs later")
-    first = max(after, first_position(rest, target, realize.block, later=later))
+    first = first_position(rest, target, realize.block, later=set(later).difference(apart_from))
     position = {-1: last, -2: first}.get(index, index)
     if not first <= position <= last and index not in (-1, -2):
         raise ScheduleError(
