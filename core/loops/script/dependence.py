@@ -21,8 +21,7 @@ from pegbox.loops.nodes import For, Function, Seq, Stmt
 from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
-from pegbox.loops.threads.barrier import cut_at_barriers
-from pegbox.loops.threads.conflict import thread_conflicts
+from pegbox.loops.threads.barrier import cut_at_barriers, thread_conflicts
 from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 

@@ -168,8 +168,8 @@ def _is_plain(loop: For) -> bool:
 def _domain(loop: For) -> str:
     parts = [str(loop.extent)]
     notes: dict[str, Any] = dict(loop.annotations)
-    if loop.kind.is_bound:
-        parts.append(f"thread={literal(loop.kind.value)}")
+    if loop.kind.option:
+        parts.append(f"{loop.kind.option}={literal(loop.kind.value)}")
     if notes:
         parts.append(f"annotations={literal(notes)}")
     return f"T.{loop.kind.word}({', '.join(parts)})"

@@ -14,14 +14,21 @@ elements that no other thread touches in the same step. (The cuts are those of M
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
 from pegbox.errors import LoweringError
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.build import conjuncts
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.access.access import Access, accesses
+from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation
 from pegbox.loops.access.private_loops import private_loops
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function
-from pegbox.loops.threads.conflict import Use, nests, thread_conflicts
-from pegbox.loops.threads.cooperation import Piece, ThreadNest, tops
-from pegbox.loops.threads.private_copy import is_plain, is_pure
-from pegbox.loops.visit import loop_ranges, path_to, walk_nest
+from pegbox.loops.kind import is_global
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
+from pegbox.loops.threads.cooperation import Piece, ThreadNest, is_plain, is_pure, tops
+from pegbox.loops.visit import children, expressions, loop_ranges, only_reduces, path_to, walk, walk_nest
 
 _REMEDY = "write what each step makes into a buffer of its own, in a block of its own"
 
@@ -137,3 +144,159 @@ class _Barriers(ThreadNest):
                 raise self._fault(
                     f"several threads of {loop.var.name} may write one element of {buffer.name} in block {name}"
                 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """A block (or a statement outside blocks) below thread loops, with the tests around it and its accesses."""
+
+    stmt: Stmt
+    threads: tuple[For, ...]
+    tests: tuple[Expr, ...]
+    accesses: tuple[Access, ...]
+
+    def of(self, buffer: Buffer) -> list[Access]:
+        return [a for a in self.accesses if a.buffer is buffer]
+
+    def stores(self, buffer: Buffer) -> bool:
+        return any(t.stores for t in self.of(buffer))
+
+    def mentions(self, var: Var) -> bool:
+        """Does the use depend on the variable?"""
+        if any(var in free_vars(test) for test in self.tests):
+            return True
+        if not isinstance(self.stmt, BlockRealize):
+            return any(var in free_vars(e) for e in expressions(self.stmt))
+        block = self.stmt.block
+        used = {v for child in children(self.stmt) for s in walk(child) for e in expressions(s) for v in free_vars(e)}
+        bound = [e for it, e in zip(block.iters, self.stmt.values, strict=True) if it.is_reduce or it.var in used]
+        return any(var in free_vars(e) for e in (*bound, self.stmt.predicate))
+
+    def single_iteration(self, var: Var) -> int | None:
+        """Find the single iteration of a loop in which the tests hold."""
+        predicate = [self.stmt.predicate] if isinstance(self.stmt, BlockRealize) else []
+        for part in (p for test in (*self.tests, *predicate) for p in conjuncts(test)):
+            if isinstance(part, Compare) and part.a is var and isinstance(part.b, Const):
+                value = int(part.b.value)
+                if part.op == "eq" or (part.op == "lt" and value <= 1):
+                    return value if part.op == "eq" else 0
+        return None
+
+    def reduces_over(self, var: Var) -> bool:
+        """Do the iterations of a loop reduce into the same elements?"""
+        return isinstance(self.stmt, BlockRealize) and only_reduces(var, self.stmt)
+
+
+def thread_conflicts(func: Function) -> dict[Buffer, For]:
+    """Find the buffers that threads may use together below one loop of theirs, with such a loop."""
+    found: dict[Buffer, For] = {}
+    for nest in nests(func) if _of_threads(func) else ():
+        found = nest.conflicts(func) | found
+    return found
+
+
+def _of_threads(func: Function) -> list[Buffer]:
+    """Return the buffers that only the threads of one block see together."""
+    made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
+    return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
+
+
+def nests(func: Function) -> list[ConflictNest]:
+    """List the statements below each outermost loop over the threads of a block."""
+    ranges = loop_ranges(func.body)
+    return [ConflictNest(top, outside, ranges) for top, outside in _tops(func.body, ())]
+
+
+def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var, ...]]]:
+    if isinstance(stmt, For) and stmt.kind.waits:
+        yield stmt, outside
+    elif not isinstance(stmt, BlockRealize):
+        below = (*outside, stmt.var) if isinstance(stmt, For) else outside
+        for child in children(stmt):
+            yield from _tops(child, below)
+
+
+class ConflictNest:
+    """The nest below `top`; the loops `outside` are in the same iteration for all its threads."""
+
+    def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:
+        self.top = top
+        self.outside = frozenset(outside)
+        self.ranges = ranges
+        self.uses = list(self._uses(top, (), ()))
+
+    def _uses(self, stmt: Stmt, threads: tuple[For, ...], tests: tuple[Expr, ...]) -> Iterator[Use]:
+        if isinstance(stmt, BlockRealize | Store | Evaluate):
+            yield Use(stmt, threads, tests, tuple(accesses(stmt)))
+            return
+        if isinstance(stmt, For) and stmt.kind.waits:
+            threads = (*threads, stmt)
+        if isinstance(stmt, If):
+            tests = (*tests, stmt.condition)
+        for child in children(stmt):
+            yield from self._uses(child, threads, tests)
+
+    def users(self, buffer: Buffer) -> list[Use]:
+        return [use for use in self.uses if use.of(buffer)]
+
+    def conflicts(self, func: Function) -> dict[Buffer, For]:
+        """Find the buffers of the function that the threads use together, with such a loop."""
+        found = {buffer: self.conflict(buffer) for buffer in _of_threads(func)}
+        return {buffer: loop for buffer, loop in found.items() if loop is not None}
+
+    def conflict(self, buffer: Buffer) -> For | None:
+        """Find a loop whose threads use the buffer together."""
+        users = self.users(buffer)
+        if all(t.stores for t in self._near(buffer)):
+            return None
+        common = [x for x in users[0].threads if x.extent > 1 and all(x in use.threads for use in users)]
+        own = self.private_loops(buffer, common)
+        for loop in common:
+            if not loop.kind.shares(buffer.scope) or loop.var in own:
+                continue
+            alone = {use.single_iteration(loop.var) for use in users}
+            if (len(alone) == 1 and None not in alone) or (len(users) == 1 and users[0].reduces_over(loop.var)):
+                continue
+            if not self._uniform(buffer, loop, set()):
+                return loop
+        return None
+
+    def private_loops(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
+        """Find the loops whose iterations have elements of their own, apart from elements that are only read."""
+        near = [t.region for t in self._near(buffer)]
+        return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
+
+    def _near(self, buffer: Buffer) -> list[Access]:
+        """List the writes, and the reads of elements that may be written; empty where nothing is written."""
+        users = self.users(buffer)
+        stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
+        return [
+            t
+            for use in users
+            for t in use.of(buffer)
+            if t.stores or any(not self._apart(self._boxes(t.region, use), other) for other in stores)
+        ]
+
+    def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
+        """Compute the box of a region while everything in the nest runs."""
+        running = set(self.ranges) - self.outside
+        tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
+        relax = relaxation(running, self.ranges, *tests)
+        return [interval(lo, relax, count) for lo, count in region.box]
+
+    def _apart(self, one: Sequence[SymbolicInterval | None], other: Sequence[SymbolicInterval | None]) -> bool:
+        for a, b in zip(one, other, strict=True):
+            gap = None if a is None or b is None else linear_bounds(a.lo.minus(b.lo), self.ranges)
+            if a is not None and b is not None and gap is not None and (gap[0] > b.width or gap[1] + a.width < 0):
+                return True
+        return False
+
+    def _uniform(self, buffer: Buffer, loop: For, seen: set[Buffer]) -> bool:
+        """Do all iterations of the loop write the same?"""
+        seen.add(buffer)
+        for use in self.uses:
+            if use.stores(buffer) and loop in use.threads:
+                used = {a.buffer for a in use.accesses if not a.stores}
+                if use.mentions(loop.var) or not all(self._uniform(b, loop, seen) for b in used - seen):
+                    return False
+        return True

@@ -17,25 +17,26 @@ loops stay as they are. (From the kernels of a GPU to a CPU: Stratton et al., MC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.injectivity import determined
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import free_vars, substitute
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.visit import free_vars, in_front, loads, substitute
 from pegbox.loops.access.interval import caps_of
-from pegbox.loops.kind import THREADS
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.threads.private_copy import Copies, is_plain, is_pure, with_copies
+from pegbox.loops.nodes import Alloc, BlockIter, BlockRealize, Evaluate, For, Function, If, IterKind, Seq, Stmt, seq
 from pegbox.loops.visit import (
     blocks_below,
     bound_vars,
     exchange,
+    expressions,
     loop_ranges,
+    map_blocks,
     only_reduces,
     path_to,
+    redirect,
     substitute_vars,
     walk,
     walk_nest,
@@ -117,7 +118,7 @@ class ThreadNest:
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
         """Collect the pieces in program order."""
-        again = isinstance(stmt, For) and stmt.kind in THREADS and any(x.kind is stmt.kind for x in threads)
+        again = isinstance(stmt, For) and stmt.kind.cooperates and any(x.kind is stmt.kind for x in threads)
         if isinstance(stmt, For) and stmt.kind.waits and not again:
             self._collect(stmt.body, (*threads, stmt))
         elif isinstance(stmt, For) and (stmt.kind.in_order or (stmt.kind.is_bound and not stmt.kind.waits)):
@@ -269,3 +270,53 @@ def _piece(stmt: Stmt, threads: tuple[For, ...]) -> Piece:
         return Piece(stmt, threads, every, blocks)
     used = {var for r in blocks for e in (*r.values, r.predicate) for var in free_vars(e)}
     return Piece(stmt, threads, every & used, blocks)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A buffer with one copy for each iteration of `loops`."""
+
+    buffer: Buffer
+    loops: tuple[For, ...]
+
+    @classmethod
+    def of(cls, old: Buffer, loops: tuple[For, ...]) -> Copies:
+        return cls(Buffer(old.name, (*(x.extent for x in loops), *old.shape), old.dtype, old.scope), loops)
+
+
+def _loads(realize: BlockRealize) -> Iterator[Load]:
+    parts = (realize.block.body,) if realize.block.init is None else (realize.block.init, realize.block.body)
+    return (load for part in parts for node in walk(part) for e in expressions(node) for load in loads(e))
+
+
+def is_plain(realize: BlockRealize) -> bool:
+    """Are the block's accesses all ordinary loads and stores of its own?"""
+    special = any(isinstance(node, Evaluate | BlockRealize) for node in walk(realize.block.body))
+    return not special and all(type(load) is Load for load in _loads(realize))
+
+
+def is_pure(realize: BlockRealize) -> bool:
+    """Does running the block again change nothing?"""
+    own = {region.buffer for region in realize.block.writes}
+    return (
+        is_plain(realize) and not realize.block.is_reduction and not any(load.buffer in own for load in _loads(realize))
+    )
+
+
+def with_copies(stmt: Stmt, copies: Mapping[Buffer, Copies]) -> Stmt:
+    """Let each thread use its own copy of some buffers."""
+    return map_blocks(stmt, lambda realize: _own(realize, copies)) if copies else stmt
+
+
+def _own(realize: BlockRealize, copies: Mapping[Buffer, Copies]) -> BlockRealize:
+    regions = (*realize.block.reads, *realize.block.writes)
+    used = {region.buffer: copies[region.buffer] for region in regions if region.buffer in copies}
+    if not used:
+        return realize
+    loops = dict.fromkeys(loop for each in used.values() for loop in each.loops)
+    iters = {loop: BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.SPATIAL) for loop in loops}
+    place = {old: (each.buffer, in_front(*(iters[loop].var for loop in each.loops))) for old, each in used.items()}
+    inner = redirect(realize, place)
+    assert isinstance(inner, BlockRealize)
+    block = replace(inner.block, iters=(*iters.values(), *inner.block.iters))
+    return BlockRealize((*(loop.var for loop in loops), *inner.values), block, inner.predicate)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import ClassVar, NoReturn
 
-from pegbox.errors import ScheduleError
+from pegbox.errors import ExprError, ScheduleError
+from pegbox.expr import build
 from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
-from pegbox.expr.nodes import Expr, Var
-from pegbox.expr.visit import free_vars
+from pegbox.expr.nodes import Call, Expr, Load, Var
+from pegbox.expr.printer import show
+from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
+from pegbox.expr.visit import free_vars, substitute, walk
 from pegbox.loops.kind import AXES
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
-from pegbox.loops.threads.axis import bound_condition, condition_text
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -150,7 +154,9 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
         ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
             no thread; an axis selects what the block writes, or other threads need it too.
     """
-    text = condition_text(predicate) if isinstance(predicate, Expr) else predicate
+    text = predicate
+    if isinstance(predicate, Expr):
+        text = show(predicate, {axis: _axis_name(axis) for axis in free_vars(predicate)})
     sch.amended["predicate"] = text
     sch.update(_Predicate(sch.tree, sch.find_block(block), predicate, text).done())
 
@@ -182,12 +188,24 @@ class _Predicate:
         return Tree(self.tree.replace(self.realize, changed))
 
     def _condition(self) -> Expr:
-        axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
         try:
-            return bound_condition(self.predicate, axes)
-        except ValueError as error:
+            condition = self.predicate if isinstance(self.predicate, Expr) else _Condition().read(self.text)
+            values = {node: self._axis(node) for node in walk(condition) if isinstance(node, Var | Load | Call)}
+            if condition.dtype != "bool":
+                raise ExprError(f"{self.text!r} is a number, not a condition")
+        except ExprError as error:
             remedy = "compare the axes of the thread loops around the block with numbers"
             raise self._refuse(str(error), remedy) from error
+        return substitute(condition, values)
+
+    def _axis(self, node: Var | Load | Call) -> Var:
+        if not isinstance(node, Var):
+            raise ExprError(f"{node} does not compare thread axes with numbers")
+        name = _axis_name(node)
+        if name not in self.loops:
+            known = f"bound are {', '.join(self.loops)}" if self.loops else "no loop around it is bound"
+            raise ExprError(f"no loop around the block is bound to {name}; {known}")
+        return self.loops[name].var
 
     def _check_alone(self) -> None:
         """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
@@ -244,3 +262,31 @@ class _Predicate:
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
         return refuse(self.tree, problem, remedy, self.realize.block.name, *marked)
+
+
+def _axis_name(axis: Var) -> str:
+    return getattr(axis, "thread_tag", axis.name)
+
+
+class _Condition(Reader):
+    """A reader of conditions in which variables are thread axes."""
+
+    operations: ClassVar[Operations] = {**ARITHMETIC, **CONDITIONS}
+
+    def read(self, text: str) -> Expr:
+        try:
+            found: Expr = self.value(ast.parse(text, mode="eval").body)
+        except (SyntaxError, ValueError) as error:
+            raise ExprError(f"{text!r} is not a condition") from error
+        return found
+
+    def constant(self, node: ast.Constant) -> Expr:
+        return build.const(node.value, "bool") if isinstance(node.value, bool) else super().constant(node)
+
+    def name(self, node: ast.Name | ast.Attribute) -> Expr:
+        return Var(ast.unparse(node))
+
+    def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
+        if operation is None:
+            raise ExprError(f"{ast.unparse(node)} does not compare thread axes with numbers")
+        raise ExprError(f"{type(operation).__name__} has no place in a condition on threads")
