@@ -11,7 +11,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, Annotation, Block, BlockRealize, For, ForKind, Function, If, Stmt
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
-from pegbox.loops.script.dependence import is_fresh
+from pegbox.loops.script.dependence import fresh
 from pegbox.loops.script.race import race
 from pegbox.loops.script.style import SCRIPT, Names, identifier, literal
 from pegbox.loops.visit import realizes
@@ -52,7 +52,7 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if not is_fresh(func):  # the program is right nevertheless: readers of the text need not try
+    if fresh(func) is not func:  # the program is right nevertheless: readers of the text need not try
         attrs[FRESH] = True
     if race(func) is not None:
         attrs[APART] = True

@@ -154,21 +154,19 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
         ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
             no thread; an axis selects what the block writes, or other threads need it too.
     """
-    text = predicate
-    if isinstance(predicate, Expr):
-        text = show(predicate, {axis: _axis_name(axis) for axis in free_vars(predicate)})
-    sch.amended["predicate"] = text
-    sch.update(_Predicate(sch.tree, sch.find_block(block), predicate, text).done())
+    change = _Predicate(sch.tree, sch.find_block(block), predicate)
+    sch.amended["predicate"] = change.text
+    sch.update(change.done())
 
 
 class _Predicate:
     """A set_store_predicate."""
 
-    def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr, text: str) -> None:
+    def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr) -> None:
         self.tree = tree
         self.realize = realize
         self.predicate = predicate
-        self.text = text
+        self.text = predicate if isinstance(predicate, str) else _text(predicate)
         # Of several loops of an axis, the innermost distinguishes the threads.
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_bound}
 
@@ -190,7 +188,7 @@ class _Predicate:
     def _condition(self) -> Expr:
         try:
             condition = self.predicate if isinstance(self.predicate, Expr) else _Condition().read(self.text)
-            values = {node: self._axis(node) for node in walk(condition) if isinstance(node, Var | Load | Call)}
+            values = self._axes(condition)
             if condition.dtype != "bool":
                 raise ExprError(f"{self.text!r} is a number, not a condition")
         except ExprError as error:
@@ -198,14 +196,19 @@ class _Predicate:
             raise self._refuse(str(error), remedy) from error
         return substitute(condition, values)
 
-    def _axis(self, node: Var | Load | Call) -> Var:
-        if not isinstance(node, Var):
-            raise ExprError(f"{node} does not compare thread axes with numbers")
-        name = _axis_name(node)
-        if name not in self.loops:
-            known = f"bound are {', '.join(self.loops)}" if self.loops else "no loop around it is bound"
-            raise ExprError(f"no loop around the block is bound to {name}; {known}")
-        return self.loops[name].var
+    def _axes(self, condition: Expr) -> dict[Var, Expr]:
+        """Find the loop variables for the axes in a condition."""
+        found: dict[Var, Expr] = {}
+        for node in walk(condition):
+            if isinstance(node, Load | Call):
+                raise ExprError(f"{node} does not compare thread axes with numbers")
+            if isinstance(node, Var):
+                name = _axis_name(node)
+                if name not in self.loops:
+                    known = f"bound are {', '.join(self.loops)}" if self.loops else "no loop around it is bound"
+                    raise ExprError(f"no loop around the block is bound to {name}; {known}")
+                found[node] = self.loops[name].var
+        return found
 
     def _check_alone(self) -> None:
         """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
@@ -262,6 +265,11 @@ class _Predicate:
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
         return refuse(self.tree, problem, remedy, self.realize.block.name, *marked)
+
+
+def _text(condition: Expr) -> str:
+    """Write a condition as text: "threadIdx.x == 0 and threadIdx.y < 4"."""
+    return show(condition, {axis: _axis_name(axis) for axis in free_vars(condition)})
 
 
 def _axis_name(axis: Var) -> str:
