@@ -75,7 +75,7 @@ def _buffer(buffer: Buffer, names: Names) -> str:
 
 
 class _Script(StatementPrinter):
-    """Suites are scopes of names; `extents` of the loops around."""
+    """A printer in which suites are scopes of names; `extents` are those of the loops around."""
 
     nothing = ("pass",)
 
