@@ -15,7 +15,7 @@ ENTRY = "main"
 
 
 class IRModule:
-    """Functions by name. Immutable: `with_function` gives a changed one."""
+    """A set of functions by name. Immutable: `with_function` gives a changed one."""
 
     def __init__(self, functions: Mapping[str, Function] | Function) -> None:
         """Make a module of functions by name, or of a single function, which keeps its name.
@@ -77,7 +77,7 @@ class IRModule:
 
     def script(self) -> str:
         """Return the module as Python text that reads back to an equal one: see `pegbox.loops.script`."""
-        from pegbox.loops.script.printer import script_of_module  # only those who print need it
+        from pegbox.loops.script.printer import script_of_module  # only printing needs it
 
         return script_of_module(self)
 
