@@ -56,7 +56,7 @@ def carried_reads(body: Stmt, blocks: Iterable[BlockRealize]) -> list[CarriedRea
     read_before: set[Buffer] = set()
     for realize in blocks:
         read_before.update([region.buffer for region in realize.block.reads])
-        if any(region.buffer in read_before for region in realize.block.writes):
+        if not read_before.isdisjoint([region.buffer for region in realize.block.writes]):
             break
     else:
         return []  # most programs have none, and each step of a schedule asks
