@@ -141,7 +141,8 @@ class ScalarLoops:
         buffers = {each.store.buffer for each in inside if self._is_apart(each.store, var)}
         if not buffers:
             return 0
-        accesses = [(access, each.iterations) for each in inside for access in (each.store, *each.loads)]
+        accesses: list[tuple[Load | Store, int]] = [(each.store, each.iterations) for each in inside]
+        accesses += [(load, each.iterations) for each in inside for load in each.loads]
         lanes = self._bits // (8 * max(dtypes.nbytes(access.buffer.dtype) for access, _ in accesses))
         scattered: Counter[Buffer] = Counter()
         others: Counter[Buffer] = Counter()
