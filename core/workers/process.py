@@ -87,6 +87,7 @@ class Worker:
         memory: int | None = None,
         most_reply: int = _MOST_REPLY,
     ) -> None:
+        self.began = time.monotonic()
         self._setting = {"jobs": jobs, "cores": list(cores), "memory": memory}
         self._warm, self._most_reply = warm, most_reply
         # It lives as long as the process.
@@ -102,6 +103,11 @@ class Worker:
         except BaseException:
             self._stderr.close()
             raise
+
+    @property
+    def fresh(self) -> bool:
+        """True until the first call."""
+        return not self._called
 
     @property
     def pid(self) -> int:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import MeasureError
-from pegbox.workers.idle_timer import IdleTimer
-from pegbox.workers.pool import Pool
+from pegbox.workers.pool import IdleTimer, Pool
 from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied
 
 LONG = 60.0
@@ -133,7 +132,7 @@ def test_close_ends_what_runs_and_refuses_what_comes(pool_of: Callable[..., Pool
 
 def test_the_guest_begins_first_and_rests_in_silence(pool_of: Callable[..., Pool]) -> None:
     pool = pool_of(2, guest=1)
-    pool.start_all()
+    pool.start(2)
     assert places(pool) == [1, 0]
     with pool.silence():
         assert places(pool) == [0]

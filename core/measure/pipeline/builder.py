@@ -58,7 +58,7 @@ class Builder:
         self._places = [tuple(cores)] * workers + ([tuple(shared)] if shared else [])
         self._pool = Pool(self._start, len(self._places), guest=workers if shared else None, idle=idle)
         if not math.isfinite(idle):
-            self._pool.start_all()
+            self._pool.start(self.size)
 
     @property
     def size(self) -> int:
