@@ -27,8 +27,8 @@ from pegbox.workers.channel import (
     read_reply,
     write_all,
 )
-from pegbox.workers.child import how_it_ended, start
 from pegbox.workers.descendants import kill_marked
+from pegbox.workers.fork_client import Child, how_it_ended
 from pegbox.workers.watchdog import new_mark
 
 _START_SECONDS = 60.0
@@ -199,7 +199,7 @@ class Worker:
         self._expected = deque([READY, *self._tokens])
         self._unsent = deque(self._posted)
         try:
-            self._child = start(
+            self._child = Child(
                 self._setting,
                 mark=self._mark,
                 standard=(theirs, answers, self._stderr.fileno()),
