@@ -49,8 +49,8 @@ def measurer(task: pb.Task) -> Iterator[LocalMeasurer]:
 
 
 def runs_of(measurer: LocalMeasurer) -> int:
-    assert measurer._runner is not None
-    return measurer._runner.inner.runs  # type: ignore[attr-defined, no-any-return]
+    assert measurer._pipeline is not None
+    return measurer._pipeline.runs.runner.inner.runs  # type: ignore[attr-defined, no-any-return]
 
 
 def test_builders_lower_and_results_are_as_of_lowering_here(task: pb.Task, measurer: LocalMeasurer) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError
 from pegbox.measure.baselines.probe import BaselineProbe
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
@@ -21,10 +21,10 @@ from pegbox.measure.machine.run_delay import wait_until_quiet
 from pegbox.measure.measurer import Measurer
 from pegbox.measure.pipeline.builder import Builder
 from pegbox.measure.pipeline.builds import Builds
-from pegbox.measure.pipeline.pipeline import Pipeline
-from pegbox.measure.pipeline.runs import MOST_ELSEWHERE, Runs
+from pegbox.measure.pipeline.pipeline import Pipeline, closed
+from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Result
-from pegbox.measure.runners.runner import Runner, RunnerLike
+from pegbox.measure.runners.runner import RunnerLike
 from pegbox.measure.runners.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.trial.bench import Bench, check_inputs
 from pegbox.measure.trial.timing import TimingPolicy
@@ -156,31 +156,30 @@ class LocalMeasurer(Measurer):
         self._cores = CorePlan.elsewhere() if self._factory.is_cluster else CorePlan.here(task.target.num_cores)
         self._probe = BaselineProbe(task)
         self._builder = self._limits.builder(self._cores)
-        self._runner: CheckedRunner | None = None
         self._pipeline: Pipeline | None = None
         self._closed = False
 
     @property
     def machines(self) -> int:  # type: ignore[override]
         """See `Measurer`. A runner of other machines is made to answer this and the next."""
-        runner = self._asked()
-        return 1 if runner is None else min(runner.machines, MOST_ELSEWHERE // 2)
+        pipeline = self._asked()
+        return 1 if pipeline is None else pipeline.machines
 
     @property
     def host(self) -> str:  # type: ignore[override]
         """See `Measurer`."""
-        runner = self._asked()
-        return "" if runner is None else runner.host
+        pipeline = self._asked()
+        return "" if pipeline is None else pipeline.runs.runner.host
 
     @property
     def where(self) -> str:  # type: ignore[override]
         """See `Measurer`."""
-        return "" if self._runner is None else self._runner.where
+        return "" if self._pipeline is None else self._pipeline.runs.runner.where
 
     @property
     def compares(self) -> bool:  # type: ignore[override]
         """True if the runner can measure a yardstick."""
-        return self._runner is None or self._runner.compares
+        return self._pipeline is None or self._pipeline.runs.runner.compares
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
@@ -206,12 +205,12 @@ class LocalMeasurer(Measurer):
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
         changes slowly. None where the runner says nothing of it.
         """
-        self._open()
-        if self._runner is None or not self._runner.compares:
+        runner = self._open().runs.runner
+        if not runner.compares:
             return None
         count = self._cores.timed_on(self._task.target.num_cores)
         with self._builder.silence():
-            return self._probe.measure(self._runner, cost, cores=count)
+            return self._probe.measure(runner, cost, cores=count)
 
     def beside(self) -> AbstractContextManager[None] | None:
         """Give the context for work of the calling thread between results of `measure`, and for threads that it starts
@@ -243,17 +242,16 @@ class LocalMeasurer(Measurer):
 
     def _open(self) -> Pipeline:
         """Return the pipeline. Its runner is made when first needed: the reference outputs may take NumPy a while."""
-        if self._pipeline is None:
-            self._check_open()
+        if self._pipeline is None and not self._closed:
             runner = self._new_runner()
             limits = self._limits
             builds = Builds(self._builder, runner, timeout=limits.build_timeout)
             runs = Runs(runner, self._cores, self._builder.silence, best=limits.best, kept_builds=limits.kept_builds)
             self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=limits.max_block)
-            self._runner = runner
             if self._closed:  # meanwhile
                 self._pipeline.close()
-        self._check_open()
+        if self._pipeline is None or self._closed:
+            raise closed()
         return self._pipeline
 
     def _new_runner(self) -> CheckedRunner:
@@ -269,12 +267,6 @@ class LocalMeasurer(Measurer):
             raise
         return runner
 
-    def _asked(self) -> Runner | None:
-        """Return the runner as far as it exists. One of other machines is made."""
-        if not self._cores.timing:
-            self._open()
-        return self._runner
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise MeasureError("the measurer was closed; make another one")
+    def _asked(self) -> Pipeline | None:
+        """Return the pipeline as far as it exists. One of other machines is made."""
+        return self._pipeline if self._cores.timing else self._open()
