@@ -18,7 +18,7 @@ from typing import Any
 
 from pegbox.workers.affinity import affinity_mask
 from pegbox.workers.channel import ChannelTimeout, NotStarted, await_readable, encode_request, is_ready, write_all
-from pegbox.workers.descendants import MARK, is_stopped
+from pegbox.workers.descendants import MARK, is_stopped, kill_marked
 from pegbox.workers.supervisor import BORN, ENDED, ProcessLimits, SpawnRequest, kill_group
 from pegbox.workers.watchdog import new_mark
 
@@ -124,14 +124,14 @@ class Child:
     `OSError` if the system has no process to give.
     """
 
-    def __init__(
-        self, setting: dict[str, Any], *, mark: str, standard: Sequence[int], deadline: float, warm: str
-    ) -> None:
+    def __init__(self, setting: dict[str, Any], *, standard: Sequence[int], deadline: float, warm: str) -> None:
         self._supervisor = self._pid = 0
-        self._given_up = False
+        self._given_up = self._ended = False
+        self._status: int | None = None
+        self._mark = new_mark()
         self._failure: NotStarted | None = None
         # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: mark}
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: self._mark}
         self._server = server = server_for(environment, warm)
         self._link, theirs = socket.socketpair()
         self._link.setblocking(False)
@@ -177,27 +177,33 @@ class Child:
         """True if it has ended, or was given up, or has lost its supervisor."""
         return self._given_up or (bool(self._pid) and is_ready(self._link, select.POLLIN, 0.0))
 
-    def end(self) -> None:
-        """Kill the process and its group. It may have ended already, and it may not be born yet."""
+    def end(self, *, marked: bool) -> int | None:
+        """Kill the process and its group; return its exit status as of `subprocess.Popen`, or None if it is not known.
+
+        It may have ended already, and it may not be born yet. What carries its mark is killed, too, if `marked` or
+        where its supervisor is lost.
+        """
         self._given_up = True
+        if self._ended:
+            return self._status
         if not self._pid:
             with contextlib.suppress(OSError):  # wakes `born`; the supervisor sees it and kills what it starts
                 self._link.shutdown(socket.SHUT_RDWR)
-        elif not self._is_lost():
-            kill_group(self._pid)
+        else:
+            if not self._is_lost():
+                kill_group(self._pid)
+            self.await_end()
+            message = self._receive(ENDED.size, socket.MSG_PEEK)  # others may wait for it, too
+            self._status = ENDED.unpack(message)[0] if message else None
+        if marked or self._status is None:
+            kill_marked(self._mark)
+        self._ended = True
+        return self._status
 
     def await_end(self) -> None:
         """Wait until it is known that it has ended, for some seconds at most."""
         self._resume_supervisor()
         is_ready(self._link, select.POLLIN, _END_SECONDS)
-
-    def status(self) -> int | None:
-        """Return its exit status as of `subprocess.Popen` when it ends, or None if nothing is known within seconds."""
-        if not self._pid:
-            return None
-        self.await_end()
-        message = self._receive(ENDED.size, socket.MSG_PEEK)  # others may wait for it, too
-        return ENDED.unpack(message)[0] if message else None
 
     def close(self) -> None:
         """Release it. The supervisor ends the process if it still runs."""
