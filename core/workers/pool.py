@@ -136,10 +136,12 @@ class Pool:
     def end_idle(self) -> None:
         """End the processes that have no job."""
         with self._changed:
-            for place, worker in self._free.items():
-                if worker is not None:
-                    worker.close()
-                    self._free[place] = None
+            idle = [worker for worker in self._free.values() if worker is not None]
+            for worker in reversed(idle):
+                worker.kill()
+            for worker in idle:
+                worker.close()
+            self._free = dict.fromkeys(self._free)
 
     def close(self) -> None:
         """End all processes for good; wait for the jobs in progress to come back. Harmless when done twice."""

@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.measure import (
@@ -131,57 +131,46 @@ class LocalRunner(Runner):
         return None
 
     def _take_turns(self, programs: list[CompiledProgram], turn: int) -> list[Result]:
-        cores = self._cores.running(max(program.num_threads for program in programs))
-        found, _ = self._called(
-            lambda worker, timeout: worker.call("rerun", programs, self._timing, cores, timeout=timeout),
-            lambda asked, data: asked.results(data, len(programs)),
-            turn=turn,
-            count=len(programs),
-        )
+        found, _ = self._called("rerun", programs, (programs, self._timing), turn=turn)
         if isinstance(found, Failed) and len(programs) > 1 and turn == self._pool.turn:
             return [result for program in programs for result in self._take_turns([program], turn)]
         return [found] * len(programs) if isinstance(found, Failed) else found
 
     def _attempt(self, program: CompiledProgram, best: float, turn: int) -> tuple[Result, bool]:
         """Run a candidate; return its result, and True if its worker had run no other before."""
-        cores = self._cores.running(program.num_threads)
-        found, fresh = self._called(
-            lambda worker, timeout: worker.call("run", program, self._timing, best, cores, timeout=timeout),
-            lambda asked, data: [asked.result(data)],
-            turn=turn,
-            silent=self._cores.silent(program.num_threads),
-            best=best,
-        )
+        found, fresh = self._called("run", [program], (program, self._timing, best), turn=turn, best=best)
         return found if isinstance(found, Failed) else found[0], fresh
 
     def _called(
         self,
-        call: Callable[[Worker, float], Any],
-        read: Callable[[Asked, Any], list[Result]],
+        job: str,
+        programs: Sequence[CompiledProgram],
+        arguments: tuple[object, ...],
         *,
         turn: int,
-        count: int = 1,
-        silent: bool = True,
         best: float = math.inf,
     ) -> tuple[list[Result] | Failed, bool]:
-        """Return the results that a call of a worker gives for `count` candidates, or its failure, and `Worker.fresh`.
+        """Return the results that a job of a worker gives for candidates, or its failure, and `Worker.fresh`.
 
-        If `silent`, the other worker has started before. A worker in which anything failed is replaced.
+        What must be timed in silence waits until the other worker has started. One in which anything failed is
+        replaced.
         """
-        fresh = True
+        fresh, threads = True, max(program.num_threads for program in programs)
+        timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
         try:
             with self._pool.worker(turn) as worker:
-                if silent:
+                if job == "rerun" or self._cores.silent(threads):
                     self._pool.wait_ready()
                 fresh = worker.fresh
                 worker.wait_ready()
                 began = time.perf_counter()
                 try:
-                    data = call(worker, self._timing.timeout * count + _OVERHEAD_SECONDS)
+                    data = worker.call(job, *arguments, self._cores.running(threads), timeout=timeout)
                 except JobError:
                     worker.kill()
                     raise
-                found = read(Asked(self._timing, best, time.perf_counter() - began), data)
+                asked = Asked(self._timing, best, time.perf_counter() - began)
+                found = asked.results(data, len(programs)) if job == "rerun" else [asked.result(data)]
                 if any(isinstance(result, Failed) for result in found):
                     worker.kill()
                 return found, fresh

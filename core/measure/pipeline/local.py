@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_cost, check_float, check_int
@@ -41,45 +40,6 @@ if TYPE_CHECKING:
 
 # More builders than this only wait for candidates: those that are timed here take their turns, and are lowered here.
 _MOST_BUILDERS, _MOST_ELSEWHERE = 8, 32
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """The limits of builds and runs. See `LocalMeasurer`; `max_memory` is that of a runner."""
-
-    build_timeout: float
-    builders: int | None
-    max_memory: int | None
-    best: float
-    max_block: int
-    kept_builds: int
-
-    def __post_init__(self) -> None:
-        seconds = {
-            "build_timeout": check_float("build_timeout", self.build_timeout),
-            "best": check_cost("best", self.best),
-        }
-        for name, value in seconds.items():
-            if not value > 0:
-                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
-        if self.builders is not None:
-            check_int("builders", self.builders, maximum=1024)
-        if self.max_memory is not None:
-            check_int("max_memory", self.max_memory)
-        check_int("max_block", self.max_block)
-        check_int("kept_builds", self.kept_builds)
-
-    def builder(self, cores: CorePlan) -> Builder:
-        """Start the builders of this machine."""
-        most = _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE
-        workers = self.builders or min(len(cores.building), most)
-        return Builder(
-            workers=workers,
-            cores=cores.building,
-            shared=() if self.builders else cores.shared,
-            timeout=self.build_timeout,
-            max_memory=memory_share(workers=workers + 1),
-        )
 
 
 class LocalMeasurer(Measurer):
@@ -136,7 +96,18 @@ class LocalMeasurer(Measurer):
         if not isinstance(getattr(task, "target", None), Target):
             raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
         self._task = task
-        self._limits = _Limits(build_timeout, builders, max_memory, best, max_block, kept_builds)
+        seconds = {"build_timeout": check_float("build_timeout", build_timeout), "best": check_cost("best", best)}
+        for name, value in seconds.items():
+            if not value > 0:
+                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
+        if builders is not None:
+            check_int("builders", builders, maximum=1024)
+        if max_memory is not None:
+            check_int("max_memory", max_memory)
+        check_int("max_block", max_block)
+        check_int("kept_builds", kept_builds)
+        self._build_timeout, self._max_memory = build_timeout, max_memory
+        self._best, self._max_block, self._kept_builds = best, max_block, kept_builds
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
             if tolerance is not None:
                 check_float(name, tolerance)
@@ -155,7 +126,7 @@ class LocalMeasurer(Measurer):
         self._factory = CheckedFactory(runner, runner_options)
         self._cores = CorePlan.elsewhere() if self._factory.is_cluster else CorePlan.here(task.target.num_cores)
         self._probe = BaselineProbe(task)
-        self._builder = self._limits.builder(self._cores)
+        self._builder = self._start_builders(builders)
         self._pipeline: Pipeline | None = None
         self._closed = False
 
@@ -240,14 +211,24 @@ class LocalMeasurer(Measurer):
     ) -> None:
         self.close()
 
+    def _start_builders(self, count: int | None) -> Builder:
+        cores = self._cores
+        workers = count or min(len(cores.building), _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE)
+        return Builder(
+            workers=workers,
+            cores=cores.building,
+            shared=() if count else cores.shared,
+            timeout=self._build_timeout,
+            max_memory=memory_share(workers=workers + 1),
+        )
+
     def _open(self) -> Pipeline:
         """Return the pipeline. Its runner is made when first needed: the reference outputs may take NumPy a while."""
         if self._pipeline is None and not self._closed:
             runner = self._new_runner()
-            limits = self._limits
-            builds = Builds(self._builder, runner, timeout=limits.build_timeout)
-            runs = Runs(runner, self._cores, self._builder.silence, best=limits.best, kept_builds=limits.kept_builds)
-            self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=limits.max_block)
+            builds = Builds(self._builder, runner, timeout=self._build_timeout)
+            runs = Runs(runner, self._cores, self._builder.silence, best=self._best, kept_builds=self._kept_builds)
+            self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=self._max_block)
             if self._closed:  # meanwhile
                 self._pipeline.close()
         if self._pipeline is None or self._closed:
@@ -255,7 +236,7 @@ class LocalMeasurer(Measurer):
         return self._pipeline
 
     def _new_runner(self) -> CheckedRunner:
-        limit = memory_share() if self._limits.max_memory is None else self._limits.max_memory
+        limit = memory_share() if self._max_memory is None else self._max_memory
         runner = self._factory.make(self._make_bench(), timing=self._timing, cores=self._cores, max_memory=limit)
         threads = self._task.target.num_cores
         try:
