@@ -399,6 +399,9 @@ def test_closing_ends_every_process(open_measurer: Any) -> None:
     measure(measurer, GOOD)
     assert workers_of(os.getpid()) - before
     measurer.close()
+    deadline = time.monotonic() + 10
+    while workers_of(os.getpid()) - before and time.monotonic() < deadline:  # the supervisor of one just begun
+        time.sleep(0.01)
     assert not workers_of(os.getpid()) - before
     measurer.close()
 

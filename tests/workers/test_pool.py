@@ -73,6 +73,22 @@ def test_a_job_that_fails_leaves_its_process_and_one_that_dies_is_replaced(pool_
     assert pid_of(pool) != first
 
 
+def test_the_oldest_process_is_taken_and_the_one_standing_by_steps_in_for_it(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of(2)
+    pool.start(1)
+    first = pid_of(pool)
+    pool.start(2)
+    pool.wait_ready()
+    with pool.worker() as one, pool.worker() as other:
+        second = other.pid
+        assert one.pid == first != second
+    for _ in range(2):
+        assert pid_of(pool) == first
+    with pytest.raises(WorkerDied), pool.worker() as worker:
+        worker.call("die", int(signal.SIGSEGV), timeout=LONG)
+    assert pid_of(pool) == second
+
+
 def test_a_body_that_is_interrupted_leaves_no_reply_to_the_next(pool_of: Callable[..., Pool]) -> None:
     pool = pool_of(1)
 
