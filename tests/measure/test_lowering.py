@@ -13,9 +13,9 @@ from scaling_template import lowered_here, scaled
 
 import pegbox as pb
 from pegbox.measure import Builder, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.jobs.lowering import Lowered, Lowering, lower, program_key
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.runners.runner import RunnerWrapper
+from pegbox.measure.trial.lowering import Lowered, Lowering, lower, program_key
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.workers.process import JobError
 

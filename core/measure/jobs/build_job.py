@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.targets.host import has_llvm
 from pegbox.errors import CompileError
-from pegbox.measure.jobs.lowering import Lowered, Lowering, lower, program_key
 from pegbox.measure.jobs.reply import of_build
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.trial.lowering import Lowered, Lowering, lower, program_key
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

@@ -11,9 +11,9 @@ from pegbox.workers.process import GivenUp, JobError
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.jobs.lowering import Lowered, Lowering
     from pegbox.measure.result import Failed
     from pegbox.measure.runners.runner import Runner
+    from pegbox.measure.trial.lowering import Lowered, Lowering
 
 _LOOK_SECONDS = 0.2
 """The pause between two looks at the runner's room: machines come and go."""

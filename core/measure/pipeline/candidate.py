@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
-from pegbox.measure.jobs.lowering import Lowered, Lowering, lower
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.trial.lowering import Lowered, Lowering, lower
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program

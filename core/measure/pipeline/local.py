@@ -17,9 +17,9 @@ from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
 from pegbox.measure.machine.memory import memory_share
 from pegbox.measure.machine.run_delay import wait_until_quiet
-from pegbox.measure.measurer import Measurer
 from pegbox.measure.pipeline.builder import Builder
 from pegbox.measure.pipeline.builds import Builds
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.pipeline.pipeline import Pipeline, closed
 from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Result

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pegbox.codegen.program import Program
 from pegbox.errors import MeasureError
-from pegbox.measure.jobs.lowering import program_key
 from pegbox.measure.jobs.packed_task import pack_task
 from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.pipeline.builds import Builds
@@ -18,6 +17,7 @@ from pegbox.measure.pipeline.candidate import Candidate, DuplicatePrograms
 from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Failed, Result
 from pegbox.measure.runners.runner_call import end
+from pegbox.measure.trial.lowering import program_key
 from pegbox.workers.affinity import confined, pin
 
 if TYPE_CHECKING:
