@@ -12,7 +12,6 @@ from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.probe import BaselineProbe
 from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
 from pegbox.measure.machine.memory import memory_share
@@ -21,6 +20,7 @@ from pegbox.measure.pipeline.builder import Builder
 from pegbox.measure.pipeline.builds import Builds
 from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.pipeline.pipeline import Pipeline, closed
+from pegbox.measure.pipeline.probe import BaselineProbe
 from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Result
 from pegbox.measure.runners.runner import RunnerLike
