@@ -13,7 +13,6 @@ from pegbox.schedule.analysis import read_buffers, reduce_values, variables, wri
 from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
 from pegbox.schedule.analysis.region_cover import misses_reads, written_box
 from pegbox.schedule.analysis.required_region import Span, span
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest, rank
 from pegbox.schedule.tree import Tree, children
 
@@ -56,7 +55,7 @@ class Move:
         return moved(tree, rest, self.realize, loop, new, index, after=first, apart_from=producers)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
-        return refuse(self.tree, problem, remedy, self.loop.var, self.name, *marked)
+        return ScheduleError(problem, remedy, self.loop.var, self.name, *marked)
 
     def _check_producers(self) -> None:
         if not self.producers:
