@@ -256,8 +256,10 @@ class Worker:
 
     def _request(self, job: str, arguments: tuple[object, ...]) -> bytes:
         """Return a request as it is written, and expect its answer."""
-        self._expected.append(secrets.token_bytes(TOKEN_BYTES))
-        return encode_request((self._expected[-1], job, arguments))
+        token = secrets.token_bytes(TOKEN_BYTES)
+        request = encode_request((token, job, arguments))  # raises for arguments that cannot be pickled
+        self._expected.append(token)
+        return request
 
     def _send_all(self, deadline: float) -> None:
         while self._unsent:

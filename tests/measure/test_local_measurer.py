@@ -21,7 +21,8 @@ from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.runners.runner import Runner, RunnerWrapper
+from pegbox.measure.pipeline.candidate import DuplicatePrograms
+from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerWrapper
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.affinity import confined
@@ -477,3 +478,53 @@ def test_code_for_another_architecture_is_refused_before_it_is_compiled(runner: 
     with LocalMeasurer(task, runner=runner) as measurer, pytest.raises(MeasureError, match=told):  # type: ignore[arg-type]
         list(measurer.measure([GOOD]))
     assert task.lowered == []
+
+
+def test_a_batch_that_is_left_early_leaves_others_of_the_measurer_alone(open_measurer: Any) -> None:
+    measurer = open_measurer(AddingTask())
+    first = measurer.measure([AddingConfig(f"a{i}") for i in range(12)])
+    next(first)
+    second = measurer.measure([AddingConfig(f"b{i}") for i in range(6)])
+    next(second)
+    second.close()
+    assert len(list(first)) == 11
+
+
+def test_a_program_that_was_given_up_with_another_batch_is_run_again() -> None:
+    duplicates, go, found = DuplicatePrograms(), threading.Event(), {}
+    given_up, alive = threading.Event(), threading.Event()
+
+    def abandoned() -> Result:
+        go.wait(10)
+        return RUN_GIVEN_UP
+
+    def share(name: str, run: Callable[[], Result], event: threading.Event) -> None:
+        found[name] = duplicates.share(AddingConfig(name), b"key", run, event)  # type: ignore[arg-type]
+
+    first = threading.Thread(target=share, args=("first", abandoned, given_up))
+    second = threading.Thread(target=share, args=("second", lambda: Ok((1.0,)), alive))
+    first.start()
+    given_up.set()
+    second.start()
+    go.set()
+    for thread in (first, second):
+        thread.join(10)
+    assert isinstance(found["second"], Ok)
+
+
+def test_a_wrapper_of_a_runner_has_its_methods_and_powers() -> None:
+    class Lowering(Runner):
+        def run(self, program: Any, *, best: float = math.inf) -> Result:
+            return Ok((1.0,))
+
+        def rerun(self, programs: Any) -> list[Result]:
+            return [Ok((1.0,)) for _ in programs]
+
+    class Building(RunnerWrapper):
+        def build(self, job: Any, *, timeout: float) -> Any:
+            return None
+
+    assert (RunnerWrapper(Lowering()).lowers, Building(Lowering()).lowers) == (True, False)
+    wrapper = RunnerWrapper(Lowering())
+    RunnerWrapper.close(wrapper)
+    wrapper.interrupt = lambda: None  # type: ignore[method-assign]

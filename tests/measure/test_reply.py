@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from typing import Any
 
 import pytest
 
 from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
-from pegbox.measure.jobs.reply import Asked, of_build, of_result, read_build
+from pegbox.measure.jobs.reply import Asked, of_build, of_result, read_build, read_lowered
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.channel import BrokenReply
 
@@ -133,3 +134,9 @@ def test_builds_come_as_they_were() -> None:
 def test_what_is_no_build_is_broken(data: Any) -> None:
     with pytest.raises(BrokenReply):
         read_build(data, kernels.good())
+
+
+@pytest.mark.parametrize("data", [b"garbage", pickle.dumps(5)])
+def test_a_lowered_program_that_is_none_is_a_broken_reply(data: bytes) -> None:
+    with pytest.raises(BrokenReply, match="it is not a program"):
+        read_lowered(data)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -59,6 +60,12 @@ def gone(pid: int) -> bool:
 def test_a_worker_answers_many_jobs_of_any_size(worker: Worker) -> None:
     assert [worker.call("add", i, 1, timeout=LONG) for i in range(3)] == [1, 2, 3]
     assert worker.call("big", 3_000_000, timeout=LONG) == b"x" * 3_000_000
+
+
+def test_an_argument_that_cannot_be_pickled_leaves_the_worker_as_it_was(worker: Worker) -> None:
+    with pytest.raises((TypeError, AttributeError, pickle.PicklingError)):
+        worker.call("add", threading.Lock(), 1, timeout=LONG)
+    assert worker.call("add", 5, 1, timeout=LONG) == 6
 
 
 def test_prints_do_not_disturb_the_pickles(worker: Worker) -> None:

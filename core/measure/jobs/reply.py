@@ -62,9 +62,12 @@ def read_lowered(data: Any) -> Lowered | Failed:
     """Read the answer to a `Lowering`. Raises `BrokenReply` for anything else."""
     if not isinstance(data, bytes):
         return _failed(data, _OF_LOWERING, math.inf)
-    lowered = pickle.loads(data)
+    try:
+        lowered = pickle.loads(data)
+    except Exception as error:
+        raise BrokenReply(f"it is not a program: {error}") from None
     if not isinstance(lowered, Lowered):
-        raise BrokenReply("no program")
+        raise BrokenReply("it is not a program")
     return lowered
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Protocol
 
 from pegbox.measure.result import Failed, Result
+from pegbox.measure.runners.runner import RUN_GIVEN_UP
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
@@ -37,7 +38,7 @@ class Batch:
     must be timed in silence, as `silent` says, is held until `all_lowered` was called and no build is left. `moved` is
     set whenever a trial has finished or is held from now on: clear it, look at what there is to do, wait. `pending` are
     trials that have been started and whose results `in_order` has not given yet. Nothing more begins once `given_up` is
-    set: steps in progress end by themselves, futures may stay without a result.
+    set: steps in progress end by themselves, later ones give `RUN_GIVEN_UP`.
     """
 
     def __init__(
@@ -46,10 +47,9 @@ class Batch:
         builders: Executor,
         runners: Executor,
         silent: Callable[[CompiledProgram], bool],
-        given_up: threading.Event | None = None,
     ) -> None:
         self._builders, self._runners, self._silent = builders, runners, silent
-        self._given_up = given_up or threading.Event()
+        self.given_up = threading.Event()
         self.moved = threading.Event()
         self.pending: deque[tuple[Config, Future[Result]]] = deque()
         self._lock = threading.Lock()
@@ -100,16 +100,15 @@ class Batch:
 
     def _build(self, trial: Trial, future: Future[Result]) -> None:
         try:
-            if not self._given_up.is_set():
-                built = trial.build()
-                if isinstance(built, Failed):
-                    self._settle(future, built)
-                elif self._silent(built):
-                    with self._lock:
-                        self._held.append((trial, built, future))
-                    self.moved.set()
-                else:
-                    self._runners.submit(self._run, trial, built, future)
+            built = RUN_GIVEN_UP if self.given_up.is_set() else trial.build()
+            if isinstance(built, Failed):
+                self._settle(future, built)
+            elif self._silent(built):
+                with self._lock:
+                    self._held.append((trial, built, future))
+                self.moved.set()
+            else:
+                self._runners.submit(self._run, trial, built, future)
         except BaseException as error:
             self._settle(future, error)
         finally:
@@ -127,8 +126,7 @@ class Batch:
 
     def _run(self, trial: Trial, built: CompiledProgram, future: Future[Result]) -> None:
         try:
-            if not self._given_up.is_set():
-                self._settle(future, trial.run(built))
+            self._settle(future, RUN_GIVEN_UP if self.given_up.is_set() else trial.run(built))
         except BaseException as error:
             self._settle(future, error)
 

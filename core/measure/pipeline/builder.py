@@ -116,7 +116,8 @@ class Builder:
                     return read_lowered(worker.call("lower_and_build", job, timeout=timeout))
                 return read_build(worker.call("build", job, timeout=timeout), job)
         except WorkerTimeout:
-            return Failed(FailureKind.TIMEOUT, f"compiling took longer than {timeout:g} s")
+            doing = "lowering and compiling" if isinstance(job, Lowering) else "compiling"
+            return Failed(FailureKind.TIMEOUT, f"{doing} took longer than {timeout:g} s")
         except BrokenReply as error:
             return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
         except JobError as error:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
+from pegbox.measure.pipeline.builder import GIVEN_UP
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.runners.runner import RUN_GIVEN_UP
 from pegbox.measure.trial.lowering import Lowered, Lowering, lower
 
 if TYPE_CHECKING:
@@ -42,8 +44,11 @@ class DuplicatePrograms:
     def share(self, config: Config, key: bytes, run: Callable[[], Result], given_up: threading.Event) -> Result:
         """Run a program, unless an equal one has run, or runs: then wait for its result, whose phases are not ours."""
         own: Future[Result] = Future()
-        if (original := self.claim(config, key, own)) is not None:
-            return dataclasses.replace(original.result(), phases={})
+        while (original := self.claim(config, key, own)) is not None:
+            found = original.result()
+            if given_up.is_set() or not was_given_up(found):
+                return dataclasses.replace(found, phases={})
+            self.forget([original])  # it was given up with another batch
         try:
             own.set_result(run())
         except BaseException as error:
@@ -56,6 +61,11 @@ class DuplicatePrograms:
         """Drop results that were given up: they say nothing about the program."""
         with self._lock:
             self._first = {key: first for key, first in self._first.items() if first[1] not in results}
+
+
+def was_given_up(result: Result) -> bool:
+    """Tell whether a candidate was given up, which says nothing about its program."""
+    return isinstance(result, Failed) and result.message in (GIVEN_UP.message, RUN_GIVEN_UP.message)
 
 
 class Candidate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from pegbox.errors import MeasureError
 from pegbox.measure.jobs.packed_task import pack_task
 from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.pipeline.builds import Builds
-from pegbox.measure.pipeline.candidate import Candidate, DuplicatePrograms
+from pegbox.measure.pipeline.candidate import Candidate, DuplicatePrograms, was_given_up
 from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Failed, Result
 from pegbox.measure.runners.runner_call import end
@@ -47,8 +48,8 @@ class Pipeline:
         # Candidates that are timed here wait for the timing core; many machines would wait for one thread that lowers.
         self._packed = None if cores.timing or not runs.runner.lowers else pack_task(task)
         self._lowering = threading.Lock()
-        self._batch: Batch | None = None
-        self._given_up = threading.Event()
+        self._batches: set[Batch] = set()
+        self._live: set[threading.Event] = set()  # of the batches on their way; one that is set gives its batch up
         self._closed = False
         self._build_threads = self._threads("pegbox-build", builds.here.size)
         self._run_threads = self._threads("pegbox-run", 1)
@@ -67,21 +68,22 @@ class Pipeline:
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time configs in turns. See `LocalMeasurer.remeasure`."""
-        candidates = [Candidate(config, self, given_up=self._given_up) for config in configs]
-        started = [self._rebuild(candidate) for candidate in candidates]
-        try:
-            builds = [build.result() for build in started]
-        except CancelledError:
-            self._check_open()
-            raise
-        ready = [
-            (config, build) for config, build in zip(configs, builds, strict=True) if not isinstance(build, Failed)
-        ]
-        try:
-            results, share = self._run_threads.submit(self.runs.rerun, ready).result()
-        except BaseException:
-            self.interrupt()
-            raise
+        with self._batch_event() as given_up:
+            candidates = [Candidate(config, self, given_up=given_up) for config in configs]
+            started = [self._rebuild(candidate) for candidate in candidates]
+            try:
+                builds = [build.result() for build in started]
+            except CancelledError:
+                self._check_open()
+                raise
+            ready = [
+                (config, build) for config, build in zip(configs, builds, strict=True) if not isinstance(build, Failed)
+            ]
+            try:
+                results, share = self._run_threads.submit(self.runs.rerun, ready).result()
+            except BaseException:
+                self._give_up(given_up)
+                raise
         rest = iter(results)
         return [
             build
@@ -90,19 +92,28 @@ class Pipeline:
             for candidate, build in zip(candidates, builds, strict=True)
         ]
 
-    def interrupt(self) -> None:
-        """Give up what is on its way."""
-        self._given_up.set()
-        if not self._closed:
-            self._given_up = threading.Event()
+    def _give_up(self, *batches: threading.Event) -> None:
+        """Give up the batches with these events, and the steps in progress."""
+        for given_up in batches:
+            given_up.set()
         self.builds.here.interrupt()
         self.runs.runner.interrupt()
+
+    @contextlib.contextmanager
+    def _batch_event(self) -> Iterator[threading.Event]:
+        """Make the event of a batch, which counts as live in the body."""
+        given_up = threading.Event()
+        self._live.add(given_up)
+        try:
+            yield given_up
+        finally:
+            self._live.discard(given_up)
 
     def close(self) -> None:
         """End both executors. What another thread measures then ends with `MeasureError`."""
         self._closed = True
-        end(self.interrupt)
-        if (batch := self._batch) is not None:
+        end(lambda: self._give_up(*self._live, *(batch.given_up for batch in self._batches)))
+        for batch in list(self._batches):
             batch.moved.set()
         for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
@@ -111,28 +122,29 @@ class Pipeline:
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         self._check_open()
-        self._batch = batch = Batch(
+        batch = Batch(
             builders=self._build_threads,
             runners=self._run_threads,
             silent=lambda program: self._cores.silent(program.num_threads),
-            given_up=self._given_up,
         )
+        self._batches.add(batch)
         try:
             yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
         except (RuntimeError, CancelledError):  # of threads that have ended meanwhile
             self._check_open()
             raise
         finally:
+            self._batches.discard(batch)
             if batch.pending:
                 self.duplicates.forget([future for _, future in batch.pending])
-                self.interrupt()
+                self._give_up(batch.given_up)
 
     def _window(self) -> int:
         self._check_open()
         return window_of(self.builds.size, self.machines)
 
     def _start(self, config: Config, batch: Batch) -> Future[Result]:
-        candidate = Candidate(config, self, given_up=self._given_up)
+        candidate = Candidate(config, self, given_up=batch.given_up)
         if self._packed is not None:
             candidate.lower_later(self._packed)
             return batch.submit(candidate)
@@ -141,7 +153,7 @@ class Pipeline:
         if isinstance(program, Failed):
             future.set_result(program)
         elif (original := self.duplicates.claim(config, program_key(program), future)) is not None:
-            original.add_done_callback(lambda done: _follow(done, candidate, future))
+            original.add_done_callback(lambda done: _follow(done, candidate, future, batch))
         else:
             batch.submit(candidate, future)
         return future
@@ -176,10 +188,15 @@ class Pipeline:
         return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
 
 
-def _follow(original: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
-    """Give a candidate the result of its duplicate. Its phases are its own: nothing was built or run for it."""
+def _follow(original: Future[Result], candidate: Candidate, future: Future[Result], batch: Batch) -> None:
+    """Give a candidate the result of its duplicate. Its phases are its own: nothing was built or run for it.
+
+    One whose duplicate was given up with another batch is measured itself.
+    """
     if (error := original.exception()) is not None:
         future.set_exception(error)
+    elif was_given_up(original.result()) and not batch.given_up.is_set():
+        batch.submit(candidate, future)
     else:
         future.set_result(candidate.finish(dataclasses.replace(original.result(), phases={})))
 

@@ -142,14 +142,21 @@ class RunnerWrapper(Runner):
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         return self.inner.rerun(programs)
 
+    @property
+    def lowers(self) -> bool:
+        return self.inner.lowers and type(self).build is RunnerWrapper.build
 
-def _passed_on(name: str) -> property:
+
+def _passed_on(name: str, member: object) -> object:
+    """Make the member of a wrapper that stands for one of the other runner."""
+    if callable(member):
+        return functools.wraps(member)(lambda self, *args, **options: getattr(self.inner, name)(*args, **options))
     return property(lambda self: getattr(self.inner, name), doc=f"`{name}` of the other runner.")
 
 
 for _name, _value in list(vars(Runner).items()):
     if not _name.startswith("_") and _name not in vars(RunnerWrapper) and _name not in Runner.__annotations__:
-        setattr(RunnerWrapper, _name, _passed_on(_name))
+        setattr(RunnerWrapper, _name, _passed_on(_name, _value))
 
 
 def class_of(factory: RunnerFactory) -> type[Runner]:
