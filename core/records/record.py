@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.host import EMULATED, describe_host
 from pegbox.errors import RecordError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
 from pegbox.records.document import NotJson, checked, config, costs, field, read_document, seconds, workload
@@ -53,7 +53,7 @@ class Record:
     """A trial in a file. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run, and `yardstick` are the baselines of that time. `code`
+    marks one of the best, measured again at the end of a run, and `baseline` are the baselines of that time. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
     the `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
     "my_ops.py:conv"; nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
@@ -73,7 +73,7 @@ class Record:
     host: str = ""
     remeasured: bool = False
     code: str = ""
-    yardstick: Yardstick | None = None
+    baseline: Baseline | None = None
     unit: str = ""
     run: str = ""
     ref: str = ""
@@ -84,7 +84,7 @@ class Record:
         """Make the record of a trial of `task` on this machine.
 
         Args:
-            more: other fields: `tuner`, `seed`, `remeasured`, `yardstick`, `run`.
+            more: other fields: `tuner`, `seed`, `remeasured`, `baseline`, `run`.
 
         Raises `RecordError` for what is not a task, a config of it, and a result.
         """
@@ -152,8 +152,8 @@ class Record:
             listed, number = list(result.costs), 0
             extra = {name: value for name in _OF_RESULT if (value := getattr(result, name))}
         extra |= {name: value for name in _OPTIONAL if (value := getattr(self, name))}
-        if self.yardstick is not None:
-            extra["yardstick"] = self.yardstick.to_json()
+        if self.baseline is not None:
+            extra["baseline"] = self.baseline.to_json()
         form = {
             "input": [self.target, self.name, self.args, self.kwargs],
             "config": self.config,
@@ -214,7 +214,7 @@ class Record:
             host=field(form, "host", str, ""),
             remeasured=field(form, "remeasured", bool, False),
             code=field(form, "code", str, ""),
-            yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
+            baseline=Baseline.from_json(field(form, "baseline", dict)) if "baseline" in form else None,
             unit=field(form, "unit", str, ""),
             run=field(form, "run", str, ""),
             ref=field(form, "ref", str, ""),

@@ -79,7 +79,7 @@ def tune(
 
     Returns:
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
-        `.best.cost` (seconds), `.best.gflops`, `.best.yardstick` (NumPy's time for the same, and the machine's limits);
+        `.best.cost` (seconds), `.best.gflops`, `.best.baseline` (NumPy's time for the same, and the machine's limits);
         `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
         say how the run ended. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
         Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
@@ -139,7 +139,7 @@ def search_problem(
             subject=problem.subject,
             space=problem.whole,
             searched=problem.space,
-            prior=PriorTrials(recording.history, recording.trials, recording.yardstick(host)),
+            prior=PriorTrials(recording.history, recording.trials, recording.baseline(host)),
         )
 
 

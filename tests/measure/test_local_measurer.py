@@ -424,12 +424,12 @@ def test_closing_from_another_thread_ends_a_measurement_with_an_error(open_measu
     assert isinstance(heard[0], MeasureError)
 
 
-@pytest.mark.parametrize("call", ["measure", "remeasure", "yardstick"])
+@pytest.mark.parametrize("call", ["measure", "remeasure", "baseline"])
 def test_a_closed_measurer_measures_no_more(open_measurer: Any, call: str) -> None:
     measurer = open_measurer()
     measurer.close()
     with pytest.raises(MeasureError, match="was closed"):
-        list(getattr(measurer, call)([GOOD])) if call != "yardstick" else measurer.yardstick(1.0)
+        list(getattr(measurer, call)([GOOD])) if call != "baseline" else measurer.baseline(1.0)
 
 
 def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: Any) -> None:

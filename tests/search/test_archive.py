@@ -12,8 +12,8 @@ import pytest
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.baselines.roofline import Roofline
-from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
@@ -24,14 +24,14 @@ from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
 
-YARDSTICK = Yardstick(cores=1, flop=8192.0, read=1.0, written=1.0, numpy=5e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+BASELINE = Baseline(cores=1, flop=8192.0, read=1.0, written=1.0, numpy=5e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
 
 
 class Measuring(ArtificialMeasurer):
     compares = True
 
-    def yardstick(self, cost: float) -> Yardstick:
-        return YARDSTICK
+    def baseline(self, cost: float) -> Baseline:
+        return BASELINE
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def tuned(task: pb.Task, file: Path, **options: Any) -> TuneResult:
     return run(
         tuner,
         Measuring(cost),
-        SearchOptions(trials=20, callbacks=[recorder], yardstick=True, name="random", **options),
+        SearchOptions(trials=20, callbacks=[recorder], baseline=True, name="random", **options),
         subject=Subject(task.name, task, task.flop),
         space=task.space,
     )

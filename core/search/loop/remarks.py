@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from pegbox.measure.baselines.yardstick import UNSTEADY, WAITED
+from pegbox.measure.baselines.baseline import UNSTEADY, WAITED
 from pegbox.measure.result import Ok
 from pegbox.measure.trial.timing import spread
 from pegbox.task.work import format_seconds

@@ -1,4 +1,4 @@
-"""`Yardstick`: the values that the cost of a kernel is compared with, to see how good it is."""
+"""`Baseline`: the values that the cost of a kernel is compared with, to see how good it is."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ WAITED = 0.1
 """The share of run-queue wait beyond which the costs of several threads are those of other programs."""
 
 CALLS = 4.0
-"""The ratio to a call of NumPy at all (`Yardstick.numpy_call`) from which its time is that of the work."""
+"""The ratio to a call of NumPy at all (`Baseline.numpy_call`) from which its time is that of the work."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardstick:
+class Baseline:
     """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
 
     `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long: the
@@ -99,7 +99,7 @@ class Yardstick:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, form: Mapping[str, Any]) -> Yardstick:
+    def from_json(cls, form: Mapping[str, Any]) -> Baseline:
         """Read the form that `to_json` wrote. Raises `ValueError` for anything else."""
         try:
             slow = form.get("slow", ())
@@ -117,7 +117,7 @@ class Yardstick:
             if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
                 raise TypeError("names of operations")
         except (TypeError, AttributeError) as error:
-            raise ValueError(f"yardstick={form!r} has the wrong form: {error}") from None
+            raise ValueError(f"baseline={form!r} has the wrong form: {error}") from None
         return made
 
     def _limits(self) -> dict[str, float]:
