@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.measure.baselines.baseline import WAITED, Baseline
+    from pegbox.measure.baselines.baseline import MOST_RUN_QUEUE_WAIT, Baseline
     from pegbox.measure.baselines.roofline import Roofline
     from pegbox.measure.jobs.lowering import Lowered, Lowering
     from pegbox.measure.jobs.reply import Asked
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GIVEN_UP",
+    "MOST_RUN_QUEUE_WAIT",
     "RUN_GIVEN_UP",
-    "WAITED",
     "WARM",
     "Asked",
     "Baseline",

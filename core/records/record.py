@@ -14,7 +14,17 @@ from pegbox.errors import RecordError
 from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
-from pegbox.records.document import NotJson, checked, config, costs, field, read_document, seconds, workload
+from pegbox.records.document import (
+    NotJson,
+    checked,
+    config,
+    costs,
+    field,
+    read_document,
+    seconds,
+    with_new_names,
+    workload,
+)
 from pegbox.shown import escaped, value_text
 from pegbox.space import Config
 
@@ -31,7 +41,7 @@ FAILED_COST = 1e9
 """The seconds of a failed trial in files, as AutoTVM stores them: scripts that sort by `result[0][0]` still work."""
 
 
-_OF_RESULT = ("partial", "waited", "threads")
+_OF_RESULT = ("partial", "run_queue_wait", "threads")
 _OPTIONAL = ("remeasured", "code", "unit", "run", "ref")
 """The fields, of a result and of a record, that lines leave out where they are empty."""
 
@@ -182,7 +192,7 @@ class Record:
         except NotJson as error:
             raise NotJson(f"not JSON: {error}") from None
         try:
-            return cls._from_form(checked("the line", form, dict))
+            return cls._from_form(with_new_names(checked("the line", form, dict)))
         except KeyError as error:
             raise RecordError(f"the field {error} is missing") from None
         except ValueError as error:
@@ -230,14 +240,14 @@ def _result(form: Mapping[str, Any]) -> Result:
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
         return Failed(FailureKind(number), field(form, "message", str, "", kept="\n\t"), spent, when, phases, host)
-    waited = seconds("waited", form.get("waited", 0.0))
-    if waited > 1:
-        raise ValueError(f"waited={waited}: a share is at most 1")
+    run_queue_wait = seconds("run_queue_wait", form.get("run_queue_wait", 0.0))
+    if run_queue_wait > 1:
+        raise ValueError(f"run_queue_wait={run_queue_wait}: a share is at most 1")
     partial = field(form, "partial", bool, False)
     threads = field(form, "threads", int, 0)
     if threads < 0:
         raise ValueError(f"threads={threads}: a kernel has 1 or more; 0 means unknown")
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, run_queue_wait, host, threads)
 
 
 def check_records(records: object) -> list[Record]:

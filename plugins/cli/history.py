@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegbox.measure import WAITED, Baseline, Ok
+from pegbox.measure import MOST_RUN_QUEUE_WAIT, Baseline, Ok
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record, by_run, by_task, call, latest_baseline, trials_of
 from pegbox.records import best as best_of
@@ -110,11 +110,12 @@ class HistorySummary:
         """Rate the best, as far as the records allow."""
         result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
         known = self.baseline
-        if known is not None and (compared := known.text(best.cost, result.costs, result.waited)):
+        if known is not None and (compared := known.text(best.cost, result.costs, result.run_queue_wait)):
             yield compared
         if best.target != Objective.target and (gain := gain_of(best, self.records)) is not None:
             yield str(gain)
-        if result.waited >= WAITED and (waits := waiting(result.waited, known.cores if known else 1)):
+        wait = result.run_queue_wait
+        if wait >= MOST_RUN_QUEUE_WAIT and (waits := waiting(wait, known.cores if known else 1)):
             yield f"note: {waits}"
         if lost := lost_threads(self.trials, [record for record in self.records if record.remeasured], best):
             yield f"note: {lost}"

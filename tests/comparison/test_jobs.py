@@ -46,7 +46,7 @@ def simulated(tuners: Any = ("random", "ga"), **options: Any) -> Comparison:
 
 def results(report: Comparison) -> list[Run]:
     """The runs without what the clock says."""
-    return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
+    return [replace(run, seconds=0.0, tuner_seconds=0.0, run_queue_wait=0.0) for run in report.runs]
 
 
 @pytest.fixture(autouse=True)

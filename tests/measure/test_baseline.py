@@ -392,12 +392,12 @@ def test_a_warm_call_with_temporaries_faults_in_no_pages() -> None:
 
 
 def test_threads_that_waited_for_cores_have_no_ratio() -> None:
-    told = baseline(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, waited=0.44)
+    told = baseline(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, run_queue_wait=0.44)
     assert told == "NumPy 40 ms, the kernel's threads waited for cores 44% of the time: too noisy to compare (2 cores)"
     assert not baseline(cores=2).is_comparable((20e-3,) * 5, 0.44)
-    assert baseline(cores=2, roofline=None).text(20e-3, waited=0.05) == "NumPy 40 ms: 2.00x (2 cores)"
+    assert baseline(cores=2, roofline=None).text(20e-3, run_queue_wait=0.05) == "NumPy 40 ms: 2.00x (2 cores)"
     # Of one thread the wait is not in the costs.
-    assert baseline(roofline=None).text(20e-3, waited=0.44) == "NumPy 40 ms: 2.00x (1 core)"
+    assert baseline(roofline=None).text(20e-3, run_queue_wait=0.44) == "NumPy 40 ms: 2.00x (1 core)"
 
 
 def test_the_time_of_numpys_call_is_not_compared_with_a_kernel_that_python_does_not_call() -> None:

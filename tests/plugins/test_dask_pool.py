@@ -52,7 +52,7 @@ def compared(**options: Any) -> Comparison:
 
 
 def results(report: Comparison) -> list[Run]:
-    return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
+    return [replace(run, seconds=0.0, tuner_seconds=0.0, run_queue_wait=0.0) for run in report.runs]
 
 
 def test_what_makes_runs_leaves_the_workers_with_its_client(client: Any) -> None:

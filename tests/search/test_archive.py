@@ -77,7 +77,7 @@ def test_records_of_an_emulator_say_so_in_text_page_and_picture(
     original = Recorder.append
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
-        told = dataclasses.replace(result, waited=0.5, host="emulated by QEMU 9.2")
+        told = dataclasses.replace(result, run_queue_wait=0.5, host="emulated by QEMU 9.2")
         original(self, config, told, **options)
 
     monkeypatch.setattr(Recorder, "append", append)
@@ -100,7 +100,7 @@ def test_its_notes_are_those_of_the_search(
     original = Recorder.append
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
-        original(self, config, dataclasses.replace(result, waited=0.5), **options)
+        original(self, config, dataclasses.replace(result, run_queue_wait=0.5), **options)
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")
@@ -117,7 +117,7 @@ def test_records_say_that_threads_lost_to_noise(
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
         slowed = result.cost > 2e-3
-        told = dataclasses.replace(result, threads=1 + slowed, waited=0.5 * slowed)
+        told = dataclasses.replace(result, threads=1 + slowed, run_queue_wait=0.5 * slowed)
         original(self, config, told, **options)
 
     monkeypatch.setattr(Recorder, "append", append)

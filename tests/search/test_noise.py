@@ -34,18 +34,18 @@ class Costs(Measurer):
     """Gives these costs, one configuration after the other; threads waited for this share of the time."""
 
     def __init__(
-        self, costs: Sequence[tuple[float, ...]], again: Sequence[tuple[float, ...]] = (), waited: float = 0.0
+        self, costs: Sequence[tuple[float, ...]], again: Sequence[tuple[float, ...]] = (), run_queue_wait: float = 0.0
     ) -> None:
         self.costs = iter(costs)
         self.again = iter(again)
-        self.waited = waited
+        self.run_queue_wait = run_queue_wait
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         for config in configs:
-            yield config, Ok(next(self.costs), waited=self.waited)
+            yield config, Ok(next(self.costs), run_queue_wait=self.run_queue_wait)
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        return [Ok(next(self.again), waited=self.waited) for _ in configs]
+        return [Ok(next(self.again), run_queue_wait=self.run_queue_wait) for _ in configs]
 
 
 def warned(costs: Sequence[tuple[float, ...]], threads: int = 2, again: Sequence[tuple[float, ...]] = ()) -> list[str]:
@@ -56,14 +56,14 @@ def searched(
     costs: Sequence[tuple[float, ...]],
     threads: int = 2,
     again: Sequence[tuple[float, ...]] = (),
-    waited: float = 0.0,
+    run_queue_wait: float = 0.0,
 ) -> tuple[list[str], TuneResult]:
     """The warnings of a search, and its result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tuner = GridTuner(small_space())
         watch = [NoiseWatch(threads)]
-        measurer = Costs(costs, again, waited)
+        measurer = Costs(costs, again, run_queue_wait)
         result = run(tuner, measurer, SearchOptions(trials=len(costs), callbacks=watch, finalists=len(again)))
     assert {warning.filename for warning in caught} <= {__file__}  # the user's line, not one of pegbox
     return [str(warning.message) for warning in caught], result
@@ -116,7 +116,7 @@ def test_steady_finalists_are_not_told_and_nothing_is_told_twice() -> None:
 
 
 def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> None:
-    (message,), result = searched([QUIET] * 9, again=[STEADY], waited=0.44)
+    (message,), result = searched([QUIET] * 9, again=[STEADY], run_queue_wait=0.44)
     assert "for 44% of the time in which kernels were timed, threads of the kernels waited for a core" in message
     assert "python (process 4711, 98% of a core)" in message
     assert "-num-cores 1" in message
@@ -125,18 +125,18 @@ def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> 
 
 
 def test_finalists_whose_threads_waited_are_told() -> None:
-    (message,), _ = searched([QUIET] * 2, again=[STEADY], waited=0.3)
+    (message,), _ = searched([QUIET] * 2, again=[STEADY], run_queue_wait=0.3)
     assert "for 30% of the time" in message
 
 
 def test_short_waits_are_not_told() -> None:
-    messages, result = searched([QUIET] * 9, again=[STEADY], waited=0.04)
+    messages, result = searched([QUIET] * 9, again=[STEADY], run_queue_wait=0.04)
     assert messages == []
     assert result.notes == []
 
 
 def test_one_thread_has_its_waits_left_out_of_the_costs_which_is_noted_and_no_warning() -> None:
-    messages, result = searched([QUIET] * 9, threads=1, again=[STEADY], waited=0.5)
+    messages, result = searched([QUIET] * 9, threads=1, again=[STEADY], run_queue_wait=0.5)
     assert messages == []
     (note,) = result.notes
     assert "50% of the time" in note
@@ -158,7 +158,7 @@ def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, told: 
     assert all(told in note and "took 1.05 ms in the search and" in note for note in result.notes)
 
 
-SLOWED = Ok((3e-3,) * 3, waited=0.5, threads=2)
+SLOWED = Ok((3e-3,) * 3, run_queue_wait=0.5, threads=2)
 
 
 class SharedCores(Measurer):
@@ -226,7 +226,7 @@ def test_threads_that_lost_to_noise_are_measured_again_at_a_quiet_moment_and_may
     "slowed",
     [
         SLOWED,
-        Ok((3e-3,), waited=0.5, threads=2, partial=True),
+        Ok((3e-3,), run_queue_wait=0.5, threads=2, partial=True),
         Ok((1.2e-3, 4e-3, 3e-3), threads=2),  # where nothing counts the waits
     ],
 )
@@ -238,20 +238,20 @@ def test_a_result_says_that_threads_lost_to_noise_that_does_not_end(slowed: Ok) 
 
 
 def test_threads_that_lost_without_noise_are_not_measured_again() -> None:
-    measurer = SharedCores(Ok((3e-3,) * 3, waited=0.04, threads=2))
+    measurer = SharedCores(Ok((3e-3,) * 3, run_queue_wait=0.04, threads=2))
     result = shared(measurer)
     assert (threads_of(result), measurer.waits) == ([1, 1, 1], 0)
     assert result.notes == []
 
 
 def test_threads_that_lead_in_the_noise_are_measured_again_at_a_quiet_moment() -> None:
-    measurer = SharedCores(Ok((0.9e-3,) * 3, waited=0.5, threads=2))
+    measurer = SharedCores(Ok((0.9e-3,) * 3, run_queue_wait=0.5, threads=2))
     result = shared(measurer)
     assert (result.best.cost, measurer.waits, threads_of(result)) == (0.6e-3, 1, [2, 2, 2])
 
 
 def test_unknown_threads_are_not_waited_for() -> None:
-    measurer = SharedCores(Ok((3e-3,) * 3, waited=0.5))
+    measurer = SharedCores(Ok((3e-3,) * 3, run_queue_wait=0.5))
     assert not [note for note in shared(measurer).notes if "the best has" in note]
     assert measurer.waits == 0
 

@@ -114,7 +114,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     baseline = best.baseline if best is not None else None
     if baseline is not None and baseline.numpy is not None:
-        steady = baseline.is_comparable(best.result.costs, best.result.waited)
+        steady = baseline.is_comparable(best.result.costs, best.result.run_queue_wait)
         axes.axhline(
             baseline.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
             label="NumPy" if steady else "NumPy, too noisy to compare",

@@ -151,7 +151,8 @@ class BestTrial:
     @property
     def quality(self) -> list[str]:
         """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
-        beside = "" if self.baseline is None else self.baseline.text(self.cost, self.result.costs, self.result.waited)
+        result, known = self.result, self.baseline
+        beside = "" if known is None else known.text(self.cost, result.costs, result.run_queue_wait)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:
