@@ -183,11 +183,11 @@ def test_errors_of_python_functions_are_raised_by_the_call_and_the_thread_that_m
 
 
 def test_a_python_function_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pegbox.loops import python_function
+    from pegbox.loops import foreign
 
     a = te.placeholder((4,), name="A")
     b = te.extern((4,), [a], lambda ins, outs: te.call_python(np.copyto, outs[0], ins[0]), name="B")
-    monkeypatch.setattr(python_function, "_functions", {})
+    monkeypatch.setattr(foreign, "_functions", {})
     with pytest.raises(CompileError, match=r"Python function of another process.*tir.c_source"):
         pb.build(te.create_schedule(b.op), [a, b])  # type: ignore[union-attr, list-item]
 

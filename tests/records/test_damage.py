@@ -45,7 +45,7 @@ def readers(path: Path) -> list[Callable[[], Any]]:
         lambda: History(Journal(path).read()).best_config(TASK),
         lambda: [str(History(Journal(path).read())), best(Journal(path).read()), best_of_each(Journal(path).read())],
         lambda: load_history(Journal(path), TASK),
-        lambda: history.as_text(history.summaries([path])) + history.as_json(history.summaries([path])),
+        lambda: [(str(summary), json.dumps(summary.to_json())) for summary in history.summaries([path])],
         lambda: str(pb.recorded_space(path)) + str(pb.recorded_space(path).best_cost),
         lambda: pb.recorded_space(path, TASK).share_within(0.5),
         lambda: pb.pack_space(path, path.with_suffix(".gz")),

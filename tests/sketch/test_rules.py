@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from pegbox.codegen.program import Program
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
 from pegbox.measure import Measurer
-from pegbox.measure.pipeline.candidate import Candidate
+from pegbox.measure.jobs.lowering import lower
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches, unscheduled
 from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules
@@ -214,7 +215,7 @@ class Lowering(Measurer):
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         for config in configs:
-            program = Candidate(self.task, config).lower()
+            program = lower(self.task, config, math.inf)
             if isinstance(program, Program):
                 self.compiled.append(config)
             yield config, Ok((1e-3,)) if isinstance(program, Program) else program
