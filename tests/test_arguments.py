@@ -279,7 +279,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), [pytest.param(*slip[1:], id=slip[0]) for slip in SLIPS])
-def test_a_slip_is_told_before_a_file_is_made(
+def test_a_slip_is_reported_before_a_file_is_made(
     call: Callable[[], object], kind: type[PegboxError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -230,7 +230,7 @@ def test_an_image_says_what_it_lacks() -> None:
 @on_this_machine
 @ELF_HERE
 @pytest.mark.parametrize("fails", ["mmap", "mprotect"])
-def test_memory_that_cannot_be_had_is_told_with_the_remedy(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_cannot_be_had_is_reported_with_the_remedy(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*arguments: object, **options: object) -> int:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 

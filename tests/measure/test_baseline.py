@@ -103,10 +103,10 @@ def test_timings_that_differ_by_many_times_make_no_ratio() -> None:
     busy, steady = (1.1e-3, 1.2e-3, 30e-3, 36e-3), (1e-3, 1.01e-3, 1.02e-3, 9e-3)
     known = {"roofline": None, "numpy": 1.2e-3}
     assert baseline(**known, numpy_costs=steady).text(1e-3, steady) == "NumPy 1.2 ms: 1.20x (1 core)"
-    told = baseline(**known, numpy_costs=busy).text(1e-3, steady)
-    assert told == "NumPy 1.1 ms to 36 ms: too noisy to compare (1 core)"
-    told = baseline(**known, numpy_costs=steady).text(1e-3, busy)
-    assert told == "NumPy 1.2 ms, the kernel 1.1 ms to 36 ms: too noisy to compare (1 core)"
+    text = baseline(**known, numpy_costs=busy).text(1e-3, steady)
+    assert text == "NumPy 1.1 ms to 36 ms: too noisy to compare (1 core)"
+    text = baseline(**known, numpy_costs=steady).text(1e-3, busy)
+    assert text == "NumPy 1.2 ms, the kernel 1.1 ms to 36 ms: too noisy to compare (1 core)"
 
 
 @pytest.mark.parametrize(
@@ -392,8 +392,8 @@ def test_a_warm_call_with_temporaries_faults_in_no_pages() -> None:
 
 
 def test_threads_that_waited_for_cores_have_no_ratio() -> None:
-    told = baseline(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, run_queue_wait=0.44)
-    assert told == "NumPy 40 ms, the kernel's threads waited for cores 44% of the time: too noisy to compare (2 cores)"
+    text = baseline(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, run_queue_wait=0.44)
+    assert text == "NumPy 40 ms, the kernel's threads waited for cores 44% of the time: too noisy to compare (2 cores)"
     assert not baseline(cores=2).is_comparable((20e-3,) * 5, 0.44)
     assert baseline(cores=2, roofline=None).text(20e-3, run_queue_wait=0.05) == "NumPy 40 ms: 2.00x (2 cores)"
     # Of one thread the wait is not in the costs.
@@ -402,9 +402,9 @@ def test_threads_that_waited_for_cores_have_no_ratio() -> None:
 
 def test_the_time_of_numpys_call_is_not_compared_with_a_kernel_that_python_does_not_call() -> None:
     known: dict[str, Any] = {"numpy": 551e-9, "roofline": None}
-    told = baseline(**known, numpy_call=400e-9).text(1.4e-9)
-    assert "551 ns, mostly Python's call" in told
-    assert "not compared" in told
+    text = baseline(**known, numpy_call=400e-9).text(1.4e-9)
+    assert "551 ns, mostly Python's call" in text
+    assert "not compared" in text
     assert baseline(**known, numpy_call=40e-9).text(1.1e-9) == "NumPy 551 ns: 500.91x (1 core)"
     made = baseline(numpy_call=4e-7)
     assert Baseline.from_json(made.to_json()) == made

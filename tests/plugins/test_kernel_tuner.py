@@ -150,7 +150,7 @@ def test_units(tmp_path: Path, unit: Any, metadata: dict[str, Any], seconds: flo
     assert result.cost == pytest.approx(seconds)
 
 
-def test_units_that_nobody_knows_are_told(tmp_path: Path) -> None:
+def test_unknown_units_are_reported(tmp_path: Path) -> None:
     measured = [{"name": "time", "value": 2.0, "unit": "ticks"}]
     with pytest.warns(RecordWarning, match="times in 'ticks', which is not a known unit of time; taken as ms"):
         assert one(tmp_path, t4({"block": 1}, measurements=measured)).cost == pytest.approx(2e-3)

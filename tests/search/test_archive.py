@@ -77,8 +77,8 @@ def test_records_of_an_emulator_say_so_in_text_page_and_picture(
     original = Recorder.append
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
-        told = dataclasses.replace(result, run_queue_wait=0.5, host="emulated by QEMU 9.2")
-        original(self, config, told, **options)
+        changed = dataclasses.replace(result, run_queue_wait=0.5, host="emulated by QEMU 9.2")
+        original(self, config, changed, **options)
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")
@@ -117,8 +117,8 @@ def test_records_say_that_threads_lost_to_noise(
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
         slowed = result.cost > 2e-3
-        told = dataclasses.replace(result, threads=1 + slowed, run_queue_wait=0.5 * slowed)
-        original(self, config, told, **options)
+        changed = dataclasses.replace(result, threads=1 + slowed, run_queue_wait=0.5 * slowed)
+        original(self, config, changed, **options)
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")

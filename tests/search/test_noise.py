@@ -69,7 +69,7 @@ def searched(
     return [str(warning.message) for warning in caught], result
 
 
-def test_timings_that_differ_by_many_times_are_told_once_with_a_remedy() -> None:
+def test_timings_that_differ_by_many_times_are_reported_once_with_a_remedy() -> None:
     (message,) = warned([QUIET, NOISY, NOISY, NOISY, NOISY])
     assert "takes 100 us to 8 ms" in message
     assert "3 of 4 configurations differ more than 2 times" in message
@@ -84,38 +84,38 @@ def test_a_kernel_of_one_thread_is_not_told_to_use_one() -> None:
 @pytest.mark.parametrize(
     "costs", [[QUIET] * 8, [NOISY, NOISY, QUIET, QUIET], [*[QUIET] * 17, *[NOISY] * 3], [(1e-3,), (8e-3,)] * 4]
 )
-def test_interruptions_of_a_few_are_not_told(costs: list[tuple[float, ...]]) -> None:
+def test_interruptions_of_a_few_are_not_reported(costs: list[tuple[float, ...]]) -> None:
     assert warned(costs) == []
 
 
-def test_a_neighbour_on_the_core_is_told() -> None:
+def test_a_neighbour_on_the_core_is_reported() -> None:
     (message,) = warned([QUIET, NEIGHBOUR, NEIGHBOUR, QUIET, NEIGHBOUR])
     assert "takes 499 us to 1.39 ms" in message
 
 
 @pytest.mark.parametrize(
-    ("again", "told"),
+    ("again", "expected"),
     [
         ([UNSTEADY, STEADY], "takes 500 us to 1.4 ms when measured again at the end, and 1 of 2"),
         ([tuple(0.5 * cost for cost in STEADY), STEADY], "took 1.05 ms in the search and 525 us when measured again"),
         ([tuple(2 * cost for cost in STEADY)] * 2, "took 1.05 ms in the search and 2.1 ms when measured again"),
     ],
 )
-def test_finalists_that_differ_from_themselves_or_from_the_search_are_told(
-    again: list[tuple[float, ...]], told: str
+def test_finalists_that_differ_from_themselves_or_from_the_search_are_reported(
+    again: list[tuple[float, ...]], expected: str
 ) -> None:
     (message,) = warned([QUIET, QUIET], again=again)
-    assert told in message
+    assert expected in message
     assert "End them" in message
 
 
-def test_steady_finalists_are_not_told_and_nothing_is_told_twice() -> None:
+def test_steady_finalists_are_not_reported_and_nothing_is_reported_twice() -> None:
     interrupted = (*STEADY[:-1], 20 * STEADY[-1])
     assert warned([QUIET] * 4, again=[STEADY, interrupted, STEADY, STEADY]) == []
     assert len(warned([NOISY] * 4, again=[UNSTEADY] * 4)) == 1
 
 
-def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> None:
+def test_a_core_that_is_busy_all_the_time_is_reported_though_no_timing_differs() -> None:
     (message,), result = searched([QUIET] * 9, again=[STEADY], run_queue_wait=0.44)
     assert "for 44% of the time in which kernels were timed, threads of the kernels waited for a core" in message
     assert "python (process 4711, 98% of a core)" in message
@@ -124,12 +124,12 @@ def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> 
     assert "44%" in note
 
 
-def test_finalists_whose_threads_waited_are_told() -> None:
+def test_finalists_whose_threads_waited_are_reported() -> None:
     (message,), _ = searched([QUIET] * 2, again=[STEADY], run_queue_wait=0.3)
     assert "for 30% of the time" in message
 
 
-def test_short_waits_are_not_told() -> None:
+def test_short_waits_are_not_reported() -> None:
     messages, result = searched([QUIET] * 9, again=[STEADY], run_queue_wait=0.04)
     assert messages == []
     assert result.notes == []
@@ -151,11 +151,13 @@ def test_the_result_and_its_page_say_what_was_warned_of(tmp_path: Path) -> None:
     assert escape(result.notes[0]) in (tmp_path / "search.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("factor", "told"), [(0.7, "slowed the search down"), (1.3, "lucky"), (1.2, ""), (0.9, "")])
-def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, told: str) -> None:
+@pytest.mark.parametrize(
+    ("factor", "expected"), [(0.7, "slowed the search down"), (1.3, "lucky"), (1.2, ""), (0.9, "")]
+)
+def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, expected: str) -> None:
     _, result = searched([QUIET] * 3, again=[tuple(factor * 1.05e-3 for _ in range(9))] * 3)
-    assert len(result.notes) == bool(told)
-    assert all(told in note and "took 1.05 ms in the search and" in note for note in result.notes)
+    assert len(result.notes) == bool(expected)
+    assert all(expected in note and "took 1.05 ms in the search and" in note for note in result.notes)
 
 
 SLOWED = Ok((3e-3,) * 3, run_queue_wait=0.5, threads=2)
