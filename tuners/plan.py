@@ -177,10 +177,10 @@ class PlanTuner(LearnedTuner):
 def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Places:
     """Indices of `n` rows that are good and differ, the first the best.
 
-    A batch of near duplicates teaches a model little more than one of them would. So this maximises the sum of scores
-    plus `weight` times the number of distinct knob values covered, greedily, which is within 1 - 1/e of the best because
-    the objective is submodular: Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), section 5. Scores
-    are taken relative to the spread of `scores`; covering a new value of every knob counts as much as that whole spread.
+    A batch of near duplicates teaches a model little more than one of them. So this maximises the sum of scores plus
+    `weight` times the number of distinct knob values covered, greedily, which is within 1 - 1/e of the best because the
+    objective is submodular: Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), section 5. Scores are
+    taken relative to the spread of `scores`; covering a new value of every knob counts as much as that whole spread.
     """
     spread = float(np.ptp(scores)) if len(scores) else 0.0
     gains = (scores - scores.min(initial=np.inf)) / spread if spread > 0 else np.zeros(len(scores))

@@ -174,7 +174,8 @@ def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys
     assert printed.count(str(Kind.own())) == 2
     assert "the fastest has" in printed
     counts = re.findall(r"\n  (?:no trials|(\d+) trials?: \d+ of process \d+ on .*)(?=\n)", printed)
-    assert len(counts) == 2 and any(counts)
+    assert len(counts) == 2
+    assert any(counts)
 
 
 @pytest.mark.parametrize("pages", [True, False])
