@@ -18,9 +18,9 @@ from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relax
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.kind import is_global
 from pegbox.loops.nodes import For, Function, Seq, Stmt
-from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.threads.barrier import cut_at_barriers
 from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.visit import common_path, loop_ranges, realizes
@@ -31,8 +31,8 @@ def is_fresh(func: Function) -> bool:
     return _carried(func) is None and not thread_conflicts(func)
 
 
-def fresh(func: Function) -> Function | Obstacle:
-    """Give threads a loop for each step between two barriers; an obstacle is about the buffer that it names."""
+def fresh(func: Function) -> Function | Refusal:
+    """Give threads a loop for each step between two barriers; a refusal is about the buffer that it names."""
     together = thread_conflicts(func)
     carried = _carried(func, but=together)
     if carried is None and together:
@@ -40,12 +40,12 @@ def fresh(func: Function) -> Function | Obstacle:
             func = cut_at_barriers(func)
         except LoweringError as error:
             reason, remedy = str(error).rsplit("; ", 1)
-            return Obstacle(reason, remedy, (next(iter(together)).name,))
+            return Refusal(reason, remedy, (next(iter(together)).name,))
         carried = _carried(func)
     return func if carried is None else _stale(*carried)
 
 
-def _stale(buffer: Buffer, loop: For) -> Obstacle:
+def _stale(buffer: Buffer, loop: For) -> Refusal:
     """Describe a buffer with old values for the iterations of a loop."""
     second = "let a second loop over the blocks read what others have written"
     why = "the memory of T.alloc_buffer is made anew where its uses are"
@@ -59,7 +59,7 @@ def _stale(buffer: Buffer, loop: For) -> Obstacle:
         remedy = (
             f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {second}'
         )
-    return Obstacle(
+    return Refusal(
         f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and {why}",
         remedy,
         (buffer.name,),
@@ -145,7 +145,7 @@ def _holds(
     return between is not None and between[0] >= 0 and between[1] + wanted.width <= around.width
 
 
-def early_init(func: Function) -> Obstacle | None:
+def early_init(func: Function) -> Refusal | None:
     """Find a block whose init, which is done before all reduce loops, reads a buffer that is written in them."""
     tops = func.body.stmts if isinstance(func.body, Seq) else (func.body,)
     for top in tops:
@@ -153,7 +153,7 @@ def early_init(func: Function) -> Obstacle | None:
         for block in (realize.block for realize in realizes(top)):
             for buffer in () if block.init is None else read_below(block.init):
                 if buffer in changed:
-                    return Obstacle(
+                    return Refusal(
                         f"the init of block {block.name!r} reads {buffer.name}, which is written in the loops around "
                         "it, and inits are done before all reduce loops",
                         "write the start as a block of its own, where its values are ready",

@@ -8,11 +8,11 @@ from itertools import combinations
 from pegbox.expr.visit import free_vars
 from pegbox.loops.kind import THREADS, VIRTUAL
 from pegbox.loops.nodes import BlockRealize, For, Function, IterKind
-from pegbox.loops.obstacle import Obstacle
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.visit import blocks_below, bound_vars, loops_below
 
 
-def axis_obstacle(func: Function, above: Sequence[For], loop: For) -> Obstacle | None:
+def axis_refusal(func: Function, above: Sequence[For], loop: For) -> Refusal | None:
     """Give the reason why a loop below the loops `above` cannot be bound as it is; None if it can.
 
     An axis has one extent in a kernel: below an outermost loop over blocks or threads. It occurs twice on a path only
@@ -23,7 +23,7 @@ def axis_obstacle(func: Function, above: Sequence[For], loop: For) -> Obstacle |
     kernel = next(filter(_is_real, (*above, loop)))
     for one, other in combinations(filter(_is_real, loops_below(kernel)), 2):
         if one.kind is other.kind and one.extent != other.extent and loop in (kernel, one, other):
-            return Obstacle(
+            return Refusal(
                 f"{one.kind.value} would have {one.extent} iterations as {one.var.name} and {other.extent} as "
                 f"{other.var.name} in one kernel",
                 "bind loops of the same extent to one axis (split them by the same factor), or use another axis",
@@ -33,7 +33,7 @@ def axis_obstacle(func: Function, above: Sequence[For], loop: For) -> Obstacle |
     for outer, inner in nested:
         why = _not_common(func, outer, inner) if outer.kind is inner.kind else ""
         if why:
-            return Obstacle(
+            return Refusal(
                 f"{inner.var.name} cannot be {inner.kind.in_words} inside {outer.var.name}, which is bound to it too: "
                 f"{why}",
                 "bind it to another axis; or let the threads share the work: compute the stage into scope 'shared', at "
@@ -64,14 +64,14 @@ def _not_common(func: Function, outer: For, inner: For) -> str:
     return ""
 
 
-def reduction_obstacle(loop: For, realize: BlockRealize) -> Obstacle | None:
+def reduction_refusal(loop: For, realize: BlockRealize) -> Refusal | None:
     """Give the reason why the threads of a loop cannot reduce into the same elements; None if they can."""
     axis, name = loop.kind.value, realize.block.name
     both = loop.var in bound_vars(realize, IterKind.SPATIAL)
     if loop.kind in THREADS and not both:
         return None
     why = "it binds spatial and reduce variables at once" if both else f"{axis} takes no part in reductions"
-    return Obstacle(
+    return Refusal(
         f"{loop.var.name} cannot be bound to {axis}: its iterations add up into the same elements in block {name}, and "
         f"{why}",
         "bind a spatial loop, or bind a loop that only reduces to threadIdx.x, .y or .z",

@@ -10,8 +10,8 @@ from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.interval import SymbolicInterval, caps_of
 from pegbox.loops.nodes import BlockRealize, For, ForKind
-from pegbox.loops.obstacle import Obstacle
-from pegbox.loops.threads.binding import axis_obstacle, recomputes, reduction_obstacle
+from pegbox.loops.refusal import Refusal
+from pegbox.loops.threads.binding import axis_refusal, recomputes, reduction_refusal
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     boxes,
@@ -65,7 +65,7 @@ def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
             other.var,
         )
     if loop.kind.is_bound:
-        _check(axis_obstacle(tree.func, tree.ancestors(loop), loop), shown)
+        _check(axis_refusal(tree.func, tree.ancestors(loop), loop), shown)
 
 
 def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
@@ -74,15 +74,15 @@ def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
     return outer is not ForKind.VECTORIZED and (not inner.is_concurrent or (outer.is_bound and inner.is_bound))
 
 
-def _check(obstacle: Obstacle | None, shown: Tree) -> None:
-    if obstacle is not None:
-        raise refuse(shown, obstacle.reason, obstacle.remedy, *obstacle.place)
+def _check(refusal: Refusal | None, shown: Tree) -> None:
+    if refusal is not None:
+        raise refuse(shown, refusal.reason, refusal.remedy, *refusal.place)
 
 
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
         if loop.kind.is_bound:
-            _check(reduction_obstacle(loop, realize), shown)
+            _check(reduction_refusal(loop, realize), shown)
         else:
             _check_reduction(loop, realize, shown)
     elif (
