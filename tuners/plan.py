@@ -20,7 +20,7 @@ from pegbox.space import Config
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import Learner
-from pegbox.tuners.rows import Digits, Places, rows_of, whole
+from pegbox.tuners.rows import Digits, Places, every_row, rows_of
 
 Score: TypeAlias = Callable[[Digits], Floats]
 """Scores of rows of digits, shape (n,): the higher, the better."""
@@ -100,7 +100,7 @@ class PlanTuner(LearnedTuner):
             weight=known.transfer_weight,
         )
         self._plan: list[Config] = []
-        self._all = whole(self._space)
+        self._all = every_row(self._space)
         self.prepare()
 
     def prepare(self) -> None:

@@ -129,7 +129,7 @@ class Experiment:
                 opened,
                 options,
                 subject=problem.subject,
-                space=problem.whole,
+                space=problem.full_space,
                 searched=problem.space,
             )
 

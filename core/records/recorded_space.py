@@ -59,7 +59,7 @@ class RecordedSpace:
             check_text(f"recorded space: {what}", text, error=RecordError)
         self.name, self.flop, self.task = name, flop, task
         self.source, self.host, self.target = source, host, target
-        self.whole = space
+        self.full_space = space
         """The space that the recorded configurations are a part of."""
         wanted = "a pegbox.ConfigSpace, whose configurations the results are of"
         check_instance(f"recorded space {value_text(name)}: space", space, ConfigSpace, wanted, error=RecordError)
@@ -82,7 +82,7 @@ class RecordedSpace:
         rows = np.array([config.digits for config in self.results], dtype=np.int64)
         complete = space.num_valid() == len(rows) and space.is_valid(rows).all()
         self.space: ConfigSpace = space if complete else ListedSpace(space, rows)
-        """The space that tuners search: all of `whole` where every valid configuration is recorded, else a list."""
+        """The space that tuners search: `full_space` where all valid configurations are recorded, else a list."""
 
     @property
     def workload(self) -> tuple[Any, ...] | None:

@@ -32,7 +32,7 @@ MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A task to search: tuners are made over `space`, their proposals have to belong to `whole`.
+    """A task to search: tuners are made over `space`, their proposals have to belong to `full_space`.
 
     `open(**options)` makes the measurer of one run; a simulation ignores the options. `measured` is the object that the
     user named.
@@ -40,7 +40,7 @@ class Problem:
 
     task: SearchTask
     space: ConfigSpace
-    whole: ConfigSpace
+    full_space: ConfigSpace
     open: MeasurerFactory
     simulated: bool
     measured: Task | RecordedSpace | Objective
@@ -93,7 +93,12 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     recorded = recorded_space_for(task, runner)
     if recorded is not None:
         return Problem(
-            recorded, recorded.space, recorded.whole, lambda **_: nullcontext(SimulatedMeasurer(recorded)), True, task
+            recorded,
+            recorded.space,
+            recorded.full_space,
+            lambda **_: nullcontext(SimulatedMeasurer(recorded)),
+            True,
+            task,
         )
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")

@@ -113,7 +113,7 @@ class Session:
                     opened,
                     limits,
                     subject=problem.subject,
-                    space=problem.whole,
+                    space=problem.full_space,
                     searched=problem.space,
                     prior=PriorTrials(self._unreported),
                 )

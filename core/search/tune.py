@@ -137,7 +137,7 @@ def search_problem(
             opened,
             replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name),
             subject=problem.subject,
-            space=problem.whole,
+            space=problem.full_space,
             searched=problem.space,
             prior=PriorTrials(recording.history, recording.trials, recording.baseline(host)),
         )

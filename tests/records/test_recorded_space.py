@@ -72,7 +72,7 @@ def test_a_whole_space_is_searched_as_it_is(tmp_path: Path) -> None:
     records = [trial(task, config.index, 1.0) for config in task.space.iterate()]
     recorded = pb.recorded_space(write(tmp_path / "all.jsonl", records))
     assert type(recorded.space) is pb.ConfigSpace
-    assert recorded.space is recorded.whole
+    assert recorded.space is recorded.full_space
 
 
 @pytest.mark.parametrize("name", ["data.py:f", "./data.py:f", "data:f", "data:f.g"])
