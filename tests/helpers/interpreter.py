@@ -169,7 +169,7 @@ class _Machine:
         def run(env: _Env) -> None:
             if not predicate(env):
                 return
-            # A block speaks of its own variables; one inside of another also of those of that one, and the loops
+            # A block speaks of its own variables; one inside another also of those of that one, and the loops
             # between.
             known = dict(env) if in_block else {}
             for var, extent, code in bound:

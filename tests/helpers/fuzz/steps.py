@@ -25,7 +25,7 @@ Choose = Callable[[int], int]
 
 
 def _block(sch: Schedule, choose: Choose) -> str:
-    """Now and then one inside of a block, where there are any."""
+    """Now and then one inside a block, where there are any."""
     names = [b.name for b in sch.get_blocks()]
     inner = [name for name in nested_paths(sch.func) if isinstance(name, str)]
     if inner and not choose(3):
