@@ -30,7 +30,7 @@ MOST_TRIALS = 10**6
 """The largest budget of a report, whose curves are drawn trial by trial."""
 
 _MOST = 10**100
-"""The largest count. Larger integers are no floats."""
+"""The largest count. Larger integers do not fit a float."""
 
 _T = TypeVar("_T")
 _Check = Callable[[str, Any], Any]

@@ -77,7 +77,7 @@ class IRModule:
 
     def script(self) -> str:
         """Return the module as Python text that reads back to an equal one: see `pegbox.loops.script`."""
-        from pegbox.loops.script.printer import script_of_module  # only those who print need it
+        from pegbox.loops.script.printer import script_of_module  # only printing needs it
 
         return script_of_module(self)
 

@@ -159,7 +159,7 @@ def local_measurer(
     for name in options:
         if name in taken:
             raise ArgumentError(
-                f"measure_options: {name}={options[name]!r} is given by the caller itself; say it outside of "
+                f"measure_options: {name}={options[name]!r} is given by the caller itself; give it outside "
                 "measure_options, or leave it out"
             )
     bound = bind_options("measure_options", LocalMeasurer, options, but=taken)

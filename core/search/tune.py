@@ -100,7 +100,7 @@ def tune(
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
     problem = problem_of(task, runner, measurer)
     if isinstance(task, Objective):
-        raise ArgumentError(f"{task!r} is no task; pegbox.minimize(objective) searches it")
+        raise ArgumentError(f"{task!r} is not a task; pegbox.minimize(objective) searches it")
     problem.check_measured(records=records, resume=resume, measure_options=measure_options)
     options = SearchOptions.of(trials, budget, early_stopping, batch_size, callbacks, progress=progress)
     return search_problem(problem, tuner, options, records=records, resume=resume, seed=seed, transfer=transfer)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LAYOUT_FREE = "layout_free_placeholders"
 """The attribute of an operation that lists inputs whose layout is free; the name is TVM's."""
 
-_WIDEST = 4  # vectors in a panel, where an extent is no multiple of one
+_WIDEST = 4  # vectors in a panel, where an extent is not a multiple of one
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ def roll_of(func: Function, buffer: Buffer) -> Roll | RollFailure:
     first = boxes[0]
     if first is None or any(box is None or not _equal(box, first) for box in boxes):
         return RollFailure(
-            f"what {_names(site.writers)} writes of {buffer.name} in an iteration is no box, as far as can be shown",
+            f"the elements of {buffer.name} that {_names(site.writers)} writes in an iteration do not form a box, as "
+            "far as can be shown",
             "call rolling_buffer before the loops of the block are split or fused",
             _blocks(site.writers),
         )

@@ -136,5 +136,5 @@ def _times(values: Iterable[Any], most: float) -> list[float]:
     """Check seconds that passed within `most` seconds, which another clock has counted."""
     found = list(values)
     if not all(type(value) is float and 0 <= value <= most * 1.01 + 0.001 for value in found):
-        raise BrokenReply(f"times that are no seconds between 0 and {most:.3g}")
+        raise BrokenReply(f"times that are not between 0 and {most:.3g} seconds")
     return found

@@ -124,7 +124,7 @@ def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array
     """Random arrays for the input arguments: floats uniform in [-1, 1], integers small and never zero, even bools.
 
     Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide. Those that
-    are `given` by name stand for random ones, and change no other.
+    are `given` by name replace random ones, and change no other.
     """
     rng = np.random.default_rng(seed)
     made = [(spec.name, _random(rng, spec)) for spec in args if not spec.is_output]
@@ -151,7 +151,7 @@ def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
     listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
     for name, array in listed.items():
         if name not in inputs:
-            raise ArgumentError(f"inputs: {name!r} is no input of the kernel; give some of {', '.join(inputs)}")
+            raise ArgumentError(f"inputs: {name!r} is not an input of the kernel; give some of {', '.join(inputs)}")
         check_array(f"inputs: {name} is", array, inputs[name].shape, str(dtypes.numpy_dtype(inputs[name].dtype)))
     return {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in listed.items()}
 

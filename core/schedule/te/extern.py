@@ -103,7 +103,7 @@ def _row_major(buffer: Buffer) -> list[int]:
 
 
 def _check(what: str, op: ExternOp) -> None:
-    """Raises ComputeError: the statement writes what is not an output, or leaves one out, or reads what is no input."""
+    """Raises ComputeError: the statement writes other buffers than the outputs, or reads others than the inputs."""
     stmt: Stmt = op.statement
     own = {s.buffer for s in walk(stmt) if isinstance(s, Alloc)}
     ins, outs = ({t.buffer for t in tensors} for tensors in (op.inputs, op.outputs))

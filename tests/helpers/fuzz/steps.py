@@ -1,4 +1,4 @@
-"""Random primitives of `tir.Schedule`: THE list of them. Whoever makes a primitive adds a step for it here.
+"""Random primitives of `tir.Schedule`: THE list of them. Each new primitive gets a step here.
 
 A step takes a schedule and `choose(n)`, a number below n, and calls a primitive with arguments that are legal more
 often than not, and wild at times. Random sequences of them are run by the tests of schedules, of lowering and of mixed
