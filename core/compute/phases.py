@@ -370,12 +370,3 @@ def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Inte
         most = -form.const - (condition.op in ("lt", "gt"))  # of factor * var
         found[var] = (lo, min(hi, most // factor)) if factor > 0 else (max(lo, -(most // -factor)), hi)
     return found, others
-
-
-def _is_within(load: Load, ranges: Ranges) -> bool:
-    """Prove that all indices are inside the buffer's shape."""
-    found = [bounds(at, ranges) for at in load.indices]
-    return all(
-        each is not None and each[0] >= 0 and each[1] < extent
-        for each, extent in zip(found, load.buffer.shape, strict=True)
-    )

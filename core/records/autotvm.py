@@ -48,7 +48,7 @@ def is_autotvm(form: Mapping[str, Any]) -> bool:
 
 
 def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the arguments of `Record` in a line. Raises `KeyError` and `ValueError` as `fields.field` does."""
+    """Read the arguments of `Record` in a line. Raises `KeyError` and `ValueError` as `document.field` does."""
     if (version := form.get("version", form.get("v"))) != VERSION:
         raise ValueError(f"version {version} of AutoTVM's logs: {VERSION} is read; convert it with AutoTVM")
     target, name, args, kwargs = field(form, "input", list)

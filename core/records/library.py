@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.workload import template_of
-
-if TYPE_CHECKING:
-    from pegbox.records.recorded_space import RecordedSpace
 
 
 class ResultsReader(Protocol):

@@ -144,7 +144,8 @@ class Tasks:
                     if concurrent.futures.wait([answer], timeout=_POLL_SECONDS).done:
                         return self._read(answer)
                     workers = self._working(where)
-                    if workers and (future.done() or future.key in self._placed(workers)):
+                    queued = not where.resources  # Dask's scheduler holds such tasks back until a worker is free
+                    if workers and (queued or future.done() or future.key in self._placed(workers)):
                         stuck, unplaced = None, 0
                         continue
                     unplaced = unplaced + 1 if workers else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
@@ -93,9 +94,12 @@ def number_of(result: Result) -> int:
 
 
 def result_of(number: int, costs: tuple[Any, ...], total: float, timestamp: float, message: str) -> Result:
-    """Return a result of pegbox. Raises `ValueError` for costs that are not numbers, or an unknown error number."""
+    """Return a result of pegbox. Raises `ValueError` for costs that are not times, or an unknown error number."""
     if not number:
-        return Ok(tuple(map(float, costs)), float(total), float(timestamp))
+        seconds = tuple(map(float, costs))
+        if not seconds or not all(0 < cost < math.inf for cost in seconds):
+            raise ValueError(f"costs {list(costs)}: a good trial has one cost or more, finite and above 0")
+        return Ok(seconds, float(total), float(timestamp))
     if number not in AUTOTVM_FAILURES:
         raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(AUTOTVM_FAILURES)}")
     return Failed(AUTOTVM_FAILURES[number], message, float(total), float(timestamp))

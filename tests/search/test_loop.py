@@ -5,6 +5,7 @@ import math
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -455,6 +456,16 @@ def test_a_broken_callback_is_dropped_and_the_run_goes_on() -> None:
         )
     assert len(caught) == 1
     assert len(result.trials) == len(log.trials) == 4
+
+
+def test_callbacks_after_a_broken_one_are_called_where_warnings_are_errors() -> None:
+    heard: list[int] = []
+    options = SearchOptions(trials=2, callbacks=[lambda t: 1 // 0, lambda t: heard.append(t.number)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="the search goes on without it"):
+            run(ListTuner(small_space()), ArtificialMeasurer(by_index), options)
+    assert heard[:1] == [0]
 
 
 def test_an_essential_callback_that_breaks_ends_the_run_with_everything_kept() -> None:

@@ -48,6 +48,14 @@ def test_a_line_is_written_and_read() -> None:
     assert (found[0].task.workload, found[0].config) == (task.workload, inp.config)
 
 
+@pytest.mark.parametrize("costs", [(), (-1.0,), (0.0,), (float("inf"),), (1.0, float("nan"))])
+def test_costs_that_are_no_times_are_not_recorded(costs: tuple[float, ...]) -> None:
+    task = sample_task()
+    inp = MeasureInput(task.target, task, task.config_space.get(5))
+    with pytest.raises(RecordError, match=r"cannot be recorded: costs \[.*finite and above 0"):
+        encode(inp, MeasureResult(costs, MeasureErrorNo.NO_ERROR, 2.3, time.time()))
+
+
 def test_comments_and_empty_lines_are_nothing() -> None:
     assert decode("# a comment") is None
     assert decode("\n") is None

@@ -178,7 +178,7 @@ def test_what_this_machine_can_do_is_reported() -> None:
     assert tvm.runtime.enabled("llvm")
     assert not tvm.runtime.enabled("cuda")
     assert tvm.__version__.startswith("0.18.0+pegbox.")
-    assert {"nd", "build", "te"} <= set(dir(tvm))
+    assert {"nd", "build", "te", "__version__"} <= set(dir(tvm))
 
 
 def test_arrays_are_compared_within_bounds() -> None:

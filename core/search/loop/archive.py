@@ -61,9 +61,10 @@ def load_result(
         found, rows = rows_of(records, source, task)
         return _result(records, found, [Config(found.space, tuple(row.tolist())) for row in rows])
     try:
-        return _result(records, None, SeenSpace([record.config for record in records]).configs)
+        configs = SeenSpace([record.config for record in records]).configs
     except (SpaceError, TypeError) as error:
         raise RecordError(f"{source!r}: a config cannot be read: {error}") from error
+    return _result(records, None, configs)
 
 
 def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:

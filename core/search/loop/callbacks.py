@@ -65,7 +65,7 @@ class FunctionCallback(Callback):
 
 def check_callbacks(callbacks: object) -> list[CallbackLike]:
     """List the callbacks. Raises `ArgumentError` for something else, and for members that cannot be called."""
-    wanted = "a list of callbacks: functions of a trial, or objects of classes that derive from pegbox.Callback"
+    wanted = "a list of callbacks: functions of a trial, or objects of classes that derive from pegbox.search.Callback"
     listed = check_list("callbacks", callbacks, wanted)
     return [each if isinstance(each, Callback) else check_callable("callbacks", each, wanted) for each in listed]
 
@@ -91,6 +91,7 @@ class CallbackList:
     def call(self, event: str, *args: object) -> None:
         """Call each callback's method of this name, such as "on_trial"."""
         essential: tuple[str, Exception] | None = None
+        dropped = []
         for callback in tuple(self._callbacks):
             try:
                 getattr(callback, event)(*args)
@@ -104,6 +105,10 @@ class CallbackList:
                 if callback.essential:
                     essential = essential or (message, error)
                 else:
-                    warnings.warn(f"{message}; the search goes on without it", RuntimeWarning, stacklevel=users_level())
-        if essential:
-            raise CallbackFailure(essential[0]) from essential[1]
+                    dropped.append(message)
+        try:
+            for message in dropped:  # when all were called: warnings may be errors
+                warnings.warn(f"{message}; the search goes on without it", RuntimeWarning, stacklevel=users_level())
+        finally:
+            if essential:
+                raise CallbackFailure(essential[0]) from essential[1]
