@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.nodes import Binary, Compare, Const, Expr, Logic, Var
 
 
 def same_number(a: float, b: float) -> bool:
@@ -20,7 +20,7 @@ def same(a: object, b: object) -> bool:
         return True
     if not isinstance(a, Expr) or type(a) is not type(b) or isinstance(a, Var):
         return False
-    if isinstance(a, Binary):  # most are
+    if isinstance(a, Binary | Compare | Logic):  # most are
         return a.op == b.op and same(a.a, b.a) and same(a.b, b.b)  # type: ignore[attr-defined]
     if isinstance(a, Const):
         return a.dtype == b.dtype and same_number(a.value, b.value)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 from pegbox.expr.equal import same_number
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
@@ -17,6 +18,12 @@ from pegbox.loops.reductions.combiner import combiner_of
 
 # The attributes that are compared in ways of their own, or not at all.
 _APART = ("name", "annotations", "origins", "strides")
+
+
+@cache
+def _attributes(kind: type) -> tuple[str, ...]:
+    """The attributes of nodes of a type that are compared alike; none of other types."""
+    return tuple(each.name for each in fields(kind) if each.name not in _APART) if is_dataclass(kind) else ()
 
 
 def structural_equal(a: object, b: object, *, labels: bool = True) -> bool:
@@ -52,9 +59,8 @@ class _Comparison:
             return self.right.get(a, a) is b and self.left.get(b, b) is a
         if isinstance(a, Expr):
             return self._exprs(a, b)
-        if not is_dataclass(a):
+        if not (names := _attributes(type(a))):
             return a == b
-        names = [field.name for field in fields(a) if field.name not in _APART]
         return type(a) is type(b) and self._entered(a, b) and self._parts(a, b, names)
 
     def _parts(self, a: object, b: object, names: Sequence[str]) -> bool:

@@ -24,7 +24,7 @@ _OWN: Mapping[Var, Var] = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockBody(Function):
-    """The inside a block as a program.
+    """The inside of a block as a program.
 
     `domain` are the variables of the blocks around with their extents, `taken` the names of the blocks outside.
     """

@@ -85,6 +85,19 @@ class Size(Reference):
 
 
 @dataclass(frozen=True)
+class Candidates(Reference):
+    """The values of a `define_knob`, tuples among them."""
+
+    values: tuple[Any, ...]
+
+    def resolve(self, run: None) -> tuple[Any, ...]:
+        return self.values
+
+    def python(self, context: None) -> str:
+        return f"[{', '.join(map(literal, self.values))}]"
+
+
+@dataclass(frozen=True)
 class SplitFilter(Reference):
     """The filter of a `define_split`: the most iterations of the last loop, or a list of those that it may have."""
 
@@ -293,7 +306,7 @@ class SketchKnob:
     def declaration(self, name: str, when: Mapping[str, Any]) -> Step:
         """The step that declares it in a template's space, under a name and a condition on other knobs."""
         if self.extent is None:
-            return stage_call(None, "define_knob", name, self.candidates, when=when or None)
+            return stage_call(None, "define_knob", name, Candidates(self.candidates), when=when or None)
         policy = None if self.policy == "factors" else self.policy
         given = name, self.extent
         return stage_call(

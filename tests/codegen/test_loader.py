@@ -22,6 +22,7 @@ from pegbox.codegen import CompiledProgram, Target, compile_program, emit, load
 from pegbox.codegen.runtime import elf, image
 from pegbox.codegen.runtime.image import Image, ImageLayout
 from pegbox.codegen.runtime.relocation import AARCH64, ARCHITECTURES, RISCV64, X86_64, Architecture
+from pegbox.codegen.runtime.symbols import has_function, process
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 from pegbox.expr.intrinsics import call
@@ -251,3 +252,8 @@ def test_every_architecture_has_a_jump_that_ends_with_its_address() -> None:
     for architecture in ARCHITECTURES.values():
         assert architecture.stub.endswith(bytes(8))
         assert len(architecture.stub) % 8 == 0
+
+
+def test_attributes_of_a_library_object_are_not_its_functions() -> None:
+    assert has_function(process(), "malloc")
+    assert not has_function(process(), "_handle")

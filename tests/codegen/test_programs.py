@@ -296,5 +296,7 @@ def test_code_for_another_architecture_is_linked_by_a_compiler_for_it(
     assert linked() == f"{name}-unknown-linux-gnu-gcc"
     monkeypatch.setenv("CC", fake_compiler(tmp_path, "mine", f"{name}-linux-musl"))
     assert linked() == "mine"
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, "silent"))
+    assert linked() == "silent"
     monkeypatch.setenv("CC", fake_compiler(tmp_path, "native", f"{host.architecture()}-linux-gnu"))
     assert linked() == f"{name}-unknown-linux-gnu-gcc"

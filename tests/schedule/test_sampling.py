@@ -10,6 +10,7 @@ from math import prod
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegbox.errors import ScheduleError
@@ -102,6 +103,12 @@ def test_a_trace_repeats_its_decisions_without_a_seed(programs: Any) -> None:
         pasted = Schedule(programs.matmul_relu()[0])
         exec(str(first.trace), {"sch": pasted})
         assert str(pasted) == str(first)
+
+
+def test_a_decision_may_be_an_array(programs: Any) -> None:
+    sch = Schedule(programs.matmul(12, 7, 6)[0], seed=0)
+    outer, inner = sch.sample_perfect_tile(sch.get_loop("C", 0), 2, decision=np.array([3, 4]))
+    assert (int(outer), int(inner)) == (3, 4)
 
 
 def test_another_decision_reaches_the_steps_that_use_it(programs: Any) -> None:

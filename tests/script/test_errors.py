@@ -334,3 +334,10 @@ def test_a_class_needs_decorated_functions() -> None:
         class Module:
             def f(self) -> None:
                 pass
+
+
+@pytest.mark.parametrize("value", ["()", "0", "False", "''"])
+def test_annotations_that_are_empty_but_no_dictionary_are_refused(value: str) -> None:
+    text = of_body(f"for i in T.serial(8, annotations={value}):\n    B[i] = 0\n")
+    with pytest.raises(ScriptError, match="annotations are a dictionary"):
+        script.from_source(text)

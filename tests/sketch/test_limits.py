@@ -131,3 +131,8 @@ def test_a_limit_of_one_sketch_says_nothing_of_others_with_the_same_knobs() -> N
     assert {(c["sketch"].val, c["i"].size[1], c["u"].val) for c in refused} == {("a", 8, 16)}
     text = eval(f"lambda c: {of_one.text('written_out')}", {"written_out": written_out})
     assert [config for config in space.iterate() if not text(config)] == refused
+
+
+def test_candidates_that_are_tuples_are_written_as_tuples() -> None:
+    written = SketchKnob("t", candidates=((1, 2), (2, 1), "x")).declaration("t", {}).python("cfg", None)
+    assert written.endswith('[(1, 2), (2, 1), "x"])')

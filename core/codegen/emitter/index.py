@@ -64,8 +64,8 @@ def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Inde
     Here the ranges are those of registers and lanes; a sum of unknown range, which may wrap around, is divided as it
     is. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and 0 <= small < g,
     with any small: rest // divisor = (big / g) // (divisor / g) and
-    rest % divisor = g * ((big / g) % (divisor / g)) + small. Expressions do so with a constant small only, so that
-    equal quotients keep one form for all ranges.
+    rest % divisor = g * ((big / g) % (divisor / g)) + small. Simplified expressions do so, too
+    (`pegbox.expr.simplify`), with the ranges of loops.
     """
     if value_range(frame, index) is None:
         return _division(frame, index, divisor, chunk)

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from pegbox.codegen.runtime import python_functions
-from pegbox.codegen.runtime.symbols import address_of, process
+from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.codegen.targets.compiler import c_compiler
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
@@ -41,7 +41,7 @@ def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], tar
     for symbol in wanted:
         if (python := python_functions.address(symbol)) is not None:
             found[symbol] = python
-        elif library := next((each for each in libraries if hasattr(each, symbol)), None):
+        elif library := next((each for each in libraries if has_function(each, symbol)), None):
             found[symbol] = address_of(library, symbol)
     if missing := [symbol for symbol in wanted if symbol not in found]:
         places = f"in none of the {len(code)} piece(s) of C code given" if code else "and no C code is given"

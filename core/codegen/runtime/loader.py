@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pegbox.codegen.program import CompiledProgram
 from pegbox.codegen.runtime import elf, foreign, openmp
 from pegbox.codegen.runtime.image import Image
-from pegbox.codegen.runtime.symbols import address_of, process
+from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 
@@ -41,7 +41,7 @@ def _process_symbols(compiled: CompiledProgram, imports: Mapping[str, int]) -> d
         CompileError: they lack some.
     """
     wanted = [name for name in elf.undefined(compiled.object_code) if name not in imports]
-    if missing := [name for name in wanted if not hasattr(process(), name)]:
+    if missing := [name for name in wanted if not has_function(process(), name)]:
         raise CompileError(
             f"{compiled.name}: the object code cannot be loaded: it calls {', '.join(missing)}, which LLVM takes for a "
             f"part of the runtime library of {compiled.target} and this process does not have"

@@ -12,6 +12,14 @@ def process() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
+def has_function(library: ctypes.CDLL, name: str) -> bool:
+    """Tell whether a library has a function."""
+    try:
+        return address_of(library, name) != 0
+    except AttributeError:
+        return False
+
+
 def address_of(library: ctypes.CDLL, name: str) -> int:
     """Find the address of a function. Raises `AttributeError` if the library does not have it."""
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return ctypes.cast(library[name], ctypes.c_void_p).value or 0  # by attribute, ctypes has names of its own

@@ -53,7 +53,8 @@ def find(*names: str, target: Target | None = None) -> list[str] | None:
         return named if there else next(([path] for name in names if (path := shutil.which(name))), None)
     if there:
         done = subprocess.run([*named, "-dumpmachine"], capture_output=True, text=True, check=False)
-        if done.returncode or host.canonical_architecture(done.stdout.strip().split("-")[0]) == target.architecture:
+        said = "" if done.returncode else done.stdout.strip()
+        if not said or host.canonical_architecture(said.split("-")[0]) == target.architecture:
             return named
     path = cross_gcc(target)
     return None if path is None else [path]

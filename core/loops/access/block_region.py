@@ -80,7 +80,7 @@ def contained(region: Region, stated: Iterable[Region], ranges: Ranges, running:
 
 
 def repeats(outer: Region, inner: Region) -> bool:
-    """Are these the same indices, of a box as large?"""
+    """Tell whether the inner region begins at the same indices, with a box no larger than the outer one's."""
     return all(width <= count and same(lo, at) for (lo, count), (at, width) in zip(outer.box, inner.box, strict=True))
 
 

@@ -194,7 +194,7 @@ def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> RollFailure | None:
     wrong = ""
     if len({w.buffer for w in block.writes}) > 1:
         wrong = "it writes several buffers at once"
-    elif any(r.buffer is site.buffer and not repeats(r, region) for r in block.reads):
+    elif any(r.buffer is site.buffer and not repeats(region, r) for r in block.reads):
         wrong = f"it reads other elements of {site.buffer.name}"
     elif len(indices) + sum(isinstance(lo, Const) for lo, _ in region.box) < len(region.box) or any(
         it.var in spatial - indices and it.extent > 1 for it in block.iters

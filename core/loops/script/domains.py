@@ -59,9 +59,10 @@ class Domains(Blocks):
             if bound in options:
                 args.append(options.pop(bound))
         if (given := options.pop("annotations", None)) is not None:
-            notes = self.literal(given) or {}
-            if not isinstance(notes, dict):
+            literal = self.literal(given)
+            if not isinstance(literal, dict | None):
                 self.fail(given, "annotations are a dictionary")
+            notes = literal or {}
         if options:
             self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
         return [self.interval(node, args)], kind, tuple(notes.items())

@@ -210,7 +210,7 @@ def _tile(
     is_legal: Callable[[list[int]], bool],
 ) -> list[SampledInt]:
     """The factors that were drawn, or those of a decision, which are checked."""
-    factors = [int(f) for f in decision or ()] if drawn is None else drawn
+    factors = [int(f) for f in (() if decision is None else decision)] if drawn is None else drawn
     whole = len(factors) == n and min(factors) >= 1 and math.prod(factors) == loop.extent
     if not whole or not is_legal(factors):
         raise _no_tile(sch, loop, f"the decision {factors} is none of the lists it may draw")

@@ -1,4 +1,4 @@
-"""Rewrite of tensorize: replaces the inside a block by the statements of an intrinsic."""
+"""Primitive tensorize: the statements of an intrinsic in place of the nest inside a block."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def te_method(method: _Method) -> _Method:
 
 @dataclass(eq=False)
 class Scheduled:
-    """What steps are recorded of: a stage, or a group of them; `group` is the one around it."""
+    """A stage, or a group of stages, with the steps that are recorded of it; `group` is the one around it."""
 
     group: Group | None = None
     steps: dict[Subject, Step] = field(default_factory=dict)
