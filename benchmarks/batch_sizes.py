@@ -28,8 +28,8 @@ from pegbox.comparison.statistics import median, median_interval
 from pegbox.plugins.cli.compare import split_tuners
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer
-from pegbox.search import Callback, SearchOptions, SearchState, Trial, make_tuner, run
-from pegbox.search.models.inputs import tuner_inputs
+from pegbox.search import Callback, SearchOptions, SearchState, Trial, run
+from pegbox.search.models.inputs import tuner_over
 
 SPACES = ("conv2d-512x7x7-nchw", "matmul-999x999x37")
 TUNERS = "bayes,xgb,ga"
@@ -49,7 +49,7 @@ class Rounds(Callback):
 
 def search(space: RecordedSpace, tuner: str, seed: int, size: int, trials: int) -> tuple[float, float, float]:
     """Trials and rounds to the goal, infinite where it is not reached, and the best cost after half of the trials."""
-    made: Any = make_tuner(tuner, space.space, seed=seed, **tuner_inputs(tuner, space))
+    made: Any = tuner_over(tuner, space, seed=seed)
     rounds = Rounds()
     found = run(
         made, SimulatedMeasurer(space), SearchOptions(trials=trials, batch_size=size, callbacks=[rounds], finalists=0)

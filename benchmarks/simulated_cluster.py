@@ -52,8 +52,8 @@ from pegbox.measure import Measurer
 from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
-from pegbox.search import SearchOptions, make_tuner, run
-from pegbox.search.models.inputs import tuner_inputs
+from pegbox.search import SearchOptions, run
+from pegbox.search.models.inputs import tuner_over
 from pegbox.space import Config
 
 SPACES = ("matmul-999x999x37",)
@@ -287,7 +287,7 @@ class Outcome:
 
 def search(recorded: RecordedSpace, site: Site, tuner: str, seed: int, trials: int) -> Outcome:
     """One search; the space's features are there already, as in the second search of a process."""
-    made = make_tuner(tuner, recorded.space, seed=seed, **tuner_inputs(tuner, recorded))
+    made = tuner_over(tuner, recorded, seed=seed)
     measurer = SimulatedCluster(recorded, site)
     result = run(
         made, measurer, SearchOptions(trials=trials, finalists=0), space=recorded.full_space, searched=recorded.space

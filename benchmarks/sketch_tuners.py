@@ -18,9 +18,8 @@ import numpy as np
 
 import pegbox as pb
 from pegbox.measure.result import Ok
-from pegbox.search import make_tuner
 from pegbox.search.models.experience import Experience
-from pegbox.search.models.inputs import program_features, shipped_experience, tuner_inputs
+from pegbox.search.models.inputs import program_features, shipped_experience, tuner_over
 from pegbox.search.protocols import FeatureSource
 
 TUNERS = ("bayes", "xgb", "evolution", "ga", "random")
@@ -57,7 +56,7 @@ def searched(
 ) -> float:
     """The best score after that many trials."""
     own = {"use_experience": False} if tuner.split(":")[0] in LEARNERS else {}
-    search = make_tuner(tuner, task.space, seed=seed, options=own, **tuner_inputs(tuner, task))
+    search = tuner_over(tuner, task, seed=seed, options=own)
     told, best = 0, -np.inf
     while told < trials:
         configs = search.ask(min(getattr(search, "batch_size", 12), trials - told))

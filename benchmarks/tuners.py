@@ -38,7 +38,7 @@ from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer
 from pegbox.search import SearchOptions, make_tuner, run
-from pegbox.search.models.inputs import tuner_inputs
+from pegbox.search.models.inputs import tuner_over
 from pegbox.search.protocols import Floats
 from pegbox.search.testing import matmul_cost, matmul_space, result_of
 from pegbox.space import Config
@@ -142,7 +142,7 @@ def searched(space: RecordedSpace, tuner: str, seed: int, trials: int) -> tuple[
 
 
 def made(tuner: str, space: RecordedSpace, seed: int) -> Any:
-    return make_tuner(tuner, space.space, seed=seed, **tuner_inputs(tuner, space))
+    return tuner_over(tuner, space, seed=seed)
 
 
 def unseen_pairs(space: RecordedSpace, learner: Any, told: Sequence[Config]) -> tuple[float, float]:
@@ -179,7 +179,7 @@ def overheads(tuner: str, trials: int) -> Iterator[Line]:
     tuned = make_tuner(tuner, artificial)
     yield overhead(f"{artificial.size:,} configurations, knobs", tuned, trials)
     task = pb.create_task("matmul", args=(128, 3072, 768), target="llvm -num-cores 1")
-    tuned = make_tuner(tuner, task.space, **tuner_inputs(tuner, task))
+    tuned = tuner_over(tuner, task)
     yield overhead(f"{task.space.size:,} configurations, programs", tuned, trials)
 
 

@@ -54,9 +54,12 @@ class ScheduleError(PegboxError):
     - `primitive`, `arguments`: the call, empty for errors that come from elsewhere; `stage`: the TE stage called;
     - `reason`, `remedy`;
     - `place`: the names of the loops and blocks that it is about; `program`: the program with these marked.
+
+    A check names the place (`marked`: loop variables and names of blocks), and what runs the primitive adds the call
+    and the program.
     """
 
-    def __init__(self, reason: str, remedy: str = "", *, place: tuple[str, ...] = (), program: str = "") -> None:
+    def __init__(self, reason: str, remedy: str = "", *marked: Any, program: str = "") -> None:
         super().__init__(reason)
         self.step = ""
         self.primitive = ""
@@ -64,8 +67,12 @@ class ScheduleError(PegboxError):
         self.stage = ""
         self.reason = reason
         self.remedy = remedy
-        self.place = place
+        self.marked = marked
         self.program = program
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(m if isinstance(m, str) else m.name for m in self.marked))
 
     @property
     def message(self) -> str:

@@ -56,11 +56,12 @@ class Benchmark:
 
         Raises `SpaceError` if no configuration is valid.
         """
+        space = self.problem.task.space
         try:
-            rows = self.problem.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
+            rows = space.sample(count, np.random.default_rng([_START_STREAM, seed]))
         except SpaceError as error:
             raise SpaceError(f"{self.info.name}: {error}") from error
-        return [self.problem.space.config(tuple(row)) for row in rows.tolist()]
+        return [space.config(tuple(row)) for row in rows.tolist()]
 
 
 def open_benchmark(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Benchmark:
@@ -74,7 +75,7 @@ def open_benchmark(name: str, task: SearchTask, *, measurer: MeasurerFactory | N
         name=name,
         target=str(getattr(problem.task, "target", "")),
         flop=subject.flop,
-        configurations=problem.space.size if recorded is None else len(recorded),
+        configurations=problem.task.space.size if recorded is None else len(recorded),
         recorded_best=None if recorded is None else recorded.best_cost,
         source="" if recorded is None else Path(recorded.source).name,
         host=describe_host() if recorded is None else recorded.host,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pegbox.checks import check_instance, check_int
-from pegbox.comparison.arguments import TunerLike, Tuners, read_seeds, read_tuners
+from pegbox.comparison.arguments import TunerLike
 from pegbox.comparison.benchmark import Benchmark, CommonStartTuner
 from pegbox.comparison.runs import Run
 from pegbox.errors import TuningError
@@ -19,7 +18,6 @@ from pegbox.search.factory import TunerInputs, declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult
-from pegbox.search.loop.tuning import run as search
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
 
@@ -46,11 +44,6 @@ class Plan:
     def __post_init__(self) -> None:
         check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
         check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
-
-    @classmethod
-    def of(cls, tuners: Tuners, *, seeds: int | Sequence[int] = 10, **options: Any) -> Plan:
-        """Read the arguments of `compare`. Raises `ArgumentError` for those that are outside their domain."""
-        return cls(read_tuners(tuners), read_seeds(seeds), **options)
 
 
 @dataclass(frozen=True)
@@ -124,14 +117,7 @@ class Experiment:
         )
         start = benchmark.draw_start(spec.seed, plan.start)
         with problem.open() as opened:
-            return search(
-                CommonStartTuner(tuner, start),
-                opened,
-                options,
-                subject=problem.subject,
-                space=problem.full_space,
-                searched=problem.space,
-            )
+            return problem.search(CommonStartTuner(tuner, start), opened, options)
 
     def _tuner(self, spec: RunSpec) -> tuple[Tuner, TunerInputs]:
         """Make the tuner of a run; return its inputs, too."""
@@ -141,7 +127,7 @@ class Experiment:
             "program": self._program(spec.task) if "program" in takes else None,
             "experience": shipped_experience(problem.task) if self.plan.experience and "experience" in takes else None,
         }
-        return make_tuner(given, problem.space, seed=spec.seed, **inputs), inputs
+        return make_tuner(given, problem.task.space, seed=spec.seed, **inputs), inputs
 
     def _program(self, task: str) -> FeatureSource | None:
         """Return the program features of the task, made when the first tuner declares that it wants them."""

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pegbox
-from pegbox.comparison.arguments import Tuners, read_tasks
+from pegbox.comparison.arguments import Tuners, read_seeds, read_tasks, read_tuners
 from pegbox.comparison.benchmark import Benchmark, open_benchmark, with_computations
 from pegbox.comparison.experiment import Experiment, Plan, RunSpec, reason_of
 from pegbox.comparison.jsonform import REPORT
@@ -57,27 +57,18 @@ def compare(
     save: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Run every tuner on every task with every seed.
+    """Run every tuner on every task with every seed, as `pegbox.compare` does, with a measurer of the caller's.
 
     Args:
-        tasks: one or several; a `RecordedSpace` among them is simulated.
-        tuners: specs such as "random" or "xgb:plan_size=32", factories, or a mapping of names to them.
         measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
         runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
-        jobs: how many runs are made at the same time, "auto", or a cluster; see `pegbox.comparison.pool`.
         on_run: called with each finished run.
-        save: a file to which the report so far is written after every run.
-        options: the other arguments of `pegbox.compare`, such as `seeds` (a count, or the seeds) and `trials`.
+        options: `seeds` (a count, or the seeds), and other fields of `Plan`: `trials`, `start`, `experience`,
+            `batch_size`, `callbacks`, `program`.
 
-    Raises:
-        ArgumentError, UnknownName: no tuner, two of one name, an option out of its domain; before anything is measured.
-        SpaceError: a task has no valid configuration; likewise.
-        RecordError: records of another task or space; likewise.
-        MeasureError: no cluster answers; likewise.
-        ComparisonError: a run broke; the report of the finished ones is in its `result`.
-        ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
+    Raises what `pegbox.compare` does.
     """
-    plan = Plan.of(tuners, **options)
+    plan = Plan(read_tuners(tuners), read_seeds(options.pop("seeds", 10)), **options)
     check_output(save, REPORT)
     opened = [open_benchmark(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
     experiment = Experiment(plan, {one.info.name: one for one in with_computations(opened)})

@@ -59,7 +59,7 @@ class _Comparison:
             return self.right.get(a, a) is b and self.left.get(b, b) is a
         if isinstance(a, Expr):
             return self._exprs(a, b)
-        if not (names := _attributes(type(a))):
+        if not (names := _attributes(type(a))):  # type: ignore[arg-type]  # types are hashable
             return a == b
         return type(a) is type(b) and self._entered(a, b) and self._parts(a, b, names)
 

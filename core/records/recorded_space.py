@@ -28,39 +28,41 @@ COMPILING = frozenset({"lower", "build", "compile"})
 """The phases of a trial in which the candidate is made; in all others it is run."""
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class RecordedSpace:
     """A space of configurations with their results; to be tuned and compared on in place of a task.
 
-    Args:
+    Attributes:
         name: its name in tables.
-        space: the space of the configurations.
+        space: the space of the configurations. Tuners search it: it becomes the list of the recorded ones unless every
+            valid configuration is recorded.
         results: the result of each.
         flop: floating-point operations of one call, 0 where that is not known.
         task: the task that was measured; None where there is no template of it (results of other tools).
         source, host, target: the file, and the machine and target of the measurements, for people.
+        whole: the space that the recorded configurations are a part of.
+        best_cost: seconds of the fastest configuration.
 
     Raises:
         RecordError: no configuration ran.
     """
 
-    def __init__(
-        self,
-        name: str,
-        space: ConfigSpace,
-        results: Mapping[Config, Result],
-        *,
-        flop: float = 0.0,
-        task: Task | None = None,
-        source: str = "",
-        host: str = "",
-        target: str = "",
-    ) -> None:
-        for what, text in (("name", name), ("source", source), ("host", host), ("target", target)):
-            check_text(f"recorded space: {what}", text, error=RecordError)
-        self.name, self.flop, self.task = name, flop, task
-        self.source, self.host, self.target = source, host, target
-        self.full_space = space
-        """The space that the recorded configurations are a part of."""
+    name: str
+    space: ConfigSpace
+    results: Mapping[Config, Result]
+    _: dataclasses.KW_ONLY
+    flop: float = 0.0
+    task: Task | None = None
+    source: str = ""
+    host: str = ""
+    target: str = ""
+    full_space: ConfigSpace = dataclasses.field(init=False)
+    best_cost: float = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        for what in ("name", "source", "host", "target"):
+            check_text(f"recorded space: {what}", getattr(self, what), error=RecordError)
+        name, space, results = self.name, self.space, self.results
         wanted = "a pegbox.ConfigSpace, whose configurations the results are of"
         check_instance(f"recorded space {value_text(name)}: space", space, ConfigSpace, wanted, error=RecordError)
         wanted = "results by configuration, as in {config: Ok((1e-3,))}"
@@ -70,19 +72,17 @@ class RecordedSpace:
             )
         check_list(f"recorded space {name!r}: results", results, wanted, error=RecordError, of=Config)
         check_list(f"recorded space {name!r}: results", results.values(), wanted, error=RecordError, of=(Ok, Failed))
-        self.results: Mapping[Config, Result] = dict(results)
+        self.full_space, self.results = space, dict(results)
         self.best_cost = min((result.cost for result in self.results.values()), default=math.inf)
-        """Seconds of the fastest configuration."""
         if not math.isfinite(self.best_cost):
             failed = next((each for each in self.results.values() if isinstance(each, Failed)), None)
             raise RecordError(
-                f"{source or name}: none of its {len(self.results):,} configurations ran, so that there is nothing to "
+                f"{self.source or name}: none of its {len(results):,} configurations ran, so that there is nothing to "
                 f"search{f'; the first failed with {failed.kind}: {failed.message}' if failed else ''}"
             )
         rows = np.array([config.digits for config in self.results], dtype=np.int64)
         complete = space.num_valid() == len(rows) and space.is_valid(rows).all()
-        self.space: ConfigSpace = space if complete else ListedSpace(space, rows)
-        """The space that tuners search: `full_space` where all valid configurations are recorded, else a list."""
+        self.space = space if complete else ListedSpace(space, rows)
 
     @property
     def workload(self) -> tuple[Any, ...] | None:

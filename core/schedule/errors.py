@@ -1,8 +1,9 @@
-"""Refusals of primitives: a `ScheduleError` with the loops of the program and the place marked."""
+"""What a refusal says besides its reason: the call, and the loops of the program with the place marked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pegbox.errors import ScheduleError
@@ -18,17 +19,6 @@ _LONGEST = 60  # characters of an argument in a message
 _DEEPEST = 4  # lists in lists of an argument in a message
 
 
-def refuse(tree: Tree, reason: str, remedy: str, *marked: Var | str) -> ScheduleError:
-    """The error for a primitive that cannot be done: what is wrong, the loops around it, the remedy.
-
-    The primitive and its arguments are added where the step is recorded.
-
-    Args:
-        marked: loop variables and block names to point at. Their nests are shown, or the whole program without any.
-    """
-    return ScheduleError(reason, remedy, place=names_of(marked), program=shown(tree, marked))
-
-
 def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options: Mapping[str, Any]) -> bool:
     """Note the call in its refusal; returns False for a refusal that has the note of an inner call."""
     if error.primitive:
@@ -36,6 +26,16 @@ def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options:
     error.primitive = primitive
     error.arguments = (*map(_argument, args), *(f"{key}={_argument(value)}" for key, value in options.items()))
     return True
+
+
+@contextmanager
+def showing(tree: Tree) -> Iterator[None]:
+    """Let refusals show this program, not the one that is scheduled, with the place that they name marked."""
+    try:
+        yield
+    except ScheduleError as error:
+        error.program = shown(tree, error.marked)
+        raise
 
 
 def _argument(value: Any, depth: int = 0) -> str:
@@ -48,12 +48,7 @@ def _argument(value: Any, depth: int = 0) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def names_of(marked: Iterable[Var | str]) -> tuple[str, ...]:
-    """The names of loops and blocks, each once."""
-    return tuple(dict.fromkeys(m if isinstance(m, str) else m.name for m in marked))
-
-
-def shown(tree: Tree, marked: Sequence[Var | str]) -> str:
+def shown(tree: Tree, marked: Sequence[Var | str] = ()) -> str:
     """The nests of the marked loops and blocks, with marks; the whole program where there are none."""
     nodes: list[Stmt] = [
         found for m in marked if (found := tree.blocks.get(m) if isinstance(m, str) else tree.loops.get(m)) is not None

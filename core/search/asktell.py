@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search.factory import make_tuner, tuner_label
+from pegbox.search.factory import tuner_label
 from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
-from pegbox.search.models.inputs import tuner_inputs
+from pegbox.search.models.inputs import tuner_over
 from pegbox.search.models.report import ModelReport
 from pegbox.search.objective import number_of
 from pegbox.search.problem import is_task
@@ -52,14 +50,10 @@ def create_tuner(
             f"create_tuner(..., {value_text(over)}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
-    space = over if isinstance(over, ConfigSpace) else over.space
-    check_int("seed", seed, minimum=0)
-    space.sample(1, np.random.default_rng(0))
-    given = tuner_inputs(tuner, over, transfer)
-    made = make_tuner(tuner, space, seed=seed, options=options, **given)
+    made = tuner_over(tuner, over, seed=seed, transfer=transfer, options=options)
     return AskTell(
         made,
-        space,
+        over if isinstance(over, ConfigSpace) else over.space,
         name=tuner_label(tuner),
         flop=getattr(over, "flop", 0.0),
         bytes_moved=getattr(over, "bytes_moved", 0.0),

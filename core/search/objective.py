@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,6 @@ from pegbox.records.record import FUNCTION
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import KnobEntity
 from pegbox.task.code import code_fingerprint
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
 
 CostFunction: TypeAlias = Callable[[Config], float]
 """A function that returns the cost of a configuration: a finite number above 0, the lower, the better."""
@@ -96,7 +91,7 @@ class Objective:
 class ObjectiveMeasurer(Measurer):
     """A measurer that calls the function in this process, one configuration after the other."""
 
-    def __init__(self, objective: Objective, **_: object) -> None:
+    def __init__(self, objective: Objective) -> None:
         self._objective = objective
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
@@ -114,14 +109,6 @@ class ObjectiveMeasurer(Measurer):
 
     def beside(self) -> None:
         """Allow no work while the function runs: it may be timing itself."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Do nothing: no worker has to be stopped."""
 
 
 class _Evaluation(NamedTuple):

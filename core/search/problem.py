@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError, MeasureError, TuningError
 from pegbox.hooks.options import bind_options
@@ -17,8 +15,13 @@ from pegbox.measure.measurer import Measurer, check_measurer
 from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
+from pegbox.search.loop.callbacks import Callback
+from pegbox.search.loop.noise import NoiseWatch
+from pegbox.search.loop.options import PriorTrials, SearchOptions
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.tuning import run
 from pegbox.search.objective import Objective, ObjectiveMeasurer
-from pegbox.search.protocols import SearchTask
+from pegbox.search.protocols import SearchTask, Tuner
 from pegbox.search.subject import Subject
 from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
@@ -32,18 +35,30 @@ MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A task to search: tuners are made over `space`, their proposals have to belong to `full_space`.
+    """A task to search: tuners are made over its space, their proposals have to belong to `full_space`.
 
     `open(**options)` makes the measurer of one run; a simulation ignores the options. `measured` is the object that the
     user named.
     """
 
     task: SearchTask
-    space: ConfigSpace
-    full_space: ConfigSpace
     open: MeasurerFactory
-    simulated: bool
     measured: Task | RecordedSpace | Objective
+
+    @property
+    def simulated(self) -> bool:
+        """True if the task is answered from records."""
+        return isinstance(self.task, RecordedSpace)
+
+    @property
+    def full_space(self) -> ConfigSpace:
+        """The space of the configurations; of a recorded task, the space that they are a part of."""
+        return self.task.full_space if isinstance(self.task, RecordedSpace) else self.task.space
+
+    @property
+    def watches(self) -> list[Callback]:
+        """The callbacks that watch this machine, where tasks are timed."""
+        return [NoiseWatch(self.task.target.num_cores)] if isinstance(self.task, Task) else []
 
     @property
     def subject(self) -> Subject:
@@ -57,9 +72,12 @@ class Problem:
             unit=self.task.unit if isinstance(self.task, Objective) else "s",
         )
 
-    def check_space(self) -> None:
-        """Raise `SpaceError` where no configuration is valid, before a tuner is asked: it is not the tuner's fault."""
-        self.space.sample(1, np.random.default_rng(0))
+    def search(
+        self, tuner: Tuner, measurer: Measurer, options: SearchOptions, *, prior: PriorTrials = PriorTrials()
+    ) -> TuneResult:
+        """Search with a tuner and an open measurer; see `pegbox.search.run`."""
+        full_space, space = self.full_space, self.task.space
+        return run(tuner, measurer, options, subject=self.subject, space=full_space, searched=space, prior=prior)
 
     def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
         """Raise `ArgumentError` where a simulation, which must not pass for a measurement, is given its options."""
@@ -89,20 +107,13 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     if isinstance(task, Objective):
         if runner != "local":
             raise ArgumentError(f"runner={runner!r}: {task!r} is called in this process; leave the runner out")
-        return Problem(task, task.space, task.space, partial(ObjectiveMeasurer, task), False, task)
+        return Problem(task, lambda **_: nullcontext(ObjectiveMeasurer(task)), task)
     recorded = recorded_space_for(task, runner)
     if recorded is not None:
-        return Problem(
-            recorded,
-            recorded.space,
-            recorded.full_space,
-            lambda **_: nullcontext(SimulatedMeasurer(recorded)),
-            True,
-            task,
-        )
+        return Problem(recorded, lambda **_: nullcontext(SimulatedMeasurer(recorded)), task)
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
-    return Problem(task, task.space, task.space, partial(measurer, task), False, task)
+    return Problem(task, partial(measurer, task), task)
 
 
 def measuring_host(measurer: Measurer) -> str:

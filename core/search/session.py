@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_keywords
 from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
-from pegbox.search.factory import make_tuner, tuner_label
-from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
-from pegbox.search.loop.noise import NoiseWatch
+from pegbox.search.factory import tuner_label
+from pegbox.search.loop.callbacks import check_callbacks
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
-from pegbox.search.loop.tuning import run
-from pegbox.search.models.inputs import TransferSource, tuner_inputs
+from pegbox.search.models.inputs import TransferSource, tuner_over
 from pegbox.search.problem import local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.task.task import Task
@@ -61,7 +59,6 @@ class Session:
         transfer: TransferSource | Sequence[TransferSource] | None = None,
     ) -> None:
         problem = problem_of(task, "local", local_measurer(None, timeout=10.0))
-        problem.check_space()
         self.task = task
         self.name = tuner_label(tuner)
         self.seed = seed
@@ -70,7 +67,7 @@ class Session:
         self.trials: list[Trial] = []
         self.since_improvement = 0
         self.exhausted = False
-        self._tuner = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
+        self._tuner = tuner_over(tuner, problem.task, seed=seed, transfer=transfer)
         self._unreported = check_history("history", history)
 
     @property
@@ -102,21 +99,11 @@ class Session:
         measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
         problem = problem_of(self.task, runner, measurer)
         check_keywords(SearchOptions, options)
-        callbacks: list[CallbackLike] = check_callbacks(options.get("callbacks", ()))
-        if isinstance(self.task, Task) and not problem.simulated:
-            callbacks.append(NoiseWatch(self.task.target.num_cores))
+        callbacks = [*check_callbacks(options.get("callbacks", ())), *problem.watches]
         limits = SearchOptions(trials, **{"finalists": 0, **options, "callbacks": callbacks, "name": self.name})
         with problem.open(best=self.best_cost) as opened:
             try:
-                result = run(
-                    self._tuner,
-                    opened,
-                    limits,
-                    subject=problem.subject,
-                    space=problem.full_space,
-                    searched=problem.space,
-                    prior=PriorTrials(self._unreported),
-                )
+                result = problem.search(self._tuner, opened, limits, prior=PriorTrials(self._unreported))
             except TuningError as error:
                 self._take_in(error.result)
                 raise

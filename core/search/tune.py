@@ -8,20 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_int, with_checked_keywords
+from pegbox.checks import with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
-from pegbox.search.factory import make_tuner, tuner_label
+from pegbox.search.factory import tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.display import progress as progress_callback
-from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.options import DEFAULT_FINALISTS, PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import Resume, open_recording
-from pegbox.search.loop.tuning import run
-from pegbox.search.models.inputs import TransferSource, tuner_inputs
+from pegbox.search.models.inputs import TransferSource, tuner_over
 from pegbox.search.objective import CostFunction, Objective
 from pegbox.search.problem import Problem, local_measurer, measuring_host, problem_of
 from pegbox.search.protocols import TunerFactory
@@ -117,30 +115,21 @@ def search_problem(
     transfer: TransferSource | Sequence[TransferSource] | None = None,
 ) -> TuneResult:
     """Search a problem; `records`, `resume`, `seed` and `transfer` are those of `tune`."""
-    check_int("seed", seed, minimum=0)
-    problem.check_space()
-    made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
+    made = tuner_over(tuner, problem.task, seed=seed, transfer=transfer)
     name, measured = tuner_label(tuner), problem.measured
     recording = open_recording(records, measured, resume=resume, tuner=name, seed=seed)
     if options.progress and (finished := recording.finished(options.trials)):
         print(finished, file=sys.stderr)
     shown = [progress_callback()] if options.progress else []
-    watches = [NoiseWatch(measured.target.num_cores)] if isinstance(measured, Task) and not problem.simulated else []
     with problem.open(best=recording.best_cost) as opened:
         host = measuring_host(opened) if recording.callbacks else ""
         if isinstance(measured, Task):
             for recorder in recording.callbacks:
                 recorder.check_host(host)
-        callbacks = [*recording.callbacks, *shown, *watches, *options.callbacks]
-        return run(
-            made,
-            opened,
-            replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name),
-            subject=problem.subject,
-            space=problem.full_space,
-            searched=problem.space,
-            prior=PriorTrials(recording.history, recording.trials, recording.baseline(host)),
-        )
+        callbacks = [*recording.callbacks, *shown, *problem.watches, *options.callbacks]
+        limits = replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name)
+        prior = PriorTrials(recording.history, recording.trials, recording.baseline(host))
+        return problem.search(made, opened, limits, prior=prior)
 
 
 @with_checked_keywords

@@ -98,11 +98,8 @@ class AnnotateHandle(Handle):
         op: Place,
         axes: Sequence[Any],
         *,
-        axis_lens: Sequence[int] | None = None,
-        max_unroll: int | None = None,
-        vec_size: Sequence[int] | None = None,
-        cfg: TemplateConfig | None = None,
         source: Sequence[Sequence[Tensor]] | None = None,
+        **limits: Any,
     ) -> list[Any]:
         """Annotate each loop as the knob says, and return the loops.
 
@@ -110,11 +107,8 @@ class AnnotateHandle(Handle):
         the names of thread axes bind it, for an emulated GPU program.
 
         Args:
-            axis_lens: the extents of the loops, for the next two.
-            max_unroll: a longer loop that is to be unrolled refuses the configuration.
-            vec_size: the extents that may be vectorized; another one refuses the configuration.
-            cfg: the template's configuration, which is refused by its `raise_error`.
             source: for the policy "locate_cache" on TE stages: for each chosen place, the stages computed at that loop.
+            limits: `axis_lens`, `max_unroll`, `vec_size` and `cfg`; see `_check_limits`.
 
         Raises:
             TemplateError: another number of loops than declared, or a limit without `axis_lens` and `cfg`.
@@ -124,18 +118,37 @@ class AnnotateHandle(Handle):
             return _placed(sch, op, list(axes), anns, source)
         if len(axes) != len(anns):
             raise TemplateError(f"annotate knob of {len(anns)} axes applied to {len(axes)} loops")
-        if max_unroll or vec_size:
-            if axis_lens is None or cfg is None:
-                raise TemplateError("max_unroll= and vec_size= need axis_lens= (the extents of the loops) and cfg=")
-            for ann, extent in zip(anns, axis_lens, strict=True):
-                if ann == "unroll" and max_unroll and extent > max_unroll:
-                    cfg.raise_error(f"a loop of {extent} is unrolled, more than max_unroll={max_unroll}")
-                if ann == "vec" and vec_size and extent not in vec_size:
-                    cfg.raise_error(f"a loop of {extent} is vectorized, which is not one of vec_size={list(vec_size)}")
+        _check_limits(anns, **limits)
         stage, loops = _stage(sch, op), list(axes)
         for place, ann in enumerate(anns):
             _annotate(stage, loops, place, ann)
         return loops
+
+
+def _check_limits(
+    anns: Sequence[str],
+    *,
+    axis_lens: Sequence[int] | None = None,
+    max_unroll: int | None = None,
+    vec_size: Sequence[int] | None = None,
+    cfg: TemplateConfig | None = None,
+) -> None:
+    """Refuse the configuration, by `cfg.raise_error`, where a loop is too long for its annotation.
+
+    Args:
+        axis_lens: the extents of the loops.
+        max_unroll: the longest loop that may be unrolled.
+        vec_size: the extents that may be vectorized.
+    """
+    if not (max_unroll or vec_size):
+        return
+    if axis_lens is None or cfg is None:
+        raise TemplateError("max_unroll= and vec_size= need axis_lens= (the extents of the loops) and cfg=")
+    for ann, extent in zip(anns, axis_lens, strict=True):
+        if ann == "unroll" and max_unroll and extent > max_unroll:
+            cfg.raise_error(f"a loop of {extent} is unrolled, more than max_unroll={max_unroll}")
+        if ann == "vec" and vec_size and extent not in vec_size:
+            cfg.raise_error(f"a loop of {extent} is vectorized, which is not one of vec_size={list(vec_size)}")
 
 
 def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None:

@@ -111,6 +111,7 @@ def _resource(prefix: str, *parts: object) -> str:
     return f"{prefix}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class WorkerState(WorkerPlugin):  # type: ignore[misc]
     """The state of one client's jobs on a worker; Dask gives it to every worker, also to those that join later.
 
@@ -118,8 +119,7 @@ class WorkerState(WorkerPlugin):  # type: ignore[misc]
     of a task that the client waits for: Dask forgets it with the client.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask on the worker."""
@@ -160,6 +160,7 @@ class WorkerState(WorkerPlugin):  # type: ignore[misc]
             await worker.plugin_remove(name=self.name)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class MeasuringState(WorkerState):
     """A search's bench on a worker, a `LocalRunner` from the first candidate on, and builders from the first program.
 
@@ -167,25 +168,19 @@ class MeasuringState(WorkerState):
     keep it without use.
     """
 
-    def __init__(
-        self,
-        name: str,
-        bench: Bench,
-        timing: TimingPolicy,
-        *,
-        max_memory: int | None,
-        kind: Kind,
-        chosen: str | None,
-        builds: bool,
-        process: str,
-    ) -> None:
-        super().__init__(name)
-        self.bench, self.timing, self.max_memory = bench, timing, max_memory
-        self.kind, self.chosen, self.builds, self.process = kind, chosen, builds, process
+    bench: Bench
+    timing: TimingPolicy
+    max_memory: int | None
+    kind: Kind
+    chosen: str | None
+    builds: bool
+    process: str
 
     async def setup(self, worker: Worker) -> None:
         """See `WorkerState`; also announces the jobs that the worker may get."""
-        self._alone, self._runner, self._builder = threading.Lock(), None, None
+        self._alone = threading.Lock()
+        self._runner: LocalRunner | None = None
+        self._builder: Builder | None = None
         self._idle = IdleTimer(IDLE, self._release)
         self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
         await super().setup(worker)
@@ -288,6 +283,3 @@ class MeasuringState(WorkerState):
             runner, self._runner = self._runner, None
             if runner is not None:
                 runner.close()
-
-    _runner: LocalRunner | None
-    _builder: Builder | None

@@ -17,6 +17,7 @@ import pytest
 from comparisons import FakeTask, InOrder, by_index, compared
 
 from pegbox.comparison import progress, run_job
+from pegbox.comparison.arguments import read_tuners
 from pegbox.comparison.benchmark import open_benchmark
 from pegbox.comparison.experiment import Experiment, Plan, RunSpec
 from pegbox.comparison.payload import pack, unpack
@@ -259,7 +260,7 @@ def test_more_processes_than_cores_are_reported(monkeypatch: pytest.MonkeyPatch)
 
 def planned(tuners: Any, task: Any = None) -> Experiment:
     benchmark = open_benchmark("recorded", task or recorded(), measurer=None, runner="local")
-    return Experiment(Plan.of(tuners, seeds=[0], trials=5), {"recorded": benchmark})
+    return Experiment(Plan(read_tuners(tuners), (0,), trials=5), {"recorded": benchmark})
 
 
 def made(experiment: Experiment, tuner: str = "", seed: int = 0) -> Run:
@@ -281,7 +282,7 @@ def test_constraints_travel_though_they_are_lambdas() -> None:
     space.add_constraint(lambda config: config["a"].val > 1, reads=("a",), message="above 1")
     whole = RecordedSpace("few", space, {config: Ok((1.0,)) for config in space.iterate()})
     there = unpack(pack(planned(["random"], whole))).benchmarks["recorded"].problem
-    assert [config["a"].val for config in there.space.iterate()] == [2, 3]
+    assert [config["a"].val for config in there.task.space.iterate()] == [2, 3]
 
 
 def test_what_cannot_leave_the_process_is_reported_before_the_first_run() -> None:

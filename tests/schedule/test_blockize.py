@@ -223,6 +223,17 @@ def test_inside_and_outside_do_not_mix() -> None:
     refused(sch, lambda: sch.compute_at("C", i0), "C is inside block C_o")
 
 
+def test_a_refusal_of_a_step_inside_a_block_shows_the_inside_and_of_the_whole_the_whole() -> None:
+    sch, (i0, _, _), (i1, j1, _) = tiled(product())
+    sch.blockize(i1)
+    with pytest.raises(ScheduleError) as info:
+        sch.split(j1, factors=[1, 2])
+    assert ">     for j_1 in" in info.value.program
+    assert "C_o" not in info.value.program
+    refused(sch, lambda: sch.split(i0, factors=[1, 1]), "> for i_0", "block C_o: ")
+    refused(sch, lambda: sch.cache_write("C", 0, "local"), "> ", "block C_o: ")
+
+
 def test_a_copy_of_what_goes_on_outside_is_refused() -> None:
     sch, _, (i1, _, _) = tiled(product())
     sch.blockize(i1)

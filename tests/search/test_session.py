@@ -164,7 +164,7 @@ def test_each_round_on_a_machine_is_watched_for_noise(
         def __init__(self, count: int) -> None:
             threads.append(count)
 
-    monkeypatch.setattr("pegbox.search.session.NoiseWatch", Watch)
+    monkeypatch.setattr("pegbox.search.problem.NoiseWatch", Watch)
     session = Session(task, tuner="random")
     session.round(1)
     session.round(1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import BlockRealize, For, ForKind
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
 
@@ -18,25 +18,25 @@ def check_only_writer(
         others = [w.block.name for w in tree.writers(buffer) if w is not realize]
         if others:
             problem = f"{buffer.name} is also written by {', '.join(others)}"
-            raise refuse(tree, problem, remedy, *marked, realize.block.name, *others)
+            raise ScheduleError(problem, remedy, *marked, realize.block.name, *others)
 
 
 def check_inside(tree: Tree, realize: BlockRealize, loop: For, remedy: str = "give a loop around it") -> None:
     """Raises ScheduleError: the block is not inside the loop."""
     if not tree.is_under(realize, loop):
         name = realize.block.name
-        raise refuse(tree, f"{name} is not inside {loop.var.name}", remedy, loop.var, name)
+        raise ScheduleError(f"{name} is not inside {loop.var.name}", remedy, loop.var, name)
 
 
-def check_serial(tree: Tree, loop: For, remedy: str) -> None:
+def check_serial(loop: For, remedy: str) -> None:
     """Raises ScheduleError: the loop is not serial, or has annotations."""
     if loop.kind is not ForKind.SERIAL or loop.annotations:
         why = "has annotations" if loop.annotations else f"is {loop.kind.in_words}"
-        raise refuse(tree, f"the loop {why}", remedy, loop.var)
+        raise ScheduleError(f"the loop {why}", remedy, loop.var)
 
 
 def check_no_lanes(tree: Tree, loop: For | None, remedy: str, *marked: Var | str) -> None:
     """Raises ScheduleError: the loop, or one around it, is vectorized."""
     for above in () if loop is None else (*tree.ancestors(loop), loop):
         if above.kind is ForKind.VECTORIZED:
-            raise refuse(tree, f"{above.var.name} is vectorized, its iterations are lanes", remedy, above.var, *marked)
+            raise ScheduleError(f"{above.var.name} is vectorized, its iterations are lanes", remedy, above.var, *marked)

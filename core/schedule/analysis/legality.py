@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.build import TRUE, ZERO, conjuncts
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
@@ -24,7 +25,6 @@ from pegbox.schedule.analysis.dependence import carried_dependence
 from pegbox.schedule.analysis.recurrence import free_of_rows, read_rows
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.analysis.write_cover import live_in
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
 
@@ -41,15 +41,13 @@ class Legality:
     def check(self, tree: Tree, name: str, *, moves: bool) -> None:
         """Raises ScheduleError: the block may not be reordered, or not be moved."""
         if name in self.sequential:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"the iterations of block {name} have to keep their order: {self.sequential[name]}",
                 "split, fuse, unroll and annotate it only, or write it so that the iterations are independent",
                 name,
             )
         if moves and name in self.immovable:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"block {name} has to stay where it is: {self.immovable[name]}",
                 "its own loops can be scheduled; to move it, write the program with a buffer for each value",
                 name,

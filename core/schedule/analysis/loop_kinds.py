@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from itertools import combinations, product
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
@@ -24,12 +25,11 @@ from pegbox.schedule.analysis import (
     written_buffers,
 )
 from pegbox.schedule.analysis.recurrence import check_carrying
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 
-def check_kinds(tree: Tree, loops: Iterable[Var] | None, shown: Tree) -> None:
-    """Check loops that are parallel, vectorized or bound; None for all of them. An error shows the program `shown`.
+def check_kinds(tree: Tree, loops: Iterable[Var] | None) -> None:
+    """Check loops that are parallel, vectorized or bound; None for all of them.
 
     Raises:
         ScheduleError: they are nested in ways that machines cannot run, or their iterations get in each other's way.
@@ -37,7 +37,7 @@ def check_kinds(tree: Tree, loops: Iterable[Var] | None, shown: Tree) -> None:
     checked = (x for x in tree.loops.values() if not x.kind.in_order) if loops is None else map(tree.loops.get, loops)
     for loop in checked:
         assert loop is not None
-        _check_nesting(tree, loop, shown)
+        _check_nesting(tree, loop)
         if loop.extent > 1:
             outside = {above.var for above in tree.ancestors(loop)}
             for realize in blocks_below(loop.body):
@@ -45,27 +45,26 @@ def check_kinds(tree: Tree, loops: Iterable[Var] | None, shown: Tree) -> None:
                 if loop.kind is ForKind.VECTORIZED and has_machine_code(realize.block):
                     why = f"block {name} calls machine code, or has vectors of its own"
                     remedy = "unroll the loop, or leave it serial"
-                    raise refuse(shown, f"{loop.var.name} cannot be vectorized: {why}", remedy, loop.var, name)
-                _check_iterations(tree, loop, realize, outside, shown)
-            check_carrying(tree, loop, shown)
+                    raise ScheduleError(f"{loop.var.name} cannot be vectorized: {why}", remedy, loop.var, name)
+                _check_iterations(tree, loop, realize, outside)
+            check_carrying(tree, loop)
             if loop.kind is ForKind.PARALLEL:
-                _check_writes(tree, loop, shown)
+                _check_writes(tree, loop)
 
 
-def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
+def _check_nesting(tree: Tree, loop: For) -> None:
     above = [x for x in tree.ancestors(loop) if not _may_be_around(x.kind, loop.kind)]
     below = [x for x in loops_below(loop.body) if not _may_be_around(loop.kind, x.kind)]
     for other in (*above, *below):
         inner, outer = (loop, other) if other in above else (other, loop)
-        raise refuse(
-            shown,
+        raise ScheduleError(
             f"{inner.var.name} would be {inner.kind} inside {outer.var.name}, which is {outer.kind}",
             "have one parallel loop, or thread axes, with vectorized loops inside, not around them or each other",
             loop.var,
             other.var,
         )
     if loop.kind.is_bound:
-        _check(axis_refusal(tree.func, tree.ancestors(loop), loop), shown)
+        _check(axis_refusal(tree.func, tree.ancestors(loop), loop))
 
 
 def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
@@ -74,25 +73,24 @@ def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
     return outer is not ForKind.VECTORIZED and (not inner.is_concurrent or (outer.is_bound and inner.is_bound))
 
 
-def _check(refusal: Refusal | None, shown: Tree) -> None:
+def _check(refusal: Refusal | None) -> None:
     if refusal is not None:
-        raise refuse(shown, refusal.reason, refusal.remedy, *refusal.place)
+        raise ScheduleError(refusal.reason, refusal.remedy, *refusal.place)
 
 
-def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
+def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
         if loop.kind.is_bound:
-            _check(reduction_refusal(loop, realize), shown)
+            _check(reduction_refusal(loop, realize))
         else:
-            _check_reduction(loop, realize, shown)
+            _check_reduction(loop, realize)
     elif (
         not _selects(tree, loop, realize, outside)
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
         and not (loop.kind.is_bound and recomputes(loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
-        raise refuse(
-            shown,
+        raise ScheduleError(
             f"{loop.var.name} cannot be {loop.kind.in_words}: several of its iterations may write the same elements of "
             f"{names} in block {realize.block.name}",
             f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
@@ -101,12 +99,11 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
         )
 
 
-def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
+def _check_writes(tree: Tree, loop: For) -> None:
     found = _common_writes(tree, loop)
     if found is not None:
         first, second, buffer = (found[0].block.name, found[1].block.name, found[2].name)
-        raise refuse(
-            shown,
+        raise ScheduleError(
             f"{loop.var.name} cannot be {loop.kind.in_words}: {first} and {second} may write the same elements of "
             f"{buffer} in different iterations",
             f"use {buffer} only inside {loop.var.name}, or leave the loop serial",
@@ -178,11 +175,10 @@ def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) ->
     return bool(caps) and loop.var in determined(values, outside, tree.ranges, caps)
 
 
-def _check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
+def _check_reduction(loop: For, realize: BlockRealize) -> None:
     name = realize.block.name
     if loop.kind is ForKind.PARALLEL:
-        raise refuse(
-            shown,
+        raise ScheduleError(
             f"{loop.var.name} cannot be parallel: its iterations add up into the same elements in block {name}",
             "make a spatial loop parallel",
             loop.var,
@@ -194,8 +190,7 @@ def _check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
         why = (
             "it binds spatial and reduce variables at once" if both else f"block {name} is not a sum, prod, max or min"
         )
-        raise refuse(
-            shown,
+        raise ScheduleError(
             f"{loop.var.name} cannot be vectorized: it is a reduce loop, and {why} with one output",
             "vectorize a spatial loop",
             loop.var,

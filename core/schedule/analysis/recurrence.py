@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
 from pegbox.loops.nodes import Block, BlockRealize, For, Function
 from pegbox.schedule.analysis.region_cover import reads_inside, written_box
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
 
@@ -48,8 +48,7 @@ def check_rows(before: Tree, after: Tree) -> None:
             continue
         if not carried.shared or read_rows(after, carried) is None:
             writer, reader = carried.writer.block.name, carried.reader.block.name
-            raise refuse(
-                before,
+            raise ScheduleError(
                 f"{reader} reads rows of {carried.buffer.name} that {writer} makes in earlier iterations; it cannot be "
                 "shown that they would be there by then",
                 "let the loops over the rows run in order, around all loops over what a row reads of others",
@@ -66,8 +65,7 @@ def check_all_rows(tree: Tree) -> None:
     for carried in carried_reads(tree.func):
         if not carried.shared:
             writer, reader = carried.writer.block.name, carried.reader.block.name
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"{reader} reads rows of {carried.buffer.name} before {writer} makes the first one",
                 f"compute {reader} in the loop over the rows, or inline it",
                 reader,
@@ -85,7 +83,7 @@ def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
     return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
 
 
-def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
+def check_carrying(tree: Tree, loop: For) -> None:
     """Raises ScheduleError: the iterations of a loop that are to run at once may make rows from rows of each other."""
     for carried in carried_reads(tree.func):
         if loop not in carried.shared or is_update(carried):
@@ -93,8 +91,7 @@ def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
         rows = rows_of(carried)
         if rows is None or loop.var in rows.loops:
             writer, reader = carried.writer.block.name, carried.reader.block.name
-            raise refuse(
-                shown,
+            raise ScheduleError(
                 f"{loop.var.name} cannot be {loop.kind.in_words}: {reader} reads elements of {carried.buffer.name} "
                 f"that {writer} makes in earlier iterations",
                 "leave the loops over the rows serial; take one over another axis, before it is fused with theirs",

@@ -22,7 +22,6 @@ from pegbox.loops.access.interval import Relaxation, interval
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt
 from pegbox.loops.visit import iter_ranges, straight_nest
 from pegbox.schedule.analysis.recurrence import carried_variables
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.reduction import init_block
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -87,7 +86,7 @@ class _Division:
     tile: int
 
 
-def _nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
+def _nest_below(loop: For) -> tuple[list[For], BlockRealize]:
     """The loops from `loop` down to the one block below it.
 
     Raises:
@@ -95,8 +94,7 @@ def _nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     """
     loops, node = straight_nest(loop)
     if not isinstance(node, BlockRealize):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"below {loops[-1].var.name} the program branches, and one nest around one block is wanted",
             "give a loop further in, or compute the other blocks elsewhere",
             loop.var,
@@ -110,10 +108,9 @@ def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
     """
-    loops, realize = _nest_below(tree, loop)
+    loops, realize = _nest_below(loop)
     if carried_variables(realize.block):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{realize.block.name} makes elements from others that it has made before, which one block around them "
             "would hide",
             "leave its loops outside blocks",
@@ -123,8 +120,7 @@ def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
     inside = {x.var for x in loops}
     for x in loops:
         if x.kind.is_bound:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"{x.var.name} is bound to a thread axis, and a block is what one thread does",
                 "make the block of the loops inside the threads",
                 x.var,
@@ -132,7 +128,7 @@ def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
     divisions = [
         _divide(tree, realize, it, value, inside) for it, value in zip(realize.block.iters, realize.values, strict=True)
     ]
-    predicate = _outer_predicate(tree, realize, inside)
+    predicate = _outer_predicate(realize, inside)
     block = realize.block
     outer_iters = tuple(BlockIter(Var(f"{d.it.var.name}_o"), d.it.extent // d.tile, d.it.kind) for d in divisions)
     pairs = zip(divisions, outer_iters, strict=True)
@@ -152,7 +148,7 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
     form = simplified_linear(value, tree.ranges)
     mixed = [t for t in form.terms if free_vars(t) & inside and free_vars(t) - inside]
     if mixed:
-        raise _indivisible(tree, realize, f"{it.var.name} = {value}: {mixed[0]} joins loops inside and outside")
+        raise _indivisible(realize, f"{it.var.name} = {value}: {mixed[0]} joins loops inside and outside")
     inner = Linear({t: c for t, c in form.terms.items() if free_vars(t) & inside}, 0)
     outer = Linear({t: c for t, c in form.terms.items() if t not in inner.terms}, form.const)
     reached = interval(inner.to_expr(), Relaxation(inside, tree.ranges))
@@ -160,7 +156,6 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
     gaps = reached is not None and not reached.exact and all(isinstance(t, Var) for t in inner.terms)
     if reached is None or gaps or reached.lo != constant(0):
         raise _indivisible(
-            tree,
             realize,
             f"{it.var.name} = {value}: the loops inside do not count the elements of a tile from 0 on",
         )
@@ -168,7 +163,6 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
     steps = (outer.const, *outer.terms.values())
     if it.extent % tile or any(step % tile for step in steps):
         raise _indivisible(
-            tree,
             realize,
             f"{it.var.name} = {value}, of {it.extent}: the loops inside cover {tile}, which does not divide it",
         )
@@ -176,17 +170,16 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
     return _Division(it, whole, inner, tile)
 
 
-def _indivisible(tree: Tree, realize: BlockRealize, why: str) -> ScheduleError:
+def _indivisible(realize: BlockRealize, why: str) -> ScheduleError:
     remedy = "split by factors that divide (pad_einsum makes them), and reorder the parts of each tile inside"
-    return refuse(tree, why, remedy, realize.block.name)
+    return ScheduleError(why, remedy, realize.block.name)
 
 
-def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Expr:
+def _outer_predicate(realize: BlockRealize, inside: set[Var]) -> Expr:
     predicate: Expr = TRUE
     for part in conjuncts(realize.predicate):
         if free_vars(part) & inside:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"where {part}, which loops inside decide: not every tile is whole",
                 "split by factors that divide, or pad the computation (pad_einsum)",
                 realize.block.name,
@@ -212,16 +205,14 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
     used = {var for _, v in spatial for var in free_vars(v)}
     for x in loops:
         if x.var in used & reduce:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"{x.var.name} binds spatial and reduce variables at once, so that no nest starts the elements",
                 "do not fuse spatial with reduce loops, or use decompose_reduction first",
                 x.var,
                 block.name,
             )
         if x.extent > 1 and x.var not in used | reduce:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"{x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
                 "make the block of the loops inside it",
                 x.var,
@@ -230,8 +221,7 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
     distinct = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
     twice = next((x for x in loops if x.extent > 1 and x.var in used - distinct), None)
     if twice is not None:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
             "overlap; the block would start it once and add to it again",
             "make the block of the loops inside it, or use decompose_reduction first",

@@ -9,7 +9,6 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import is_composed, written_buffers
 from pegbox.schedule.analysis.checks import check_inside
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import read_through_copy, write_through_copy
 from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written
 from pegbox.schedule.state.handles import BlockRef, LoopRef
@@ -226,8 +225,7 @@ def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
     users = {r.block.name for r in (*tree.writers(buffer), *tree.readers(buffer))}
     if buffer not in tree.func.params and users == {realize.block.name} and is_composed(realize.block):
         name = realize.block.name
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{buffer.name} is used inside block {name} only",
             f"copy it there: give a block inside {name}",
             name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from pegbox.errors import ScheduleError
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
@@ -11,7 +12,6 @@ from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
 from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.inline import into_consumers
 from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
@@ -120,17 +120,18 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # A buffer that threads share is computed for all of them.
     standing = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
+    conditions = common_conditions(readers, standing)
     spans = needed_spans(rest, realize.block, readers, standing)
     # A row needs all rows before it, and everything that these were made from.
     for var in carried_variables(realize.block):
         spans.pop(var, None)
-    new = nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops)
+    new = nest(realize.block, spans, conditions, unit_loops=unit_loops)
     after = moved(tree, rest, realize, loop, new, index)
-    _check_parameters(tree, after, name, loop)
+    _check_parameters(after, name)
     return after
 
 
-def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
+def _check_parameters(after: Tree, name: str) -> None:
     """Check that all elements of a parameter are still computed: those that no consumer needs would keep old values."""
     producer = after.blocks[name]
     for buffer in written_buffers(producer.block):
@@ -138,8 +139,7 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
             continue
         made = written_box(after, producer, buffer, set())
         if made is None or made.conditions or not all(map(SymbolicInterval.covers, made.intervals, buffer.shape)):
-            raise refuse(
-                before,
+            raise ScheduleError(
                 f"{name} writes the parameter {buffer.name}, all of which is "
                 "needed, but there only what its consumers read",
                 "move its producers here instead, reverse_compute_at(consumer, loop of the producer), or leave "
@@ -160,11 +160,10 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     ]
     if not readers:
         remedy = "leave it where it is, or reverse_compute_at(it, loop of its producer)"
-        raise refuse(tree, f"no block reads what {name} writes", remedy, name)
+        raise ScheduleError(f"no block reads what {name} writes", remedy, name)
     outside = [r.block.name for r in readers if not tree.is_under(r, loop)]
     if outside:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{', '.join(outside)} needs {name} too, but is not inside {loop.var.name}",
             "attach to a loop around all consumers, or inline the block",
             loop.var,

@@ -14,7 +14,6 @@ from pegbox.expr.printer import unused_name
 from pegbox.loops.nodes import BlockRealize, For, Stmt, Store, seq
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import combiner
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import copy_block, fresh_iters, store_block
 from pegbox.schedule.rewrites.layout import is_plain_nest
 from pegbox.schedule.rewrites.placement import nest
@@ -131,8 +130,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
     sizes = [integer(p) for p in padding]
     if len(sizes) != len(block.iters) or any(p is None or p < 1 for p in sizes):
         names = ", ".join(it.var.name for it in block.iters)
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"padding = {list(padding)} is not a number, 1 or more, for each of {names}",
             f"give {len(block.iters)} numbers; 1 leaves a variable as it is",
             block.name,
@@ -140,18 +138,18 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
     problem = _shape_problem(tree, realize)
     store = block.body
     if problem or not isinstance(store, Store):
-        raise _no_einsum(tree, block.name, problem or "it has several statements")
+        raise _no_einsum(block.name, problem or "it has several statements")
     factors = list(_factors(_added(store), tree, block.name))
     extents = {it.var: -(-it.extent // (p or 1)) * (p or 1) for it, p in zip(block.iters, sizes, strict=True)}
     einsum = _Einsum(realize, store, factors, extents)
     _check_accesses(tree, einsum)
-    _check_output(tree, einsum)
-    _check_zero(tree, einsum)
+    _check_output(einsum)
+    _check_zero(einsum)
     return einsum
 
 
-def _no_einsum(tree: Tree, name: str, problem: str) -> ScheduleError:
-    return refuse(tree, problem, _CONDITION, name)
+def _no_einsum(name: str, problem: str) -> ScheduleError:
+    return ScheduleError(problem, _CONDITION, name)
 
 
 def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
@@ -188,7 +186,7 @@ def _factors(expr: Expr, tree: Tree, name: str) -> Iterator[Load]:
     elif type(expr) is Load:
         yield expr
     elif not isinstance(expr, Const):
-        raise _no_einsum(tree, name, f"it adds {expr}, which is not a product of elements")
+        raise _no_einsum(name, f"it adds {expr}, which is not a product of elements")
 
 
 def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
@@ -202,28 +200,28 @@ def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
                 continue
             if not isinstance(i, Var) or domains.get(i) != n:
                 problem = f"it uses {buffer.name} at {i}, which does not run over the whole of a dimension"
-                raise _no_einsum(tree, einsum.name, problem)
+                raise _no_einsum(einsum.name, problem)
         variables = [i for i in indices if isinstance(i, Var)]
         if len(set(variables)) < len(variables):
-            raise _no_einsum(tree, einsum.name, f"it uses {buffer.name} along a diagonal")
+            raise _no_einsum(einsum.name, f"it uses {buffer.name} along a diagonal")
     for load in einsum.factors:
         others = [f for f in einsum.factors if f.buffer is load.buffer]
         if any(not all(map(same, f.indices, load.indices)) for f in others):
-            raise _no_einsum(tree, einsum.name, f"it uses {load.buffer.name} at several places")
+            raise _no_einsum(einsum.name, f"it uses {load.buffer.name} at several places")
         if has_gaps(tree, load.buffer):
-            raise _no_einsum(tree, einsum.name, f"the padding of {load.buffer.name} is never written")
+            raise _no_einsum(einsum.name, f"the padding of {load.buffer.name} is never written")
 
 
-def _check_output(tree: Tree, einsum: _Einsum) -> None:
+def _check_output(einsum: _Einsum) -> None:
     """Check that more iterations of a spatial variable make more elements: otherwise they would add up again."""
     for it in einsum.realize.block.iters:
         padded = einsum.extents[it.var] != it.extent
         if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):
             problem = f"{einsum.output.buffer.name} does not depend on {it.var.name}, so that this cannot be padded"
-            raise _no_einsum(tree, einsum.name, problem)
+            raise _no_einsum(einsum.name, problem)
 
 
-def _check_zero(tree: Tree, einsum: _Einsum) -> None:
+def _check_zero(einsum: _Einsum) -> None:
     """Check that the padding adds zero: each factor is zero there, so that no infinity spoils the sum."""
     for it in einsum.realize.block.iters:
         if not it.is_reduce or einsum.extents[it.var] == it.extent:
@@ -232,4 +230,4 @@ def _check_zero(tree: Tree, einsum: _Einsum) -> None:
         if without or not einsum.factors:
             what = ", ".join(without) or "what it adds"
             problem = f"{what} does not depend on {it.var.name}, the padding of which must add zero"
-            raise _no_einsum(tree, einsum.name, problem)
+            raise _no_einsum(einsum.name, problem)

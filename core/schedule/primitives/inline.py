@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from pegbox.errors import ExprError
+from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.build import ZERO, cast
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
@@ -20,7 +20,6 @@ from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.region_cover import misses_reads
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.inline import Element, element, layout, plain_store, replaced, uses
 from pegbox.schedule.rewrites.placement import check_parallel
 from pegbox.schedule.state.handles import BlockRef
@@ -96,12 +95,11 @@ def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
     buffer, func = store.buffer, before.func
     readers = [r for r in before.readers(buffer) if r is not realize]
     if not readers:
-        raise refuse(before, f"no block reads {buffer.name}", "leave it where it is", name)
+        raise ScheduleError(f"no block reads {buffer.name}", "leave it where it is", name)
     for reader in readers:
         used = uses(reader.block, buffer)
         if isinstance(used, str):
-            raise refuse(
-                before,
+            raise ScheduleError(
                 f"its consumer {reader.block.name} cannot take a value in, because {used}",
                 "inline before blockize and tensorize",
                 name,
@@ -122,7 +120,7 @@ def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
     name = block.name
 
     def no(problem: str, remedy: str = "leave it where it is, or use compute_at") -> NoReturn:
-        raise refuse(tree, problem, remedy, name)
+        raise ScheduleError(problem, remedy, name)
 
     if any(w.buffer in tree.func.params for w in block.writes):
         no("it writes a parameter of the function", "inline its producers instead, or reverse_compute_inline it")
@@ -169,7 +167,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     block = replace(producer.block, reads=reads, writes=writes, body=body, annotations=_notes(producer, realize))
     tree = Tree(before.replace(producer, replace(producer, block=block)))
     tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
-    check_kinds(tree, None, before)
+    check_kinds(tree, None)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
 
 
@@ -184,7 +182,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
     name = realize.block.name
 
     def no(problem: str, remedy: str, *others: str) -> NoReturn:
-        raise refuse(tree, problem, remedy, name, *others)
+        raise ScheduleError(problem, remedy, name, *others)
 
     store = plain_store(realize.block)
     if isinstance(store, str):
@@ -217,8 +215,7 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
     block, buffer = realize.block, made.buffer
 
     def no(problem: str) -> NoReturn:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             problem,
             f"compute_inline({producer.block.name}) instead, or reverse_compute_at",
             block.name,

@@ -13,7 +13,6 @@ from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.loops.passes.prefetch import NOTE, triples
 from pegbox.schedule.analysis.checks import check_inside, check_no_lanes
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import choose_read
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import composite, primitive
@@ -86,7 +85,7 @@ def unroll(sch: ScheduleState, loop: LoopRef) -> None:
             block C: ...
     """
     old = sch.find_loop(loop)
-    _check_free(sch.tree, old, ForKind.UNROLLED)
+    _check_free(old, ForKind.UNROLLED)
     sch.update(sch.tree.replace(old, replace(old, kind=ForKind.UNROLLED)))
 
 
@@ -203,9 +202,9 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
 
 def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
     old = sch.find_loop(loop)
-    _check_free(sch.tree, old, kind)
+    _check_free(old, kind)
     changed = Tree(sch.tree.replace(old, replace(old, kind=kind)))
-    check_kinds(changed, [old.var], sch.tree)
+    check_kinds(changed, [old.var])
     sch.update(changed)
 
 
@@ -226,11 +225,10 @@ def pragma_value(key: str, value: object) -> int | bool:
     return bool(value) if expected is bool else value
 
 
-def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
+def _check_free(loop: For, kind: ForKind) -> None:
     """Raises ScheduleError: the loop is bound to a thread axis."""
     if loop.kind.is_bound:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{loop.var.name} cannot be {kind}: it is {loop.kind.in_words}",
             "split the loop before you bind a part of it, and use the other part",
             loop.var,
@@ -257,13 +255,12 @@ def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For
     var = loop.var
     number = integer(offset)
     if number is None or number < 1:
-        raise refuse(tree, f"the offset is {offset!r}", "give the number of iterations ahead: an integer from 1", var)
+        raise ScheduleError(f"the offset is {offset!r}", "give the number of iterations ahead: an integer from 1", var)
     check_inside(tree, realize, loop)
     check_no_lanes(tree, loop, "use a loop around it")
     makers = tree.writers(source)
     if makers and all(tree.is_under(maker, loop) for maker in makers):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{source.name} is made inside {var.name}, in each iteration anew, so nothing can be fetched ahead",
             f"prefetch what {makers[0].block.name} reads, or use a loop inside which {source.name} is only read",
             var,

@@ -16,7 +16,7 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize, For, IterKind, Stmt
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import iter_ranges, map_exprs
-from pegbox.schedule.errors import refuse
+from pegbox.schedule.errors import shown
 from pegbox.schedule.rewrites.copy import fresh_iters, insert_at_top
 from pegbox.schedule.rewrites.layout import (
     fills_whole,
@@ -161,12 +161,12 @@ def map_of(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, rank:
     try:
         return index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, rank)
     except ExprError as error:
-        raise _no_map(sch, realize, error, rank, kind) from error
+        raise _no_map(realize, error, rank, kind) from error
 
 
-def _no_map(sch: ScheduleState, realize: BlockRealize, error: ExprError, rank: int, kind: str) -> ScheduleError:
+def _no_map(realize: BlockRealize, error: ExprError, rank: int, kind: str) -> ScheduleError:
     remedy = f"give a map of the {rank} {kind} such as lambda i, j: (i // 16, j, i % 16)"
-    return refuse(sch.tree, str(error), remedy, realize.block.name)
+    return ScheduleError(str(error), remedy, realize.block.name)
 
 
 def _layout(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
@@ -174,7 +174,7 @@ def _layout(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shap
     try:
         return found.layout(tuple(shape))
     except ExprError as error:
-        raise _no_map(sch, realize, error, len(shape), kind) from error
+        raise _no_map(realize, error, len(shape), kind) from error
 
 
 def _padding(sch: ScheduleState, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:
@@ -184,10 +184,11 @@ def _padding(sch: ScheduleState, realize: BlockRealize, pad_value: float | Layou
         found = pad_value if isinstance(pad_value, IndexMap) else IndexMap.from_func(pad_value, rank)
     except ExprError as error:
         remedy = "give a number, or a function of the new indices that gives one"
-        raise refuse(sch.tree, f"pad_value: {error}", remedy, realize.block.name) from error
+        raise ScheduleError(f"pad_value: {error}", remedy, realize.block.name) from error
     if found.ndim != rank or len(found.final_indices) != 1:
         remedy = "give a function of the new indices that gives one number"
-        raise refuse(sch.tree, f"pad_value {found} is not a value for {rank} indices", remedy)
+        problem = f"pad_value {found} is not a value for {rank} indices"
+        raise ScheduleError(problem, remedy, program=shown(sch.tree))
     return found
 
 
@@ -196,10 +197,9 @@ def _check_users(sch: ScheduleState, buffer: Buffer) -> None:
         name = user.block.name
         why = layout_problem(user, buffer)
         if why is not None:
-            raise refuse(sch.tree, why, "transform the layout first, blockize or tensorize after", name)
+            raise ScheduleError(why, "transform the layout first, blockize or tensorize after", name)
         if has_alignment(user, buffer):
-            raise refuse(
-                sch.tree,
+            raise ScheduleError(
                 f"storage_align has spoken of the dimensions of {buffer.name} as they are",
                 "transform_layout first, storage_align after",
                 name,
@@ -231,12 +231,11 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
     try:
         layout.inverse()
     except ExprError as error:
-        remedy = "give another map, or no pad_value"
-        raise refuse(tree, f"{error}, so that its padding cannot be distinguished from elements", remedy) from error
+        problem = f"{error}, so that its padding cannot be distinguished from elements"
+        raise ScheduleError(problem, "give another map, or no pad_value", program=shown(tree)) from error
     writers = tree.writers(buffer)
     if has_gaps(tree, buffer):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{buffer.name} has padding already, which is never written",
             "give each transform_layout that pads a pad_value, or none",
             *(w.block.name for w in writers),
@@ -248,8 +247,7 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
         others = {r.block.name for r in blocks_below(tree.top_of(writer))} - {w.block.name for w in writers}
         met = [u.block.name for u in users if u.block.name in others]
         if met:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"{buffer.name} is made in loops around {met[0]}, where no block can write its padding",
                 "transform_layout with a pad_value first, compute_at after; or give no pad_value",
                 writer.block.name,
@@ -262,8 +260,7 @@ def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tre
     """The program in which a block has other variables, in plain loops of their own."""
     block = realize.block
     if not is_plain_nest(tree, realize):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{block.name} is not in plain serial loops of its own, one for each variable",
             "transform_block_layout first, split, reorder and compute_at after",
             block.name,
@@ -272,8 +269,8 @@ def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tre
         inverse = layout.map.inverse(layout.old_shape)
     except ExprError as error:
         remedy = "give a map that takes each place of the new domain, with factors that divide"
-        raise refuse(tree, str(error), remedy, block.name) from error
-    iters = tuple(replace(it, kind=_kind(tree, realize, layout, n)) for n, it in enumerate(fresh_iters(layout.shape)))
+        raise ScheduleError(str(error), remedy, block.name) from error
+    iters = tuple(replace(it, kind=_kind(realize, layout, n)) for n, it in enumerate(fresh_iters(layout.shape)))
     ranges = iter_ranges(iters)
     back = inverse.map_indices([it.var for it in iters], ranges)
     old: dict[Var, Expr] = {it.var: value for it, value in zip(block.iters, back, strict=True)}
@@ -287,14 +284,13 @@ def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tre
     return Tree(tree.replace(tree.top_of(realize), nest))
 
 
-def _kind(tree: Tree, realize: BlockRealize, layout: Layout, number: int) -> IterKind:
+def _kind(realize: BlockRealize, layout: Layout, number: int) -> IterKind:
     """The kind of a new variable: that of the variables from which it is computed."""
     used = free_vars(layout.map.final_indices[number])
     pairs = zip(layout.map.initial_indices, realize.block.iters, strict=True)
     kinds = {it.kind for var, it in pairs if var in used}
     if len(kinds) > 1:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{layout.map.final_indices[number]} mixes spatial with reduce variables",
             "map spatial variables to spatial ones, and reduce variables to reduce ones",
             realize.block.name,

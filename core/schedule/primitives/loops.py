@@ -17,7 +17,6 @@ from pegbox.expr.visit import substitute
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -65,8 +64,8 @@ def split(
             vectorized or unrolled.
     """
     old = sch.find_loop(loop)
-    extents = _split_extents(sch.tree, old, factors, factor, nparts)
-    _serial(sch.tree, old)
+    extents = _split_extents(old, factors, factor, nparts)
+    _serial(old)
     if names is not None and len(names) != len(extents):
         raise ScheduleError(f"{len(names)} name(s) for {len(extents)} loops", "give one each")
     labels = names or [f"{old.var.name}_{n}" for n in range(len(extents))]
@@ -106,14 +105,13 @@ def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, 
         raise ScheduleError("no loops given", "give at least one")
     for outer, inner in pairwise(found):
         if outer.body is not inner:
-            raise refuse(
-                sch.tree,
+            raise ScheduleError(
                 f"cannot fuse: {inner.var.name} is not the only statement directly inside {outer.var.name}",
                 "give the loops outermost first, without gaps; reorder brings them next to each other",
                 *(loop.var for loop in found),
             )
     for loop in found:
-        _serial(sch.tree, loop)
+        _serial(loop)
     fused = Var(name or "_".join(loop.var.name for loop in found) + ("_fused" if len(found) > 1 else ""))
     extent = prod(loop.extent for loop in found)
     body = _rebind(found[-1].body, _digits(fused, found), TRUE, {**sch.tree.ranges, fused: (0, extent - 1)})
@@ -154,11 +152,11 @@ def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
     if all(a is b for a, b in zip(order, chain, strict=True)):
         return
     for realize in blocks_below(chain[-1].body):
-        _check_order(sch.tree, realize, chain, order)
+        _check_order(realize, chain, order)
     func = sch.tree.replace(chain[0], nested(chain[-1].body, order))
     marked = [loop.var for loop in chain if not loop.kind.in_order]
     if marked:
-        check_kinds(Tree(func), marked, sch.tree)
+        check_kinds(Tree(func), marked)
     sch.update(func)
 
 
@@ -180,12 +178,12 @@ def tile(sch: ScheduleState, loops: Sequence[LoopRef], factors: Sequence[int]) -
 
 
 def _split_extents(
-    tree: Tree, loop: For, factors: Sequence[int | None] | None, factor: int | None, nparts: int | None
+    loop: For, factors: Sequence[int | None] | None, factor: int | None, nparts: int | None
 ) -> list[int]:
     if sum(x is not None for x in (factors, factor, nparts)) != 1:
         raise ScheduleError("the extents are not given once", "give exactly one of factors, factor and nparts")
     given = list(factors) if factors is not None else [None, factor] if factor is not None else [nparts, None]
-    numbers = [None if f is None else _positive(loop, f) for f in given]
+    numbers = [None if f is None else _positive(f) for f in given]
     holes = [n for n, f in enumerate(numbers) if f is None]
     if not numbers or len(holes) > 1:
         raise ScheduleError(
@@ -195,8 +193,7 @@ def _split_extents(
     if holes:
         known.insert(holes[0], -(-loop.extent // prod(known)))
     if prod(known) < loop.extent:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{' * '.join(map(str, known))} = {prod(known)} iterations "
             f"cannot cover the {loop.extent} of {loop.var.name}",
             "use larger factors, or None for one of them",
@@ -205,17 +202,16 @@ def _split_extents(
     return known
 
 
-def _positive(loop: For, value: object) -> int:
+def _positive(value: object) -> int:
     number = integer(value)
     if number is None or number < 1:
         raise ScheduleError(f"extent {value!r} is not a number of iterations", "give integers from 1 up")
     return number
 
 
-def _serial(tree: Tree, loop: For) -> None:
+def _serial(loop: For) -> None:
     if loop.kind is not ForKind.SERIAL:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{loop.var.name} is {loop.kind.in_words} already",
             f"do this first, then let the resulting loop be {loop.kind.in_words}",
             loop.var,
@@ -272,8 +268,7 @@ def _chain(tree: Tree, given: list[For]) -> list[For]:
     while waiting:
         below = chain[-1].body
         if not isinstance(below, For):
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"cannot reorder {', '.join(loop.var.name for loop in given)}: below {chain[-1].var.name} the program "
                 "branches before all of them are reached",
                 "reorder only loops of one straight nest; reorder before compute_at and decompose_reduction",
@@ -284,7 +279,7 @@ def _chain(tree: Tree, given: list[For]) -> list[For]:
     return chain
 
 
-def _check_order(tree: Tree, realize: BlockRealize, chain: list[For], order: list[For]) -> None:
+def _check_order(realize: BlockRealize, chain: list[For], order: list[For]) -> None:
     """Check that a reduction still starts (init), with its reduce variables at zero, at the first visit of an element.
 
     Loops that bind only spatial or only reduce variables move freely. One that binds both, or none (so that it runs
@@ -303,8 +298,7 @@ def _check_order(tree: Tree, realize: BlockRealize, chain: list[For], order: lis
                 continue
             if (chain.index(loop) < n) != (new_place[id(loop)] < new_place[id(other)]):
                 kind = "both spatial and reduce variables" if loop.var in reduce else "no variable"
-                raise refuse(
-                    tree,
+                raise ScheduleError(
                     f"cannot reorder {loop.var.name} and {other.var.name}: {loop.var.name} binds {kind} of the "
                     f"reduction {realize.block.name}, which would start again after it has begun to add up",
                     "do not fuse spatial with reduce loops before reordering, or use decompose_reduction first",

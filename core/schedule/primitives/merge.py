@@ -13,7 +13,6 @@ from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.region_cover import covers_reads
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -57,10 +56,10 @@ def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
 def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     """The program with one nest for those that end at `loops`, and the variable of its innermost loop."""
     nests = _nests(tree, loops)
-    _check_alike(tree, nests)
+    _check_alike(nests)
     above = tree.parents.get(id(nests[0][0]))
     if not isinstance(above, Seq) or any(tree.parents.get(id(nest[0])) is not above for nest in nests):
-        raise _refuse(tree, loops, "the nests are not statements of the same suite", "give loops of neighbouring nests")
+        raise _refuse(loops, "the nests are not statements of the same suite", "give loops of neighbouring nests")
     ranks = {id(stmt): n for n, stmt in enumerate(above.stmts)}
     nests = sorted(nests, key=lambda nest: ranks[id(nest[0])])
     fresh = [Var(f"{x.var.name.removesuffix('_m')}_m") for x in nests[0]]
@@ -68,47 +67,45 @@ def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     bodies = (substitute_vars(nest[-1].body, names) for nest, names in zip(nests, renamed, strict=True))
     whole = nested(seq(*bodies), nests[0], renamed[0])
     tops = [nest[0] for nest in nests]
-    place = _place(tree, above, tops)
+    place = _place(above, tops)
     stmts = [whole if s is place else s for s in above.stmts if s is place or not any(s is top for top in tops)]
     after = Tree(tree.replace(above, seq(*stmts)))
-    _check_order(tree, after, nests)
+    _check_order(after, nests)
     made = after.loops[fresh[-1]]
-    check_kinds(after, [x.var for x in (*after.ancestors(made), *loops_below(made)) if x.kind.is_concurrent], tree)
+    check_kinds(after, [x.var for x in (*after.ancestors(made), *loops_below(made)) if x.kind.is_concurrent])
     return after, made.var
 
 
-def _refuse(tree: Tree, loops: Iterable[For], problem: str, remedy: str) -> ScheduleError:
-    return refuse(tree, problem, remedy, *(loop.var for loop in loops))
+def _refuse(loops: Iterable[For], problem: str, remedy: str) -> ScheduleError:
+    return ScheduleError(problem, remedy, *(loop.var for loop in loops))
 
 
 def _nests(tree: Tree, loops: Sequence[For]) -> list[Nest]:
     if len(loops) < 2:
-        raise _refuse(tree, loops, f"{len(loops)} loop(s) given", "give two or more, of nests after each other")
+        raise _refuse(loops, f"{len(loops)} loop(s) given", "give two or more, of nests after each other")
     around = [(*tree.ancestors(loop), loop) for loop in loops]
     depth = len(common_path(around))
     for loop, path in zip(loops, around, strict=True):
         if len(path) == depth:
-            raise _refuse(tree, loops, f"{loop.var.name} is around the others", "give loops of separate nests")
+            raise _refuse(loops, f"{loop.var.name} is around the others", "give loops of separate nests")
     return [path[depth:] for path in around]
 
 
-def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
+def _check_alike(nests: Sequence[Nest]) -> None:
     """Raises ScheduleError: the nests differ in their loops, or one is not serial."""
     loops = [nest[-1] for nest in nests]
     if len({tuple(x.extent for x in nest) for nest in nests}) > 1:
         shapes = ", ".join(f"{nest[-1].var.name} in {[x.extent for x in nest]}" for nest in nests)
-        raise _refuse(
-            tree, loops, f"the nests differ: {shapes}", "give loops of the same depth, with the same iterations"
-        )
+        raise _refuse(loops, f"the nests differ: {shapes}", "give loops of the same depth, with the same iterations")
     for nest in nests:
         for loop, inner in zip(nest, (*nest[1:], None), strict=True):
-            check_serial(tree, loop, "merge first, then say how the loop runs")
+            check_serial(loop, "merge first, then say how the loop runs")
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"
-                raise _refuse(tree, [loop, inner], why, f"merge {loop.var.name} itself")
+                raise _refuse([loop, inner], why, f"merge {loop.var.name} itself")
 
 
-def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
+def _place(above: Seq, tops: Sequence[Stmt]) -> Stmt:
     """The nest at whose place the others join it: the last, or the first if a statement between prevents that."""
     first, last = (next(n for n, s in enumerate(above.stmts) if s is tops[place]) for place in (0, -1))
     between = above.stmts[first + 1 : last]
@@ -117,8 +114,7 @@ def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
         if not any(_conflict(stmt, top) for stmt in others for top in moved):
             return place
     name = next(blocks_below(others[0])).block.name
-    raise refuse(
-        tree,
+    raise ScheduleError(
         f"{name} is between the nests, and neither can pass it",
         "move what is between with compute_at, or inline it",
         name,
@@ -137,7 +133,7 @@ def _uses(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
     return {b for x in blocks for b in read_buffers(x)}, {b for x in blocks for b in written_buffers(x)}
 
 
-def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
+def _check_order(after: Tree, nests: Sequence[Nest]) -> None:
     """Check that each iteration of the merged nest makes all that later nests read in it."""
     for one, two in combinations(nests, 2):
         for first, second, buffer in _shared(one, two):
@@ -145,8 +141,7 @@ def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
             writes = any(buffer is w for w in written_buffers(second.block))
             if writes or not covers_reads(after, after.blocks[a], buffer, after.blocks[b]):
                 why = f"needs elements of {buffer.name} that other iterations of {a} make"
-                raise refuse(
-                    before,
+                raise ScheduleError(
                     f"{b} {f'writes {buffer.name}, as {a} uses it' if writes else why}",
                     "merge loops whose iterations use what the same iteration has made",
                     one[-1].var,

@@ -21,7 +21,6 @@ from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitut
 from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import store_block
 from pegbox.schedule.rewrites.inline import plain_store
 from pegbox.schedule.rewrites.placement import nest
@@ -85,29 +84,29 @@ class _Padding:
 
 def _decomposed(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     """The program in which a block `name` writes the constant before `loop`, and the block writes the rest."""
-    padding = _padding(tree, realize)
-    chain = _chain(tree, realize, loop)
+    padding = _padding(realize)
+    chain = _chain(realize, loop)
     update = _update(tree, realize, loop, padding)
     block = store_block(name, realize.block.iters, padding.store.buffer, padding.store.indices, padding.constant)
     constant = fresh_copy(map_blocks(loop, lambda _: replace(realize, block=block)), str)
     return Tree(tree.replace(loop, seq(constant, _with_own_loops(update, chain, realize))))
 
 
-def _refuse(tree: Tree, realize: BlockRealize, problem: str, remedy: str = _SHAPE) -> ScheduleError:
-    return refuse(tree, problem, remedy, realize.block.name)
+def _refuse(realize: BlockRealize, problem: str, remedy: str = _SHAPE) -> ScheduleError:
+    return ScheduleError(problem, remedy, realize.block.name)
 
 
-def _padding(tree: Tree, realize: BlockRealize) -> _Padding:
+def _padding(realize: BlockRealize) -> _Padding:
     block = realize.block
     store = plain_store(block)
     if isinstance(store, str):
-        raise _refuse(tree, realize, store)
+        raise _refuse(realize, store)
     if not isinstance(store.value, Select) or not isinstance(store.value.b, Const):
-        raise _refuse(tree, realize, f"{block.name} does not choose between a value and a constant")
+        raise _refuse(realize, f"{block.name} does not choose between a value and a constant")
     domains = {it.var: it.extent for it in block.iters}
     places = [i for i in store.indices if isinstance(i, Var)]
     if len(set(places)) < len(store.indices) or any(n > 1 and v not in places for v, n in domains.items()):
-        raise _refuse(tree, realize, f"{block.name} does not write an element for each of its variables")
+        raise _refuse(realize, f"{block.name} does not write an element for each of its variables")
     inside = {it.var: (0, it.extent - 1) for it in block.iters}
     for part in conjuncts(store.value.cond):
         simple = simplify(part, iter_ranges(block.iters))
@@ -115,12 +114,12 @@ def _padding(tree: Tree, realize: BlockRealize) -> _Padding:
             continue
         found = _bound(simple)
         if found is None:
-            raise _refuse(tree, realize, f"the condition {part} is not a bound of one variable")
+            raise _refuse(realize, f"the condition {part} is not a bound of one variable")
         var, (first, last) = found
         inside[var] = (max(first, inside[var][0]), min(last, inside[var][1]))
     empty = next((var.name for var, (first, last) in inside.items() if first > last), None)
     if empty is not None:
-        raise _refuse(tree, realize, f"no {empty} is inside: all of {block.name} is padding")
+        raise _refuse(realize, f"no {empty} is inside: all of {block.name} is padding")
     return _Padding(store, inside, store.value.a, store.value.b)
 
 
@@ -143,14 +142,14 @@ def _bound(condition: Expr) -> tuple[Var, Interval] | None:
     return term, (-edge, most) if below else (-most, -edge)
 
 
-def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
+def _chain(realize: BlockRealize, loop: For) -> list[For]:
     """The loops from `loop` down to the block."""
     loops, body = straight_nest(loop)
     if body is not realize:
         problem = f"{loop.var.name} is not around {realize.block.name} alone"
-        raise refuse(tree, problem, "give a loop in which nothing else is", loop.var, realize.block.name)
+        raise ScheduleError(problem, "give a loop in which nothing else is", loop.var, realize.block.name)
     for each in loops:
-        check_serial(tree, each, "decompose first, then say how the loops run")
+        check_serial(each, "decompose first, then say how the loops run")
     return loops
 
 
@@ -160,7 +159,7 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
     made = written_box(tree, realize, store.buffer, {x.var for x in tree.ancestors(loop)})
     if made is None:
         problem = f"what {block.name} makes in one run of {loop.var.name} is not a box"
-        raise _refuse(tree, realize, problem, "give a loop further out, or split by factors that divide")
+        raise _refuse(realize, problem, "give a loop further out, or split by factors that divide")
     iters: dict[Var, BlockIter] = {}
     spans: dict[Var, Span] = {}
     for it in block.iters:
@@ -172,7 +171,7 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
             found = made.intervals[place]
             lo = found.lo.add(linear(index(-first)))
             if lo.is_const and not 0 <= lo.const + found.width < own.extent + found.width:
-                raise _refuse(tree, realize, f"all that {loop.var.name} writes is padding")
+                raise _refuse(realize, f"all that {loop.var.name} writes is padding")
             spans[own.var] = span(SymbolicInterval(lo, found.width), own.extent, tree.ranges, most=True)
     shifted: dict[Var, Expr] = {old: add(it.var, index(padding.inside[old][0])) for old, it in iters.items()}
     ranges = iter_ranges(iters.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.build import ZERO, all_of, conjuncts
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
@@ -15,7 +16,6 @@ from pegbox.loops.nodes import Block, BlockRealize, For, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.checks import check_inside
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -88,7 +88,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     name = realize.block.name
     above = tree.ancestors(realize)
     if realize.block.init is None:
-        raise refuse(tree, f"{name} has no init (any more)", "give a reduction that is still whole", name)
+        raise ScheduleError(f"{name} has no init (any more)", "give a reduction that is still whole", name)
     check_inside(tree, realize, loop, "give one of get_loops(block)")
     place = above.index(loop)
     outside, inside = above[:place], above[place:]
@@ -96,8 +96,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     early = [x.var for x in outside if x.var in reduce and x.extent > 1]
     if early:
         names = ", ".join(v.name for v in early)
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"the reduce loop(s) {names} are outside {loop.var.name}, so that the elements would start "
             "again in each of their iterations",
             f"give {early[0].name} or a loop further out",
@@ -108,8 +107,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     known = determined(realize.values, {x.var for x in outside}, tree.ranges)
     for x in inside:
         if x.extent > 1 and (x.var not in known or (x.var in reduce and x.var in spatial)):
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"{x.var.name} binds spatial and reduce variables at once, or visits elements again",
                 "do not fuse spatial with reduce loops; decompose inside the loop at which the block is computed",
                 x.var,

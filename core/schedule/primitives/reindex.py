@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.errors import ExprError
+from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.bounds import bounds
 from pegbox.expr.equal import same
 from pegbox.expr.index_map import IndexMap
@@ -13,7 +13,6 @@ from pegbox.loops.nodes import BlockIter, BlockRealize
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import iter_ranges
 from pegbox.schedule.analysis.checks import check_only_writer
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.layout import Layouter, Which, choose, map_of
 from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_name, fresh_iters, store_block
 from pegbox.schedule.rewrites.layout import Indices, layout_problem, with_indices
@@ -156,16 +155,16 @@ def _reindexed(
         check_only_writer(tree, realize, [buffer], "reindex first, decompose_reduction after")
         if has_alignment(realize, buffer):
             problem = f"storage_align has spoken of the dimensions of {buffer.name} as they are"
-            raise refuse(tree, problem, "reindex first, storage_align after", name)
-    indices = _indices(tree, realize, buffer)
-    _check_inside(tree, realize, indices, buffer)
+            raise ScheduleError(problem, "reindex first, storage_align after", name)
+    indices = _indices(realize, buffer)
+    _check_inside(realize, indices, buffer)
     used = [it for it in realize.block.iters if any(it.var in free_vars(i) for i in indices)]
     if not used:
         # A constant place: one dimension is the least that a buffer has. A sum's init knows the spatial ones alone.
         used = sorted(realize.block.iters, key=lambda it: it.is_reduce)[:1]
-    copy, where = _laid_out(tree, realize, buffer, copy, index_map, used)
+    copy, where = _laid_out(realize, buffer, copy, index_map, used)
     if writes:
-        _check_written_once(tree, realize, buffer, indices, used)
+        _check_written_once(realize, buffer, indices, used)
     fresh = fresh_iters([it.extent for it in used])
     moved: dict[Var, Expr] = {old.var: new.var for old, new in zip(used, fresh, strict=True)}
     there, here = (tuple(substitute(i, moved) for i in place) for place in (indices, where))
@@ -180,9 +179,7 @@ def _reindexed(
     return BlockRef(copy.name)
 
 
-def _check_written_once(
-    tree: Tree, realize: BlockRealize, buffer: Buffer, indices: Indices, used: list[BlockIter]
-) -> None:
+def _check_written_once(realize: BlockRealize, buffer: Buffer, indices: Indices, used: list[BlockIter]) -> None:
     spatial = [it for it in realize.block.iters if not it.is_reduce and it.extent > 1]
     missing = [it.var.name for it in spatial if it not in used]
     problem = f"{buffer.name} is not written at another place for each {missing[0]}" if missing else ""
@@ -193,11 +190,11 @@ def _check_written_once(
     if realize.block.is_reduction and any(it.is_reduce for it in used):
         problem = f"{realize.block.name} has only reduce variables"
     if problem:
-        raise refuse(tree, problem, "reindex blocks that write each element once", realize.block.name)
+        raise ScheduleError(problem, "reindex blocks that write each element once", realize.block.name)
 
 
 def _laid_out(
-    tree: Tree, realize: BlockRealize, buffer: Buffer, copy: Buffer, index_map: IndexMap | None, used: list[BlockIter]
+    realize: BlockRealize, buffer: Buffer, copy: Buffer, index_map: IndexMap | None, used: list[BlockIter]
 ) -> tuple[Buffer, Indices]:
     """The copy with its shape, and the place in it for the variables."""
     iters = realize.block.iters
@@ -211,11 +208,11 @@ def _laid_out(
             shape = IndexMap([it.var for it in used], where).layout(shape).shape
     except ExprError as error:
         remedy = "give a map of the block's variables such as lambda i, j: (j, i)"
-        raise refuse(tree, str(error), remedy, realize.block.name) from error
+        raise ScheduleError(str(error), remedy, realize.block.name) from error
     return Buffer(copy.name, shape, copy.dtype, copy.scope), where
 
 
-def _indices(tree: Tree, realize: BlockRealize, buffer: Buffer) -> Indices:
+def _indices(realize: BlockRealize, buffer: Buffer) -> Indices:
     """The one place at which a block uses a buffer."""
     name = realize.block.name
     regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
@@ -234,18 +231,17 @@ def _indices(tree: Tree, realize: BlockRealize, buffer: Buffer) -> Indices:
         problem = f"{name} uses {buffer.name} in loops of its own"
     if problem is not None:
         remedy = "reindex works for blocks that use the buffer at one place, a function of their variables"
-        raise refuse(tree, problem, remedy, name)
+        raise ScheduleError(problem, remedy, name)
     return places[0]
 
 
-def _check_inside(tree: Tree, realize: BlockRealize, indices: Indices, buffer: Buffer) -> None:
+def _check_inside(realize: BlockRealize, indices: Indices, buffer: Buffer) -> None:
     """Raises ScheduleError: only a condition keeps the block inside the buffer; the copy would not know of it."""
     ranges = iter_ranges(realize.block.iters)
     for index, extent in zip(indices, buffer.shape, strict=True):
         between = bounds(simplify(index, ranges), ranges)
         if between is None or between[0] < 0 or between[1] >= extent:
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"the index {index} may lie outside {buffer.name}{list(buffer.shape)}, where a condition "
                 f"in {realize.block.name} keeps it from being used",
                 "compute the padding in a block of its own",

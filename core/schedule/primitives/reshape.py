@@ -22,7 +22,6 @@ from pegbox.loops.visit import loop_ranges, map_children, realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -81,7 +80,7 @@ def loop_partition(
             reduction would start in several parts.
     """
     old = sch.find_loop(loop)
-    sizes = _sizes(sch.tree, old, factors)
+    sizes = _sizes(old, factors)
     _check_plain(sch.tree, old)
     taken = set(sch.tree.names)
     parts: list[tuple[Var, Stmt]] = []
@@ -93,7 +92,7 @@ def loop_partition(
     after = Tree(sch.tree.replace(old, seq(*(stmt for _, stmt in parts))))
     # What each iteration of a parallel loop inside had for itself is now shared by the parts.
     copied = [v for v, x in after.loops.items() if x.kind.is_concurrent and v not in sch.tree.loops]
-    check_kinds(after, copied, sch.tree)
+    check_kinds(after, copied)
     sch.update(after)
     return [LoopRef(var) for (var, _), kept in zip(parts, keep, strict=True) if kept]
 
@@ -124,8 +123,7 @@ def reorder_block_iter_var(sch: ScheduleState, block: BlockRef | str, new_order:
     order = [integer(n) for n in new_order]
     if sorted(n if n is not None else -1 for n in order) != list(range(count)):
         names = ", ".join(f"{n}: {it.var.name}" for n, it in enumerate(old.block.iters))
-        raise refuse(
-            sch.tree,
+        raise ScheduleError(
             f"{list(new_order)} does not hold each variable once",
             f"give the numbers of all variables in their new order; they are {names}",
             old.block.name,
@@ -137,15 +135,14 @@ def reorder_block_iter_var(sch: ScheduleState, block: BlockRef | str, new_order:
     sch.update(sch.tree.replace(old, changed))
 
 
-def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
+def _sizes(loop: For, factors: Sequence[int | None]) -> list[int]:
     given = [None if f is None else integer(f) for f in factors]
     if not given or any(n is not None and n < 1 for n in given) or given.count(None) != list(factors).count(None):
         raise ScheduleError(f"{list(factors)} are not sizes", "give integers from 1 up, one may be None")
     known = sum(n for n in given if n is not None)
     rest = loop.extent - known
     if given.count(None) > 1 or rest < (None in given):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{known} iterations and {given.count(None)} part(s) "
             f"more do not fit into the {loop.extent} of {loop.var.name}",
             "give sizes that leave at least one iteration for the part None, of which there may be one",
@@ -156,7 +153,7 @@ def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
 
 
 def _check_plain(tree: Tree, loop: For) -> None:
-    check_serial(tree, loop, "cut the loop first, then say how its parts run")
+    check_serial(loop, "cut the loop first, then say how its parts run")
     for realize in blocks_below(loop):
         reduce, spatial = variables(reduce_values(realize)), variables(spatial_values(realize))
         if realize.block.init is None or loop.var not in reduce or loop.var in spatial:
@@ -165,8 +162,7 @@ def _check_plain(tree: Tree, loop: For) -> None:
         values = reduce_values(realize)
         zero = all(same(simplify(substitute(v, start), tree.ranges), ZERO) for v in values)
         if not zero or loop.var not in determined(values, spatial, tree.ranges):
-            raise refuse(
-                tree,
+            raise ScheduleError(
                 f"the reduction {realize.block.name} may start in several of the parts",
                 "use decompose_reduction first",
                 loop.var,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.build import TRUE, all_of, conjuncts, logical_and, select
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
@@ -20,7 +21,6 @@ from pegbox.loops.reductions.combiner import Combination, combination_of, store_
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -74,7 +74,7 @@ def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef
     plan = _Checks(before, sch.find_loop(loop), factor_axis).done()
     func, name = _rfactored(before, plan)
     after = Tree(func)
-    check_kinds(after, None, before)
+    check_kinds(after, None)
     sch.update(after)
     return BlockRef(name)
 
@@ -127,7 +127,7 @@ class _Checks:
         return _Plan(realize, combination, self.loop, axis, chain, group, inside, partial, common)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> NoReturn:
-        raise refuse(self.tree, problem, remedy, self.loop.var, *marked)
+        raise ScheduleError(problem, remedy, self.loop.var, *marked)
 
     def _only_block(self) -> BlockRealize:
         below = list(blocks_below(self.loop.body))

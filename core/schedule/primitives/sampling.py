@@ -15,7 +15,6 @@ from random import Random
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.compute_location import INLINE, ROOT, compute_at
 from pegbox.schedule.primitives.inline import compute_inline
 from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop
@@ -56,7 +55,7 @@ def sample_perfect_tile(
     if limit < 1:
         raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
     if n == 1 and old.extent > limit:
-        raise _no_tile(sch, old, f"the only factor is the extent {old.extent}, more than {limit}")
+        raise _no_tile(old, f"the only factor is the extent {old.extent}, more than {limit}")
     drawn = _factors(sch.rng, old.extent, n, limit) if decision is None else None
     return _tile(sch, old, n, drawn, decision, lambda factors: factors[-1] <= limit)
 
@@ -90,7 +89,7 @@ def sample_partitioned_tile(
         raise ScheduleError(problem, f"give n from 1 to {MOST_FACTORS}, and partition_pos from 0 to n - 1")
     if innerpart_factor < 1 or old.extent % innerpart_factor:
         raise _no_tile(
-            sch, old, f"innerpart_factor = {value_text(innerpart_factor)} does not divide the extent {old.extent}"
+            old, f"innerpart_factor = {value_text(innerpart_factor)} does not divide the extent {old.extent}"
         )
     drawn = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor) if decision is None else None
     return _tile(
@@ -150,8 +149,7 @@ def sample_compute_location(
         decision = sch.rng.choice(sorted(places))
     if not isinstance(decision, int) or decision not in places:
         legal = ", ".join(map(str, sorted(places)))
-        raise refuse(
-            sch.tree,
+        raise ScheduleError(
             f"{value_text(decision)} is not a legal place for it",
             f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
             name,
@@ -213,15 +211,14 @@ def _tile(
     factors = [int(f) for f in (() if decision is None else decision)] if drawn is None else drawn
     whole = len(factors) == n and min(factors) >= 1 and math.prod(factors) == loop.extent
     if not whole or not is_legal(factors):
-        raise _no_tile(sch, loop, f"the decision {factors} is none of the lists it may draw")
+        raise _no_tile(loop, f"the decision {factors} is none of the lists it may draw")
     sch.amended["decision"] = tuple(factors)
     draw = _drawing(sch)
     return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
 
 
-def _no_tile(sch: ScheduleState, loop: For, why: str) -> ScheduleError:
-    return refuse(
-        sch.tree,
+def _no_tile(loop: For, why: str) -> ScheduleError:
+    return ScheduleError(
         why,
         f"the product of the factors is the extent, {loop.extent}; without a decision they are drawn",
         loop.var,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import ALIGN, ROLLING, alignment
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import check_intermediate, check_scope, choose_written
 from pegbox.schedule.state.circular_buffer import check_circular_buffer
 from pegbox.schedule.state.handles import BlockRef
@@ -131,15 +131,13 @@ def storage_align(
         "whose layout the caller decides",
         f"cache_write({name!r}, {buffer.name!r}) makes a buffer of its own",
     )
-    entry = (written_buffers(realize.block).index(buffer), *_alignment(sch, realize, buffer, axis, factor, offset))
+    entry = (written_buffers(realize.block).index(buffer), *_alignment(realize, buffer, axis, factor, offset))
     known = alignment(dict(realize.block.annotations).get(ALIGN, ())) or ()
     entries = (*(e for e in known if e[:2] != entry[:2]), entry)
     sch.update(sch.tree.replace(realize, annotated(realize, ALIGN, entries)))
 
 
-def _alignment(
-    sch: ScheduleState, realize: BlockRealize, buffer: Buffer, axis: int, factor: int, offset: int
-) -> tuple[int, int, int]:
+def _alignment(realize: BlockRealize, buffer: Buffer, axis: int, factor: int, offset: int) -> tuple[int, int, int]:
     """Check (axis, factor, offset); the result counts the axis from the front."""
     rank, given = len(buffer.shape), axis
     axis, factor, offset = (integer(n) or 0 for n in (axis, factor, offset))
@@ -155,5 +153,5 @@ def _alignment(
         problem = f"offset = {value_text(offset)} is not in range({factor}), as the remainder of a stride is"
     if problem:
         remedy = f"give an axis below {rank - 1}, a factor of at least 1, and an offset from 0 to factor - 1"
-        raise refuse(sch.tree, problem, remedy, realize.block.name)
+        raise ScheduleError(problem, remedy, realize.block.name)
     return axis, factor, offset

@@ -8,6 +8,7 @@ from math import prod
 from typing import TypeVar
 
 import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
+from pegbox.errors import ScheduleError
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, bounds
@@ -22,7 +23,6 @@ from pegbox.loops.foreign import with_code
 from pegbox.loops.nodes import BlockRealize, For, If, Stmt, Store, seq
 from pegbox.loops.visit import expressions, iter_ranges, map_children, map_own_exprs, straight_nest, walk
 from pegbox.schedule.analysis.checks import check_no_lanes
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
 from pegbox.schedule.primitives.blockize import block_of_nest
@@ -79,7 +79,7 @@ def tensorize(
     except Mismatch as mismatch:
         remedy = "shape the nest as the description is (split, reorder, fuse), or give another intrinsic"
         mark = target.var if isinstance(target, For) else target.block.name
-        raise refuse(tree, str(mismatch), remedy, mark) from None
+        raise ScheduleError(str(mismatch), remedy, mark) from None
     sch.update(with_code(tree.replace(target, done), intrin.code))
 
 

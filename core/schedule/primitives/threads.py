@@ -17,7 +17,7 @@ from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
 from pegbox.loops.threads.axis import bound_condition, condition_text
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.errors import refuse
+from pegbox.schedule.errors import showing, shown
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -61,23 +61,21 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
     """
     old = sch.find_loop(loop)
     if thread_axis not in AXES:
-        raise refuse(sch.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(AXES)}", old.var)
+        raise ScheduleError(f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(AXES)}", old.var)
     if old.kind is not ForKind.SERIAL:
-        raise refuse(
-            sch.tree,
+        raise ScheduleError(
             f"{old.var.name} is {old.kind.in_words} already",
             "bind a serial loop; split the loop first if a part of it shall be bound",
             old.var,
         )
     if extent is not None and extent != old.extent:
-        raise refuse(
-            sch.tree,
+        raise ScheduleError(
             f"{thread_axis} has {value_text(extent)} threads, but {old.var.name} {old.extent} iterations",
             "split the loop so that it has as many, or give the axis no domain",
             old.var,
         )
     changed = Tree(sch.tree.replace(old, replace(old, kind=ForKind(thread_axis))))
-    check_kinds(changed, [old.var], sch.tree)
+    check_kinds(changed, [old.var])
     sch.update(changed)
 
 
@@ -112,15 +110,16 @@ def env_threads(
     for pair in reversed(threads):
         tag, extent = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (None, pair)
         if tag not in AXES or not isinstance(extent, int) or extent < 1:
-            raise refuse(
-                sch.tree,
+            raise ScheduleError(
                 f"no thread axis is ({tag!r}, {extent!r})",
                 f"give pairs of one of {', '.join(AXES)} and a number of threads",
+                program=shown(sch.tree),
             )
         loops.append(Var(tag.replace(".", "_")))
         new = For(loops[-1], extent, new, ForKind(tag))
     changed = Tree(sch.tree.replace(old, new))
-    check_kinds(changed, loops, changed)
+    with showing(changed):
+        check_kinds(changed, loops)
     sch.update(changed)
 
 
@@ -243,4 +242,4 @@ class _Predicate:
         return shared
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
-        return refuse(self.tree, problem, remedy, self.realize.block.name, *marked)
+        return ScheduleError(problem, remedy, self.realize.block.name, *marked)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Seq, Stmt, Store, seq
 from pegbox.loops.visit import common_path
 from pegbox.schedule.analysis.checks import check_no_lanes
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
-from pegbox.schedule.errors import refuse
+from pegbox.schedule.errors import showing
 from pegbox.schedule.rewrites.placement import MOVE_FIRST, check_parallel, check_ready, first_position, insert, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps, redirect
@@ -76,8 +77,7 @@ def write_through_copy(
 def _copy_buffer(tree: Tree, original: Buffer, scope: str, name: str) -> Buffer:
     """A buffer like another one, in a scope, with a name of its own."""
     if has_gaps(tree, original):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"the padding of {original.name} is never written, so that no copy of all of it can be taken",
             "make the copy before transform_layout, or give transform_layout a pad_value",
             name,
@@ -106,8 +106,7 @@ def before_readers(
     ranks = {name: n for n, name in enumerate(tree.blocks)}
     late = [w.block.name for w in writers if ranks[w.block.name] > ranks[readers[0]]]
     if late:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{late[0]} writes {source.name} after {readers[0]} has read it",
             "copy it for the later readers only: name them in consumer_blocks",
             late[0],
@@ -123,8 +122,7 @@ def before_readers(
     first = added.child_of(place, nodes[0])
     position = next(n for n, child in enumerate(children(place)) if child is first)
     if position < first_position(added, place, block):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{writers[0].block.name} makes {source.name} in loops inside {loop.var.name}, in which it is read too",
             "give a loop further inside",
             loop.var,
@@ -133,7 +131,7 @@ def before_readers(
     standing = {x.var for x in (*tree.ancestors(loop), loop)}
     filled = nest(block, needed_spans(added, block, nodes, standing), common_conditions(nodes, standing))
     after = insert(added, place, filled, position)
-    check_ready(tree, after, block.name, loop)
+    check_ready(after, block.name, loop)
     check_parallel(tree, after, block.name)
     return after
 
@@ -160,8 +158,7 @@ def after_writers(
     ranks = {name: n for n, name in enumerate(tree.blocks)}
     early = [r for r in readers if ranks[r] < max(ranks[w] for w in writers)]
     if early:
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{early[0]} reads {original.name} before {writers[-1]} has written it",
             "let it read the new buffer: name it in consumer_blocks",
             early[0],
@@ -171,7 +168,8 @@ def after_writers(
     added = Tree(with_allocs(tree.func, add=(cached,)))
     placed = insert_at_top(added, tree.top_of(producers[-1]), nest(block), after=True)
     if loop is not None:
-        return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done(is_copy=True)
+        with showing(placed):
+            return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done(is_copy=True)
     for name in writers:
         # What each iteration of a parallel loop had for itself may now be read outside it.
         check_parallel(tree, placed, name)
@@ -198,8 +196,7 @@ def _shared_loop(
             deeper = [x for x in loops if tree.is_under(other, x)]
             if deeper and deeper[-1] is not found and (found is None or tree.is_under(deeper[-1], found)):
                 far = [n.block.name for n in served if not tree.is_under(n, deeper[-1])]
-                raise refuse(
-                    tree,
+                raise ScheduleError(
                     f"{node.block.name} and {other.block.name} meet in {deeper[-1].var.name}, but {', '.join(far)}, "
                     f"which uses {buffer.name} too, is not inside it",
                     "name the blocks that meet there in consumer_blocks, or make the copy first and move blocks after",

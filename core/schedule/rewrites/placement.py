@@ -16,7 +16,6 @@ from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.analysis.recurrence import later_writers
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.analysis.required_region import Span
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, children
 from pegbox.shown import value_text
 
@@ -83,7 +82,6 @@ def moved(
     new: Stmt,
     index: int,
     *,
-    after: int = 0,
     apart_from: Collection[str] = (),
 ) -> Tree:
     """The program with a block in a loop.
@@ -92,8 +90,7 @@ def moved(
         rest: the program without the block.
         new: the block in its new nest.
         index: its position among the children of the loop: -1 the last legal one, -2 the first.
-        after: the first position that the block may have.
-        apart_from: producers that make enough in each iteration, as the caller knows.
+        apart_from: producers that make enough in each iteration, as the caller knows; the block comes after them.
 
     Raises:
         ScheduleError: what the block needs is not ready there, or what needs the block comes earlier.
@@ -107,12 +104,11 @@ def moved(
     for buffer in buffers:
         for producer in rest.writers(buffer):
             if producer.block.name not in later and ranks[producer.block.name] >= place:
-                raise _not_ready(tree, name, loop, buffer, producer.block.name, "runs later")
-    first = max(after, first_position(rest, target, realize.block, later=later))
+                raise _not_ready(name, loop, buffer, producer.block.name, "runs later")
+    first = first_position(rest, target, realize.block, later=set(later).difference(apart_from))
     position = {-1: last, -2: first}.get(index, index)
     if not first <= position <= last and index not in (-1, -2):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"at position {value_text(index)} of the {len(children(target))} "
             f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
             f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
@@ -120,7 +116,7 @@ def moved(
             name,
         )
     result = insert(rest, target, new, position)
-    check_ready(tree, result, name, loop, apart_from=apart_from)
+    check_ready(result, name, loop, apart_from=apart_from)
     check_parallel(tree, result, name)
     return result
 
@@ -153,7 +149,7 @@ def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
     return Tree(tree.replace(loop, loop.with_body(seq(*body))))
 
 
-def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:
+def check_ready(after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:
     """Do the producers that share loops with block `name` at its new place make enough in each iteration?
 
     `after` has the block at its new place. Producers in `apart_from` have been looked at already.
@@ -170,12 +166,11 @@ def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: 
                 continue  # `check_rows` looks at reads of earlier rows, after each step
             if producer.block.name in later or not covers_reads(after, producer, buffer, moved):
                 why = "may have made only a part of it by then"
-                raise _not_ready(before, name, loop, buffer, producer.block.name, why)
+                raise _not_ready(name, loop, buffer, producer.block.name, why)
 
 
-def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, producer: str, why: str) -> ScheduleError:
-    return refuse(
-        tree,
+def _not_ready(name: str, loop: For, buffer: Buffer, producer: str, why: str) -> ScheduleError:
+    return ScheduleError(
         f"{name} reads {buffer.name}, but {producer}, which makes it, {why}",
         "attach from the output back to the inputs, or attach to another loop",
         loop.var,
@@ -202,4 +197,4 @@ def check_parallel(before: Tree, after: Tree, moved: str) -> None:
     places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
     above = {x.var: None for place in places for x in place if x.kind.is_concurrent and x.var in after.loops}
     if above:
-        check_kinds(after, above, before)
+        check_kinds(after, above)

@@ -13,9 +13,8 @@ from pegbox.schedule.analysis import read_buffers, reduce_values, variables, wri
 from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
 from pegbox.schedule.analysis.region_cover import misses_reads, written_box
 from pegbox.schedule.analysis.required_region import Span, span
-from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import MOVE_FIRST, moved, nest, rank
-from pegbox.schedule.tree import Tree, children
+from pegbox.schedule.rewrites.placement import MOVE_FIRST, first_position, moved, nest, rank
+from pegbox.schedule.tree import Tree
 
 
 class Move:
@@ -48,15 +47,13 @@ class Move:
             self._check_all_made()
         rest = Tree(tree.replace(self.realize, None))
         target = rest.loops[loop.var]
-        producers = {p.block.name for p in self.producers}
-        kids = [rest.child_of(target, rest.blocks[m]) for m in producers]
-        first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
-        self._check_consumers(rest, target, first)
+        self._check_consumers(rest, target, first_position(rest, target, self.realize.block))
         new = nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops)
-        return moved(tree, rest, self.realize, loop, new, index, after=first, apart_from=producers)
+        producers = {p.block.name for p in self.producers}
+        return moved(tree, rest, self.realize, loop, new, index, apart_from=producers)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
-        return refuse(self.tree, problem, remedy, self.loop.var, self.name, *marked)
+        return ScheduleError(problem, remedy, self.loop.var, self.name, *marked)
 
     def _check_producers(self) -> None:
         if not self.producers:

@@ -18,7 +18,6 @@ from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.notes import with_writes
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import covers_reads
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import BlockBody, Tree
 
 Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
@@ -66,8 +65,7 @@ def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Pat
     places = {known.get(h, ()): h for h in wanted if h in nested or h in tree.blocks or h in tree.loops}
     if len(places) > 1:
         (one, first), (other, second) = list(places.items())[:2]
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{_label(first)} is {_inside(one)}, {_label(second)} {_inside(other)}",
             "give blocks and loops that are inside the same block",
             *one[:1],
@@ -169,8 +167,7 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
         wider = [r for r in new.writes if r.buffer is buffer and not contained(r, old.writes, ranges)]
         if wider or (_goes_on(old.body, buffer) and not _goes_on(new.body, buffer)):
             why = "would write more of it than it does" if wider else "goes on with what is in it before"
-            raise refuse(
-                before,
+            raise ScheduleError(
                 f"{buffer.name} is seen outside of block {name}, which {why}",
                 "do this before the block is made, or to the whole block",
                 name,
@@ -179,8 +176,7 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
     for buffer in dict.fromkeys(more):
         for producer in after.writers(buffer):
             if producer.block is not new and not covers_reads(after, producer, buffer, after.blocks[name]):
-                raise refuse(
-                    before,
+                raise ScheduleError(
                     f"block {name} would read more of {buffer.name}, of which {producer.block.name} may have made only "
                     "a part by then",
                     "do this before the block is made, or copy the buffer outside of it",

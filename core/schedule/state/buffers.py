@@ -13,7 +13,6 @@ from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.write_cover import places_of
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 from pegbox.shown import value_text
 
@@ -61,7 +60,7 @@ def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: 
     """Raises ScheduleError: the buffer is a parameter of the function (or lives inside a block)."""
     if buffer not in tree.func.allocs:
         kind = "a parameter of the function" if buffer in tree.func.params else "no buffer of this program"
-        raise refuse(tree, f"{buffer.name} is {kind}, {why}", remedy, name)
+        raise ScheduleError(f"{buffer.name} is {kind}, {why}", remedy, name)
 
 
 def fresh_buffer_name(tree: Tree, base: str) -> str:

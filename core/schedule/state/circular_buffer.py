@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.passes.notes import ROLLING
 from pegbox.loops.passes.roll import NothingReused, RollFailure, roll_of
 from pegbox.loops.passes.rolling_buffer import rolling
-from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import BlockBody, Tree
 
 
@@ -18,15 +18,14 @@ def has_circular_buffers(tree: Tree) -> bool:
 def check_circular_buffer(tree: Tree, name: str, buffer: Buffer) -> None:
     """Raises ScheduleError: the buffer that the block `name` writes cannot be circular."""
     if isinstance(tree.func, BlockBody):
-        raise refuse(
-            tree,
+        raise ScheduleError(
             f"{buffer.name} is used inside a block, which may be run anywhere",
             "call rolling_buffer before blockize",
             name,
         )
     found = roll_of(tree.func, buffer)
     if isinstance(found, RollFailure):
-        raise refuse(tree, found.reason, found.remedy, *found.place)
+        raise ScheduleError(found.reason, found.remedy, *found.place)
 
 
 def keeps_nothing(tree: Tree, buffer: Buffer) -> bool:
@@ -39,8 +38,7 @@ def check_circular_buffers(before: Tree, after: Tree) -> None:
     for realize, buffer in rolling(after.func):
         found = roll_of(after.func, buffer)
         if isinstance(found, RollFailure):
-            raise refuse(
-                before,
+            raise ScheduleError(
                 f"{buffer.name} of block {realize.block.name} could not be a rolling buffer any more: {found.reason}",
                 'do this first and rolling_buffer last, or unannotate(block, "rolling_buffer")',
                 *(mark for mark in found.place if mark in before.blocks or mark in before.loops),

@@ -9,7 +9,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.loops.module import ENTRY
 from pegbox.loops.nodes import Block, BlockRealize, For
-from pegbox.schedule.errors import refuse
+from pegbox.schedule.errors import shown
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import lookup, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -93,11 +93,11 @@ def get_loop(sch: ScheduleState, block: BlockRef | str, depth: int) -> LoopRef:
     number = integer(depth)
     if number is None or not 0 <= number < len(loops):
         name = sch.find_block(block).block.name
-        raise refuse(
-            sch.tree,
+        raise ScheduleError(
             f"block {name} has {len(loops)} loop(s), so no loop {value_text(depth)}",
             "count from 0, outermost",
             name,
+            program=shown(sch.tree, (name,)),
         )
     return loops[number]
 

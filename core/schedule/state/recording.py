@@ -11,7 +11,7 @@ from pegbox.checks import check_keywords
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
 from pegbox.schedule.analysis.recurrence import check_rows
-from pegbox.schedule.errors import add_call, names_of, shown
+from pegbox.schedule.errors import add_call, showing, shown
 from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import BlockScope, common_path
 from pegbox.schedule.state.circular_buffer import check_circular_buffers, has_circular_buffers
@@ -19,6 +19,7 @@ from pegbox.schedule.state.handles import LoopRef, SampledInt, SampledLoop, hand
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.state.step import Step, frozen
 from pegbox.schedule.state.trace import Drawn, LoopAt
+from pegbox.schedule.tree import Tree
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -55,6 +56,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
     def recorded(sch: ScheduleState, *args: Any, **options: Any) -> Any:
         before = sch.snapshot()
         values = (*args, *options.values())
+        inside = None
         try:
             signature.check(args, options)
             whole = sch.tree if sch.func_name is not None and has_circular_buffers(sch.tree) else None
@@ -62,6 +64,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
                 sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
             )
             scope = _enter(sch, values, changes=True)
+            inside = None if scope is None else sch.tree
             # Loops are recorded by their place before the step: afterwards they may be gone.
             step_args = tuple(_trace_value(sch, a) for a in args)
             step_options = {
@@ -75,16 +78,19 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             sch.amended = {}
             result = method(sch, *map(given, args), **{k: given(v) for k, v in options.items()})
             if scope is not None:
+                inside = None
                 sch.update(scope.rebuilt(sch.func))
             if stays is not None:
                 sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
             if whole is not None:
-                check_circular_buffers(whole, sch.tree)
+                with showing(whole):
+                    check_circular_buffers(whole, sch.tree)
             if rows is not None:
-                check_rows(rows, sch.tree)
+                with showing(rows):
+                    check_rows(rows, sch.tree)
         except Exception as error:
             sch.restore(before)
-            _tell(error, sch, name, args, options)
+            _tell(error, sch, name, args, options, inside)
             raise
         for key, value in sch.amended.items():
             if key in signature.names[: len(args)]:
@@ -185,9 +191,14 @@ def given(value: Any) -> Any:
 
 
 def _tell(
-    error: Exception, sch: ScheduleState, primitive: str, args: Sequence[Any], options: Mapping[str, Any]
+    error: Exception,
+    sch: ScheduleState,
+    primitive: str,
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    inside: Tree | None = None,
 ) -> None:
-    """Say in a refusal which call it is of, and show the program."""
+    """Say in a refusal which call it is of, and show the program, or the `inside` of a block of it."""
     if isinstance(error, TypeError) and (method := getattr(sch, primitive, None)) is not None:
         check_keywords(method, options)
     if not isinstance(error, ScheduleError) or not add_call(error, primitive, args, options):
@@ -195,5 +206,8 @@ def _tell(
     if not error.program and sch.func_name is not None:
         with suppress(ScheduleError):  # a lowered program has no tree
             tree = sch.tree
-            marked = [h for h in handles((*args, *options.values())) if h in tree.blocks or h in tree.loops]
-            error.program, error.place = shown(tree, marked), names_of(marked)
+            shows = inside if error.marked and inside else tree
+            given = [h for h in handles((*args, *options.values())) if h in tree.blocks or h in tree.loops]
+            error.program = shown(shows, error.marked or given)
+            error.marked = error.marked or tuple(given)
+    error.marked = error.place  # names instead of variables, so that equal errors are copied to equal ones

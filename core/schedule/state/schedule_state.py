@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, For, Function
-from pegbox.schedule.errors import refuse
+from pegbox.schedule.errors import shown
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.legality_table import LegalityTable
 from pegbox.schedule.state.step import Step
@@ -161,10 +161,10 @@ class ScheduleState:
             )
         found = self.tree.loops.get(loop.var)
         if found is None:
-            raise refuse(
-                self.tree,
+            raise ScheduleError(
                 f"loop {loop.name} is not in the program (any more): a primitive replaced it, or it is of another",
                 "use the loops that the primitive returned, or ask get_loops(block) again",
+                program=shown(self.tree),
             )
         return found
 

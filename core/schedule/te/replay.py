@@ -18,6 +18,7 @@ from pegbox.loops.foreign import with_code
 from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import Function
 from pegbox.schedule.analysis.recurrence import check_all_rows
+from pegbox.schedule.errors import showing
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te import stage_kinds, stage_loops, stage_storage, stage_threads
@@ -107,7 +108,8 @@ def _replay(state: ReplayState) -> None:
                 _do(phase, state, stage)
     state.step = None
     if any(isinstance(stage.op, ScanOp) for stage in state.stages):
-        check_all_rows(state.sch.tree)
+        with showing(state.sch.tree):
+            check_all_rows(state.sch.tree)
     for phase in _OF_THE_WHOLE:
         for stage in placed:
             if id(stage) in state.loops:

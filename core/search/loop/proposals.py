@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -85,10 +86,8 @@ class Proposer:
         """Report results to the tuner; of a configuration that is reported again the latest counts."""
         self._known.update(zip(configs, results, strict=True))
         self._pending.difference_update(configs)
-        try:
+        with self._named("tell()"):
             self._tuner.tell(configs, results)
-        except Exception as error:
-            raise self._raised("tell()", error) from error
 
     def knows(self, config: Config) -> bool:
         """Return whether its result was reported to the tuner."""
@@ -97,29 +96,21 @@ class Proposer:
     @property
     def activity(self) -> str:
         """The tuner's activity when it is asked, in words."""
-        try:
+        with self._named("activity"):
             return str(getattr(self._tuner, "activity", CHOOSING))
-        except Exception as error:
-            raise self._raised("activity", error) from error
 
     def wait(self) -> None:
         """Return when nothing of the tuner goes on in the background."""
-        wait = getattr(self._tuner, "wait", None)
-        if wait is None:
-            return
-        try:
-            wait()
-        except Exception as error:
-            raise self._raised("wait()", error) from error
+        if (wait := getattr(self._tuner, "wait", None)) is not None:
+            with self._named("wait()"):
+                wait()
 
     def model_report(self) -> ModelReport | None:
         """Get the tuner's report on its model, if it has one."""
         if not isinstance(self._tuner, SelfReporting):
             return None
-        try:
+        with self._named("model_report()"):
             report = self._tuner.model_report()
-        except Exception as error:
-            raise SearchFailure(f"tuner {self._name!r} raised {explained(error, 'in model_report()')}") from error
         if report is None or isinstance(report, ModelReport):
             return report
         raise SearchFailure(
@@ -127,11 +118,9 @@ class Proposer:
         )
 
     def _ask(self, n: int) -> list[Config]:
-        try:
+        with self._named(f"ask({n})"):
             answer = self._tuner.ask(n)
             proposed = list(answer) if isinstance(answer, Iterable) else None
-        except Exception as error:
-            raise self._raised(f"ask({n})", error) from error
         if proposed is None:
             raise SearchFailure(
                 f"tuner {self._name!r} gave {answer!r} for ask({n}); it has to be a list of configurations, [] when it "
@@ -141,10 +130,15 @@ class Proposer:
             raise SearchFailure(f"tuner {self._name!r} proposed {fault[1]}")
         return proposed
 
-    def _raised(self, method: str, error: Exception) -> SearchFailure:
-        where = origin_of(error)
-        message = f"tuner {self._name!r} raised {explained(error, f'in {method}')}"
-        return SearchFailure(f"{where}: {message}" if where else message)
+    @contextmanager
+    def _named(self, method: str) -> Iterator[None]:
+        """Make errors of the body a `SearchFailure` that names the tuner and the method."""
+        try:
+            yield
+        except Exception as error:
+            where = origin_of(error)
+            message = f"tuner {self._name!r} raised {explained(error, f'in {method}')}"
+            raise SearchFailure(f"{where}: {message}" if where else message) from error
 
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
         distinct = dict.fromkeys(proposed)
