@@ -75,10 +75,10 @@ from pegbox.expr.nodes import Expr
 from pegbox.loops import foreign
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
-from pegbox.loops.threads.axis import thread_axis
 from pegbox.schedule.te.intrinsic import IntrinBuffer, decl_buffer, decl_tensor_intrin
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
 from pegbox.schedule.te.stage import Stage
+from pegbox.schedule.te.stage_threads import thread_axis
 from pegbox.task.extern import extern
 
 __all__ = [

@@ -33,7 +33,7 @@ def int64(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`sum(coefficient * term) + const`; no coefficient is zero."""
+    """The sum `sum(coefficient * term) + const`; no coefficient is zero."""
 
     terms: Mapping[Expr, int]
     const: int
@@ -168,7 +168,7 @@ def add_term(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Division(Generic[Term]):
-    """`sum == divisor * quotient + rest`, where only the rest may be left to divide.
+    """A division `sum == divisor * quotient + rest`; only the rest may be left to divide.
 
     is_whole: the rest lies in [0, divisor), so that the quotient is `sum // divisor` and the rest `sum % divisor`.
     """

@@ -94,7 +94,7 @@ def as_expr(value: object) -> Expr:
 
 
 def _meet(a: object, b: object) -> tuple[Expr, Expr]:
-    """Both operands in one type; a Python number takes the type of the other side where it fits, else its own."""
+    """Give both operands one type; a Python number takes the type of the other side where it fits, else its own."""
     ea, eb = as_expr(a), as_expr(b)
     if ea.dtype == eb.dtype:
         return ea, eb

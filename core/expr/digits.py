@@ -13,7 +13,7 @@ from pegbox.expr.visit import walk
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """`(var // step) % base`; no base at the top."""
+    """A digit `(var // step) % base`; no base at the top."""
 
     var: Var
     step: int

@@ -34,7 +34,7 @@ _Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Group:
-    """Inputs and outputs (by number) that depend on each other; where the outputs land; the way back, if found."""
+    """A set of inputs and outputs that depend on each other, where the outputs land, and the way back, if found."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

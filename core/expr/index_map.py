@@ -214,7 +214,7 @@ def _check(expr: Expr, variables: set[Var]) -> None:
 
 
 class _Indices(Reader):
-    """Reads the indices that a map gives."""
+    """A reader of the indices that a map gives."""
 
     def __init__(self, text: str, variables: dict[str, Var]) -> None:
         self.text = text

@@ -62,7 +62,7 @@ class Address(Load):
 
 
 class VectorLoad(Load):
-    """`lanes` neighbours in memory from `buffer[indices]` on, as one value.
+    """A value of `lanes` neighbours in memory from `buffer[indices]` on.
 
     `extents` say how many they are along each dimension: mostly along the last one only, else of whole rows.
     """

@@ -117,7 +117,7 @@ def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
 
 
 class Expr:
-    """Base of all expressions. `==` builds a comparison whose truth value is structural equality."""
+    """The base of all expressions. `==` builds a comparison whose truth value is structural equality."""
 
     __slots__ = ("_hash", "dtype")
     dtype: str
@@ -325,7 +325,7 @@ class Not(Expr):
 
 
 class Select(Expr):
-    """`a` where `cond` holds, else `b`; the other side is not evaluated (its loads may be out of bounds)."""
+    """A choice: `a` where `cond` holds, else `b`. The other side is not evaluated: its loads may be out of bounds."""
 
     __slots__ = ("a", "b", "cond")
     __match_args__ = ("cond", "a", "b")

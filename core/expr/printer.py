@@ -161,6 +161,6 @@ _OWN_NAMES = Printer(PLAIN, attrgetter("name"))
 
 
 def show(expr: Expr, names: Mapping[Any, str] | None = None) -> str:
-    """Python-like text of `expr`; `names` overrides names (to tell apart variables or buffers that share one)."""
+    """Write `expr` as in Python; `names` overrides names (where variables or buffers share one)."""
     printer = Printer(PLAIN, lambda what: names.get(what, what.name)) if names else _OWN_NAMES
     return printer.expr(expr)

@@ -38,7 +38,7 @@ CONDITIONS: Operations = {
 
 
 class Reader(ABC):
-    """Evaluates syntax; `operations` are those that are allowed."""
+    """A reader that evaluates syntax; `operations` are those that are allowed."""
 
     operations: ClassVar[Operations] = ARITHMETIC
 
@@ -98,7 +98,7 @@ class Reader(ABC):
         return result
 
     def _comparison(self, node: ast.Compare) -> Any:
-        """Chains too: `0 <= x < n`."""
+        """Evaluate a comparison, chains too: `0 <= x < n`."""
         sides = [node.left, *node.comparators]
         values = [self.value(side) for side in sides]
         parts = [self._apply(node, op, sides[n : n + 2], values[n : n + 2]) for n, op in enumerate(node.ops)]

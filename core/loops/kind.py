@@ -18,7 +18,10 @@ class ForKind(str, Enum):
         is_concurrent: threads of a CPU or a GPU share the iterations.
         is_bound: the loop is bound to a thread axis.
         waits: it is bound to the threads of a block, which wait for each other, or to virtual ones.
+        cooperates: its iterations are the threads of a block, which share work and reduce together.
+        has_one_extent: all loops of the kind have as many iterations in a kernel.
         word: the name of the kind in scripts.
+        option: the name of the argument that says which of several kinds of one word it is; "" if it is alone.
     """
 
     SERIAL = "serial"
@@ -38,10 +41,13 @@ class ForKind(str, Enum):
 
     def __init__(self, axis: str) -> None:
         self.waits = axis.startswith(("thread", "vthread"))
+        self.cooperates = axis.startswith("thread")
         self.is_bound = self.waits or axis.startswith("block")
+        self.has_one_extent = self.is_bound and not axis.startswith("v")
         self.is_concurrent = self.is_bound or axis == "parallel"
         self.in_order = axis in ("serial", "unrolled")
         self.word = "thread_binding" if self.is_bound else "unroll" if axis == "unrolled" else axis
+        self.option = "thread" if self.is_bound else ""
 
     def __str__(self) -> str:
         return "thread" if self.is_bound else self.value
@@ -67,8 +73,6 @@ class ForKind(str, Enum):
 AXES = tuple(kind.value for kind in ForKind if kind.is_bound)
 """The thread axes."""
 
-THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
-VIRTUAL = (ForKind.VIRTUAL, ForKind.VIRTUAL_X, ForKind.VIRTUAL_Y, ForKind.VIRTUAL_Z)
 SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 

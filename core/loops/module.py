@@ -15,7 +15,7 @@ ENTRY = "main"
 
 
 class IRModule:
-    """Functions by name. Immutable: `with_function` gives a changed one."""
+    """A set of functions by name. Immutable: `with_function` gives a changed one."""
 
     def __init__(self, functions: Mapping[str, Function] | Function) -> None:
         """Make a module of functions by name, or of a single function, which keeps its name.

@@ -52,7 +52,7 @@ class Stmt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Stmt):
-    """`for var in range(extent)`.
+    """A loop `for var in range(extent)`.
 
     Annotations: ("pragma_auto_unroll_max_step", n), ("pragma_unroll_explicit", bool).
     """
@@ -79,7 +79,7 @@ class Seq(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Stmt):
-    """`then` where the condition holds.
+    """A statement `then` that runs where the condition holds.
 
     `guard` marks a condition that only keeps an iteration inside its domain: what the iteration would write where
     it fails is never read, so that a pass may drop the test wherever memory allows the extra work.
@@ -92,7 +92,7 @@ class If(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store(Stmt):
-    """`buffer[indices] = value`; under a vectorized loop one store per lane."""
+    """An assignment `buffer[indices] = value`; under a vectorized loop one store per lane."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -143,9 +143,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """`annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions.
+    """A computation of one point, about its own variables.
 
-    A user's own reducer is kept whole, as ("reducer", (name, combination)): see `pegbox.loops.reductions.combiner`.
+    `annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions. A
+    user's own reducer is kept whole, as ("reducer", (name, combination)): see `pegbox.loops.reductions.combiner`.
     """
 
     name: str
@@ -180,7 +181,7 @@ class BlockRealize(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """`params` in call order; `outputs` are the parameters that the function writes.
+    """A function of `params`, in call order; `outputs` are the parameters that it writes.
 
     `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
     `origins` of a lowered program: each block that was there, with the names of the buffers that it writes. They are

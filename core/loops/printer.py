@@ -107,7 +107,7 @@ def show_kind(loop: For) -> str:
 
 
 class PlainPrinter(StatementPrinter):
-    """Each variable has a name of its own: the second `i` of a program prints as `i_1`; likewise buffers in scope."""
+    """A printer that gives each variable and buffer in scope a name of its own: the second `i` prints as `i_1`."""
 
     def __init__(self) -> None:
         super().__init__(PLAIN, lambda what: self.names.get(what, what.name))

@@ -1,4 +1,4 @@
-"""Verification: whether a program is well-formed, as all other modules assume."""
+"""The check that a program is well-formed, as all other modules assume."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def verify(func: Function) -> None:
 
 
 class _Verifier:
-    """`ranges` of the variables that may be used here; `sure`: no condition is around."""
+    """A walk of a program; `ranges` are those of the variables that may be used; `sure`: no condition is around."""
 
     def __init__(self, func: Function) -> None:
         self.func = func

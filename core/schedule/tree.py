@@ -13,6 +13,7 @@ from typing import Any
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.access.recurrence import CarriedRead, carried_reads
 from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.visit import blocks_below as blocks_below
 from pegbox.loops.visit import loops_below as loops_below
@@ -36,7 +37,7 @@ class BlockBody(Function):
 class Tree:
     """An index of one (immutable) function. `blocks` and `loops` are in program order."""
 
-    __slots__ = ("blocks", "func", "loops", "parents", "ranges")
+    __slots__ = ("_carried", "blocks", "func", "loops", "parents", "ranges")
 
     def __init__(self, func: Function) -> None:
         self.func = func
@@ -44,6 +45,7 @@ class Tree:
         self.blocks: dict[str, BlockRealize] = {}
         self.parents: dict[int, Stmt] = {}
         self.ranges: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in self.domain}
+        self._carried: list[CarriedRead] | None = None
         self._index()
 
     def _index(self) -> None:
@@ -83,6 +85,13 @@ class Tree:
         """The names of all blocks, those inside blocks and those around the program too."""
         own = frozenset(realize.block.name for realize in realizes(self.func.body))
         return own | self.func.taken if isinstance(self.func, BlockBody) else own
+
+    @property
+    def carried(self) -> list[CarriedRead]:
+        """The reads of buffers by blocks that run no later than a block that writes them, in program order."""
+        if self._carried is None:
+            self._carried = carried_reads(self.func.body, self.blocks.values())
+        return self._carried
 
     def ancestors(self, node: Stmt) -> list[For]:
         """The loops around a node, outermost first."""

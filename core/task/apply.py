@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from pegbox.compute.tensor import Operation, Tensor
 from pegbox.errors import TemplateError
-from pegbox.loops.threads.axis import thread_axis
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Stage
-from pegbox.space.annotate import THREADS
+from pegbox.space.annotate import AXES
 from pegbox.space.entities import AnnotateEntity, Entity, KnobEntity, OtherEntity, ReorderEntity, SplitEntity
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ class AnnotateHandle(Handle):
     ) -> list[Any]:
         """Annotate each loop as the knob says, and return the loops.
 
-        "none", "unroll", "vec" and "parallel" are done to the loop; "fuse" fuses it with the next one; "vthread" and
-        the names of thread axes bind it, for an emulated GPU program.
+        "none", "unroll", "vec" and "parallel" are done to the loop; "fuse" fuses it with the next one; the
+        names of thread axes bind it to one, for an emulated GPU program.
 
         Args:
             source: for the policy "locate_cache" on TE stages: for each chosen place, the stages computed at that loop.
@@ -166,8 +165,8 @@ def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None
             if place + 1 == len(loops):
                 raise TemplateError("annotation 'fuse' on the innermost loop: there is no loop inside to fuse it with")
             loops[place + 1] = stage.fuse(loops[place], loops[place + 1])
-        case _ if ann in THREADS:
-            stage.bind(loops[place], ann if isinstance(stage, Schedule) else thread_axis(ann))
+        case _ if ann in AXES:
+            stage.bind(loops[place], ann)
         case _:
             raise TemplateError(f"annotation {ann!r}: apply() takes none, unroll, vec, parallel, fuse and thread axes")
 

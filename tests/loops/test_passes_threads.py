@@ -26,7 +26,7 @@ from pegbox.loops.nodes import (
     seq,
 )
 from pegbox.loops.passes import lower_function
-from pegbox.loops.threads.cooperation import lower_threads
+from pegbox.loops.threads.cooperation import share_work
 from pegbox.schedule import Schedule
 
 
@@ -75,13 +75,13 @@ USE = assign("Y", {T: 4, K: 4}, lambda t, k: Store(Y, (k, t), Load(S, (k, t)) + 
 
 def test_shared_work_is_done_once(golden: Any) -> None:
     func = program(fetch(U), USE)
-    golden(lower_threads(func))
+    golden(share_work(func))
     same_values(func)
 
 
 def test_programs_without_cooperation_stay_the_same() -> None:
     func = program(assign("Y", {T: 4, K: 4}, lambda t, k: Store(Y, (k, t), Load(X, (k, t)))))
-    assert lower_threads(func) is func
+    assert share_work(func) is func
 
 
 def test_what_a_thread_keeps_gets_room_for_all_threads(golden: Any) -> None:
@@ -90,7 +90,7 @@ def test_what_a_thread_keeps_gets_room_for_all_threads(golden: Any) -> None:
     make = assign("L", {T: 4, K: 4}, lambda t, k: Store(L, (k, zero), Load(X, (t, k)) + one))
     use = assign("Y", {T: 4, K: 4}, lambda t, k: Store(Y, (k, t), Load(S, (k, t)) * Load(L, (k, zero))))
     func = program(make, fetch(U), use)
-    golden(lower_threads(func))
+    golden(share_work(func))
     same_values(func)
 
 
@@ -98,7 +98,7 @@ def test_shared_work_that_depends_on_what_one_thread_made_is_its_own() -> None:
     make = assign("L", {T: 4, K: 4}, lambda t, k: Store(L, (k, index(0)), Load(X, (t, k))))
     copy = assign("S", {K: 4, U: 4}, lambda k, v: Store(S, (k, v), Load(L, (k, index(0)))))
     func = program(make, thread(U, 4, copy), USE)
-    assert lower_threads(func) is func
+    assert share_work(func) is func
     same_values(func)
 
 
@@ -108,7 +108,7 @@ def test_threads_that_read_what_others_wrote_before_them_stay_in_their_order() -
     start = assign("Z", {T: 4, K: 4}, lambda t, k: Store(z, (k, t), Load(X, (k, t))))
     add = assign("Y", {T: 4, K: 4}, lambda t, k: Store(Y, (k, t), Load(S, (k, t)) + Load(z, (k, t))))
     func = program(start, fetch(U), add, outputs=(Y, z), allocs=(S,))
-    assert lower_threads(func) is func
+    assert share_work(func) is func
     same_values(func)
 
 
@@ -118,7 +118,7 @@ def test_threads_that_write_the_same_elements_of_an_output_stay_in_their_order()
     use = assign("last", {T: 4, K: 4}, lambda t, k: Store(last, (k,), Load(S, (k, t)) + Load(last, (k,))))
     start = assign("start", {K: 4}, lambda k: Store(last, (k,), const(0.0, "float32")))
     func = program(start, fetch(U), use, outputs=(last,), allocs=(S,))
-    assert lower_threads(func) is func
+    assert share_work(func) is func
     same_values(func)
 
 

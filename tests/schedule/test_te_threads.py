@@ -54,6 +54,18 @@ def test_a_thread_axis_has_a_tag_a_kind_and_perhaps_an_extent() -> None:
     assert str(tx.var.equal(0)) == "tx == 0"
 
 
+def test_a_loop_is_bound_to_an_axis_or_its_tag() -> None:
+    tensors = vectors(8)
+    programs = []
+    for thread in ("threadIdx.x", te.thread_axis("threadIdx.x")):
+        s = te.create_schedule(tensors[-1].op)
+        s[tensors[-1]].bind(tensors[-1].op.axis[0], thread)
+        programs.append(lower_te(s, tensors))
+    assert programs[0] == programs[1]
+    with pytest.raises(ScheduleError, match=r"'threadIdx\.w' is not a thread axis"):
+        s[tensors[-1]].bind(tensors[-1].op.axis[0], "threadIdx.w")
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import pegbox as pb
 from pegbox.errors import ScriptError
 from pegbox.loops.nodes import Function
-from pegbox.loops.threads.conflict import thread_conflicts
+from pegbox.loops.threads.barrier import thread_conflicts
 from pegbox.tir import Schedule, script
 from pegbox.tir.script import tir as T
 

@@ -82,13 +82,13 @@ class ModuleText:
         Raises:
             CompileError: it does.
         """
-        sizes = (
-            (text.in_a_row, MOST_IN_A_ROW, "instructions in a row"),
-            (text.instructions, MOST_INSTRUCTIONS, "instructions"),
-            (text.loops, MOST_LOOPS, "loops"),
-        )
-        excess = next((f"{most} {things}" for size, most, things in sizes if size > most), None)
-        if excess is None:
+        if text.in_a_row > MOST_IN_A_ROW:
+            excess = f"{MOST_IN_A_ROW} instructions in a row"
+        elif text.instructions > MOST_INSTRUCTIONS:
+            excess = f"{MOST_INSTRUCTIONS} instructions"
+        elif text.loops > MOST_LOOPS:
+            excess = f"{MOST_LOOPS} loops"
+        else:
             return
         named = ", ".join(dict.fromkeys(loops)) or "none"
         raise CompileError(

@@ -44,6 +44,8 @@ def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
     word = _FLOAT.get(op) if dtypes.is_float(dtype) else _INT.get(op)
     if word is None or dtype == "bool":
         raise CompileError(f"no instruction for {op} on {dtype}")
+    if dtype != "float16":
+        return Value(frame.op(f"{word} {register(dtype, lanes)} {x}, {y}"), dtype, lanes)
     x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
     result = frame.op(f"{word} {computing(dtype, lanes)} {x}, {y}")
     return Value(narrow_floats.as_register(frame, result, dtype, lanes), dtype, lanes)

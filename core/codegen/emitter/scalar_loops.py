@@ -34,12 +34,13 @@ takes 15 s. The rows inside such a loop become vectors all the same.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pegbox.codegen.emitter.form import address_form
+from pegbox.codegen.emitter.frame import NodeForms
 from pegbox.codegen.emitter.narrow_floats import NARROW
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Select, Var
@@ -67,16 +68,20 @@ _MOST_UNROLLED = 512
 """The iterations of inner loops that LLVM unrolls, more or less; it does not vectorize loops around more."""
 
 
-class _Work(NamedTuple):
-    """A store inside a loop.
+@dataclass(slots=True, eq=False)
+class _Work:
+    """A store inside a loop, updated on the way out.
 
     Attributes:
+        loads: the loads of its value, and `chooses`: it has branches or selects, of which LLVM may make branches.
         conditions: the tests around it, inside the loop, innermost first.
         iterations: the iterations of the loops between, and `nested` those of the loops around all tests but the
             innermost.
     """
 
     store: Store
+    loads: Sequence[Load]
+    chooses: bool
     conditions: tuple[Expr, ...] = ()
     iterations: int = 1
     nested: int = 0
@@ -85,7 +90,7 @@ class _Work(NamedTuple):
 class _Inside(NamedTuple):
     """The content of a statement: its stores, a vector in it, and the iterations of its loops that stay loops."""
 
-    work: tuple[_Work, ...] = ()
+    work: Sequence[_Work] = ()
     vectors: bool = False
     rolled: int = 1
 
@@ -99,37 +104,57 @@ class ScalarLoops:
         self.for_llvm = False
         self.not_vectorized: set[Var] = set()
         self._outputs, self._bits, self._written_out = func.outputs, vector_bits, written_out
+        self._addresses = NodeForms[Load | Store](lambda access: address_form(access, lambda _: 0))
         self._visit(func.body, False)
 
     def _visit(self, stmt: Stmt, in_vectors: bool) -> _Inside:
         if isinstance(stmt, Store):
-            return _Inside((_Work(stmt),), vectors=bool(dtypes.lanes(stmt.value.dtype)))
+            value = stmt.value
+            chooses = not all(map(_is_plain, _values(value)))
+            return _Inside([_Work(stmt, list(loads(value)), chooses)], vectors=bool(dtypes.lanes(value.dtype)))
         is_vector = isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED and stmt.extent > 1
         parts = [self._visit(child, in_vectors or is_vector) for child in children(stmt)]
-        work = parts[0].work if len(parts) == 1 else tuple([each for part in parts for each in part.work])
+        work = [each for part in parts for each in part.work]
         vectors, rolled = is_vector or any(part.vectors for part in parts), max([1, *(part.rolled for part in parts)])
         if isinstance(stmt, If):
-            work = tuple(
-                [
-                    each._replace(
-                        conditions=(*each.conditions, stmt.condition), nested=each.nested + bool(each.conditions)
-                    )
-                    for each in work
-                ]
-            )
+            for each in work:
+                each.nested += bool(each.conditions)
+                each.conditions, each.chooses = (*each.conditions, stmt.condition), True
         if not isinstance(stmt, For) or stmt.extent <= 1:
             return _Inside(work, vectors, rolled)
         if stmt.kind in (ForKind.SERIAL, ForKind.PARALLEL) and (
-            _has_uniform_chain(stmt.var, work) or _scattered_pairs(stmt.var, work, self._bits) > _MOST_PAIRS
+            _has_uniform_chain(stmt.var, work) or self._scattered_pairs(stmt.var, work) > _MOST_PAIRS
         ):
             self.not_vectorized.add(stmt.var)
         if stmt.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED) and stmt.var not in self._written_out:
             rolled *= stmt.extent
             if not (self.for_llvm or vectors or in_vectors):
                 self.for_llvm = any(self._is_for_llvm(each, stmt.var, rolled) for each in work)
-        extent = stmt.extent
-        work = tuple([each._replace(iterations=each.iterations * extent, nested=each.nested * extent) for each in work])
+        for each in work:
+            each.iterations *= stmt.extent
+            each.nested *= stmt.extent
         return _Inside(work, vectors, rolled)
+
+    def _scattered_pairs(self, var: Var, work: Sequence[_Work]) -> int:
+        """Count the pairs of a scattered store and another access that vectors of the loop over `var` would make."""
+        inside = [each for each in work if each.iterations <= _MOST_UNROLLED]
+        buffers = {each.store.buffer for each in inside if self._is_apart(each.store, var)}
+        if not buffers:
+            return 0
+        accesses: list[tuple[Load | Store, int]] = [(each.store, each.iterations) for each in inside]
+        accesses += [(load, each.iterations) for each in inside for load in each.loads]
+        lanes = self._bits // (8 * max(dtypes.nbytes(access.buffer.dtype) for access, _ in accesses))
+        scattered: Counter[Buffer] = Counter()
+        others: Counter[Buffer] = Counter()
+        for access, iterations in accesses:
+            if access.buffer in buffers:
+                apart = self._is_apart(access, var)
+                count = scattered if apart and isinstance(access, Store) else others
+                count[access.buffer] += iterations * (lanes if apart else 1)
+        return sum(n * (n + others[buffer]) for buffer, n in scattered.items())
+
+    def _is_apart(self, access: Load | Store, var: Var) -> bool:
+        return any(term is var and abs(coef) > 1 for term, coef in self._addresses(access).terms)
 
     def _is_for_llvm(self, work: _Work, var: Var, iterations: int) -> bool:
         """Decide if LLVM vectorizes or unrolls a loop over the work. It has written short sums into one element out.
@@ -141,7 +166,7 @@ class ScalarLoops:
         if store.buffer in self._outputs or not _is_copy(store.value):
             return iterations > _MOST_WRITTEN_OUT or _uses(store.indices, var)
         chosen = (store.value.cond,) if isinstance(store.value, Select) else ()
-        along = (store.indices, *(load.indices for load in loads(store.value)))
+        along = (store.indices, *(load.indices for load in work.loads))
         return _uses((*work.conditions, *chosen), var) and all(
             _uses(indices[-1:], var) and not _uses(indices[:-1], var) for indices in along
         )
@@ -160,20 +185,15 @@ def _uses(exprs: Iterable[Expr], var: Var) -> bool:
 
 def _has_uniform_chain(var: Var, work: Sequence[_Work]) -> bool:
     """Decide whether LLVM's vectorizer would walk too many paths in the loop over `var`."""
-    if any(map(_chooses, work)) and _uniform_operations(var, work) > _MOST_OPERATIONS:
+    if any(each.chooses for each in work) and _uniform_operations(var, work) > _MOST_OPERATIONS:
         return True
     nested = [each for each in work if each.nested]
-    read = {load.buffer for each in nested for load in loads(each.store.value)}
+    read = {load.buffer for each in nested for load in each.loads}
     total: Counter[Buffer] = Counter()
     for each in nested:
         if each.store.buffer in read:
             total[each.store.buffer] += each.nested
     return max(total.values(), default=0) > _MOST_NESTED
-
-
-def _chooses(work: _Work) -> bool:
-    """Find branches and selects in the code of a store; LLVM may make branches of selects."""
-    return bool(work.conditions) or not all(map(_is_plain, _values(work.store.value)))
 
 
 def _is_plain(node: Expr) -> bool:
@@ -226,22 +246,3 @@ def _count(expr: Expr) -> int:
     """Count operations; one that is rounded to 16 bits counts thrice, as rounding reads its operand several times."""
     nodes = [node for node in _values(expr) if not isinstance(node, Const | Var | Load)]
     return sum(3 if node.dtype in NARROW else 1 for node in nodes)
-
-
-def _scattered_pairs(var: Var, work: Sequence[_Work], bits: int) -> int:
-    """Count the pairs of a scattered store and another access that vectors of the loop over `var` would make."""
-    inside: list[tuple[Load | Store, int]] = []
-    for each in work:
-        if each.iterations <= _MOST_UNROLLED:
-            inside.append((each.store, each.iterations))
-            inside += [(load, each.iterations) for load in loads(each.store.value)]
-    lanes = bits // (8 * max((dtypes.nbytes(access.buffer.dtype) for access, _ in inside), default=bits // 8))
-    if sum(iterations for _, iterations in inside) * lanes < math.isqrt(_MOST_PAIRS):
-        return 0
-    scattered: Counter[Buffer] = Counter()
-    others: Counter[Buffer] = Counter()
-    for access, iterations in inside:
-        apart = abs(dict(address_form(access, lambda _: 0).terms).get(var, 0)) > 1
-        count = scattered if apart and isinstance(access, Store) else others
-        count[access.buffer] += iterations * (lanes if apart else 1)
-    return sum(n * (n + others[buffer]) for buffer, n in scattered.items())

@@ -12,6 +12,7 @@ from typing import TypeAlias
 Lines: TypeAlias = "list[str | Lines]"
 
 _DIVISION = re.compile(r"[su](?:div|rem) <(\d+) x i(\d+)> .*, (?:%|splat \(i\d+ (-?\d+)\))")
+_DIVIDES = ("div", "rem")
 _PER_LANE = 12
 _PER_NARROW_LANE = 4
 """Instructions for a lane of a division of vectors: no processor divides vectors of integers, so LLVM takes the lanes
@@ -66,7 +67,8 @@ class FunctionText:
     def define_in(self, lines: Lines, instruction: str) -> str:
         """Write an instruction at the end of some lines; return its register."""
         self._count += 1
-        self.divided += _of_lanes(instruction)
+        if instruction[1:4] in _DIVIDES:  # most do not, and matching takes longer than all else here
+            self.divided += _of_lanes(instruction)
         name = f"%t.{self._count}"
         lines.append(f"  {name} = {instruction}")
         return name

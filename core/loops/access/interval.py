@@ -89,6 +89,22 @@ def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
     return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
 
 
+def tested_ranges(conditions: Iterable[Expr], ranges: Ranges) -> Ranges:
+    """Narrow the ranges of loops by the conditions `i < 5`, `i >= 5` and `i == 5` that hold."""
+    found = dict(ranges)
+    for part in (part for condition in conditions for part in conjuncts(condition)):
+        if isinstance(part, Compare) and isinstance(part.a, Var) and isinstance(part.b, Const) and part.a in found:
+            low, high = found[part.a]
+            limit = int(part.b.value)
+            if part.op == "lt":
+                found[part.a] = low, min(high, limit - 1)
+            elif part.op == "ge":
+                found[part.a] = max(low, limit), high
+            elif part.op == "eq":
+                found[part.a] = limit, limit
+    return found
+
+
 def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
     """Find the values of an index over a block's variables, as the block is bound; see `interval`."""
     return interval(substitute(expr, realize.bindings), relax, count)

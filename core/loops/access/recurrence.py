@@ -11,7 +11,7 @@ reader its elements of the other dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear, constant, linear
@@ -47,18 +47,22 @@ class CarriedRead:
     single: frozenset[Var]
 
 
-def carried_reads(func: Function) -> list[CarriedRead]:
-    """Find the reads of buffers by blocks that run no later than a block that writes them, in program order."""
+def carried_reads(body: Stmt, blocks: Iterable[BlockRealize]) -> list[CarriedRead]:
+    """Find the reads of buffers by blocks that run no later than a block that writes them, in program order.
+
+    Args:
+        blocks: the outer blocks of the body, in program order.
+    """
     read_before: set[Buffer] = set()
-    for realize in blocks_below(func.body):
+    for realize in blocks:
         read_before.update([region.buffer for region in realize.block.reads])
-        if any(region.buffer in read_before for region in realize.block.writes):
+        if not read_before.isdisjoint([region.buffer for region in realize.block.writes]):
             break
     else:
         return []  # most programs have none, and each step of a schedule asks
     found: list[CarriedRead] = []
     seen: dict[Buffer, list[tuple[BlockRealize, tuple[For, ...]]]] = {}
-    for realize, around in _blocks(func.body, ()):
+    for realize, around in _blocks(body, ()):
         for region in realize.block.reads:
             seen.setdefault(region.buffer, []).append((realize, around))
         for buffer in dict.fromkeys(region.buffer for region in realize.block.writes):
@@ -143,7 +147,7 @@ def is_update(carried: CarriedRead) -> bool:
 def carrying_loops(func: Function) -> dict[Buffer, Var]:
     """Find the intermediates that are read in later iterations, and the outermost loop that may carry them there."""
     found: dict[Buffer, Var] = {}
-    for carried in carried_reads(func):
+    for carried in carried_reads(func.body, blocks_below(func.body)):
         if carried.buffer in func.allocs and carried.shared and not is_update(carried):
             rows = rows_of(carried)
             known = {

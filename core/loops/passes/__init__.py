@@ -19,7 +19,7 @@ from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
 from pegbox.loops.passes.rolling_buffer import roll_buffers
 from pegbox.loops.passes.storage_align import align_storage
-from pegbox.loops.threads.cooperation import lower_threads
+from pegbox.loops.threads.cooperation import share_work
 from pegbox.loops.visit import realizes, replace_buffer, walk
 
 
@@ -27,9 +27,9 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     """Run all passes in order; the result has no blocks, and every buffer that is not a parameter has an Alloc.
 
     Args:
-        simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and the
-            shared work of threads below their loops, as a GPU runs it: for people to read. Strides, double and rolling
-            buffers that such a program cannot have are left out.
+        simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and shared
+            work below the loops that share it: for people to read. Strides, double and rolling buffers that such a
+            program cannot have are left out.
 
     Raises:
         LoweringError: the program is malformed.
@@ -40,7 +40,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     notes = collect_notes(func)
     func, carried = roll_buffers(func, strict=not simple)
     if not simple:
-        func = lower_threads(func)
+        func = share_work(func)
     carried = {**carrying_loops(func), **carried}
     func = compact_buffers(flatten_blocks(lower_inits(func)), grow=not simple, carried=carried)
     func = drop_guards(place_prefetches(func))

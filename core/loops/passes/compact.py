@@ -21,7 +21,7 @@ _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so 
 
 @dataclass(frozen=True)
 class _Placement:
-    """`old` becomes `new`, allocated around `anchor`; `lows` are the lowest indices that its uses have."""
+    """The buffer `new` in place of `old`, allocated around `anchor`; `lows` are the lowest indices of its uses."""
 
     anchor: Stmt
     old: Buffer

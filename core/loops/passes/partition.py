@@ -78,7 +78,7 @@ def _summarize(stmt: Stmt, found: dict[int, _Summary]) -> _Summary:
 
 
 class _Partition:
-    """Walks from the outside in and writes each part out.
+    """A walk from the outside in that writes each part out.
 
     Questions are about the variables of the program as it was: `ranges` has their values in the part being written
     (one, for a peeled iteration). `mapping` and `buffers` give their values and substitutes in the result.

@@ -65,7 +65,7 @@ IDEMPOTENT = frozenset({"max", "min", "argmax", "argmin"})
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """`buffers[indices] = combine(buffers[indices], sources)` where `condition` holds, from `identity` on.
+    """An update `buffers[indices] = combine(buffers[indices], sources)` where `condition` holds, from `identity` on.
 
     `results` are the combined values over the variables `old` (accumulated) and `new`.
     """

@@ -43,7 +43,7 @@ class BlockDraft:
 
 
 class Blocks(Expressions):
-    """Reads `with T.block(...)`."""
+    """A reader of `with T.block(...)`."""
 
     blocks: dict[str, ast.AST]
     inits: dict[str, ast.AST]

@@ -17,7 +17,7 @@ _PROMISES = ("align", "offset_factor")
 
 
 class Buffers(Expressions):
-    """Reads what makes a buffer, and binds it to its name."""
+    """A reader of the calls that make buffers; it binds each to its name."""
 
     def is_declaration(self, word: str, call: ast.Call) -> bool:
         """Does the call make a buffer that lives to the end of the suite, and no view of another one?"""

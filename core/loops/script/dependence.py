@@ -2,68 +2,51 @@
 
 An intermediate has its memory in the innermost loop around all of its uses, so each iteration must write the elements
 that it reads. Programs made from computations do. A program written by hand may keep values from the iteration before,
-or from other threads, which wait for each other then.
+or from another iteration of a loop whose iterations wait for each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from pegbox.errors import LoweringError
 from pegbox.expr.bounds import Ranges, linear_bounds
-from pegbox.expr.build import conjuncts
-from pegbox.expr.nodes import Buffer, Compare, Const, Var
+from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.access import Access, accesses
-from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
+from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.region import read_below, written_below
-from pegbox.loops.kind import is_global
 from pegbox.loops.nodes import For, Function, Seq, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.refusal import Refusal
-from pegbox.loops.threads.barrier import cut_at_barriers
-from pegbox.loops.threads.conflict import thread_conflicts
+from pegbox.loops.threads.barrier import cut_at_barriers, thread_conflicts, waiting_remedy
 from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 
-def is_fresh(func: Function) -> bool:
-    """Can each iteration be shown to write what it reads in intermediates?"""
-    return _carried(func) is None and not thread_conflicts(func)
-
-
 def fresh(func: Function) -> Function | Refusal:
-    """Give threads a loop for each step between two barriers; a refusal is about the buffer that it names."""
-    together = thread_conflicts(func)
-    carried = _carried(func, but=together)
-    if carried is None and together:
-        try:
-            func = cut_at_barriers(func)
-        except LoweringError as error:
-            reason, remedy = str(error).rsplit("; ", 1)
-            return Refusal(reason, remedy, (next(iter(together)).name,))
-        carried = _carried(func)
-    return func if carried is None else _stale(*carried)
+    """Show that each iteration writes what it reads in intermediates; a refusal is about the buffer that it names.
+
+    Loops whose iterations wait for each other are cut where they do, so that the function changes.
+    """
+    carried = _carried(func, but=thread_conflicts(func))
+    cut = cut_at_barriers(func) if carried is None else func
+    if isinstance(cut, Refusal):
+        return cut
+    if cut is not func:
+        carried = _carried(cut)
+    return cut if carried is None else _stale(*carried)
 
 
 def _stale(buffer: Buffer, loop: For) -> Refusal:
     """Describe a buffer with old values for the iterations of a loop."""
-    second = "let a second loop over the blocks read what others have written"
     why = "the memory of T.alloc_buffer is made anew where its uses are"
-    if not loop.kind.is_bound:
-        remedy = f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
-    elif not loop.kind.waits:
-        why, remedy = "blocks of threads do not wait for each other", second
-    elif loop.kind.shares(buffer.scope) and not is_global(buffer.scope):
-        remedy = f"read what threads of the same block have written; blocks do not wait for each other: {second}"
-    else:
-        remedy = (
-            f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {second}'
-        )
-    return Refusal(
-        f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and {why}",
-        remedy,
-        (buffer.name,),
+    remedy = f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
+    if loop.kind.is_bound:
+        remedy = waiting_remedy(buffer, loop)
+        why = why if loop.kind.waits else "blocks of threads do not wait for each other"
+    reason = (
+        f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and {why}"
     )
+    return Refusal(reason, remedy, (buffer.name,))
 
 
 def _carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
@@ -101,28 +84,12 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
         stores = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
         if not stores:
             return False
-        tested = tested_ranges(access, ranges)
+        tested = tested_ranges([test.condition for test in access.tests], ranges)
         for dim, extent in enumerate(access.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
             if not _holds(spans, _span(access, dim, still, tested), extent, tested):
                 return False
     return True
-
-
-def tested_ranges(access: Access, ranges: Ranges) -> Ranges:
-    """Narrow the ranges of loops by the tests around an access: `i < 5`, `i >= 5` and `i == 5`."""
-    found = dict(ranges)
-    for part in (p for s in access.tests for p in conjuncts(s.condition)):
-        if isinstance(part, Compare) and isinstance(part.a, Var) and isinstance(part.b, Const) and part.a in found:
-            low, high = found[part.a]
-            limit = int(part.b.value)
-            if part.op == "lt":
-                found[part.a] = low, min(high, limit - 1)
-            elif part.op == "ge":
-                found[part.a] = max(low, limit), high
-            elif part.op == "eq":
-                found[part.a] = limit, limit
-    return found
 
 
 def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.expr import dtypes
-from pegbox.loops.kind import AXES
 from pegbox.loops.nodes import ForKind
 from pegbox.loops.script.blocks import Blocks
 from pegbox.loops.script.words import Word
 
-_KINDS = {kind.word: kind for kind in ForKind if not kind.is_bound}
+_WORDS = {kind.word: kind for kind in ForKind}
 
 
 class Domains(Blocks):
@@ -20,7 +19,7 @@ class Domains(Blocks):
 
     def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
         """Read (first value, number of values) of each loop, their kind and their annotations."""
-        remedy = "loops run over range(n), T.grid(...), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding"
+        remedy = f"loops run over range(n), T.grid(...), {', '.join(f'T.{word}' for word in _WORDS)}"
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
             self.fail(node, f"{ast.unparse(node)} is not a domain of a loop", remedy)
@@ -30,7 +29,7 @@ class Domains(Blocks):
             return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
         if function.name == "grid":
             return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
-        if not any(function.name == kind.word for kind in ForKind):
+        if function.name not in _WORDS:
             self.fail(node, f"{function} is not a domain of a loop", remedy)
         return self.of_kind(node, function.name)
 
@@ -47,14 +46,16 @@ class Domains(Blocks):
         options = {k.arg: k.value for k in node.keywords}
         notes: dict[str, Any] = {}
         args = list(node.args)
-        kind = _KINDS.get(word)
-        if kind is None:
-            tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
+        kind = _WORDS[word]
+        if kind.option:
+            axes = {each.value: each for each in ForKind if each.word == word}
+            tag = options.pop(kind.option, None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
-            if name not in AXES:
-                why = "T.thread_binding needs a thread axis" if tag is None else f"{name!r} is not a thread axis"
-                self.fail(tag or node, why, f'write thread="threadIdx.x", or another of {", ".join(AXES)}')
-            kind = ForKind(name)
+            if name not in axes:
+                what = f"a {kind.option} axis"
+                why = f"T.{word} needs {what}" if tag is None else f"{name!r} is not {what}"
+                self.fail(tag or node, why, f"write {kind.option}=..., one of {', '.join(axes)}")
+            kind = axes[name]
         for bound in ("start", "stop"):
             if bound in options:
                 args.append(options.pop(bound))

@@ -39,7 +39,7 @@ def _fold(combine: Callable[[Any, Any], Expr], parts: Sequence[Any]) -> Expr:
 
 
 class Expressions(Reader):
-    """Evaluates syntax in a scope; every error points at the syntax that it comes from."""
+    """A reader of expressions in a scope; every error points at the syntax that it comes from."""
 
     operations: ClassVar[Operations] = {
         **ARITHMETIC,

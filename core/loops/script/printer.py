@@ -11,7 +11,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, Annotation, Block, BlockRealize, For, ForKind, Function, If, Stmt
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
-from pegbox.loops.script.dependence import is_fresh
+from pegbox.loops.script.dependence import fresh
 from pegbox.loops.script.race import race
 from pegbox.loops.script.style import SCRIPT, Names, identifier, literal
 from pegbox.loops.visit import realizes
@@ -52,7 +52,7 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if not is_fresh(func):  # the program is right nevertheless: readers of the text need not try
+    if fresh(func) is not func:  # the program is right nevertheless: readers of the text need not try
         attrs[FRESH] = True
     if race(func) is not None:
         attrs[APART] = True
@@ -75,7 +75,7 @@ def _buffer(buffer: Buffer, names: Names) -> str:
 
 
 class _Script(StatementPrinter):
-    """Suites are scopes of names; `extents` of the loops around."""
+    """A printer in which suites are scopes of names; `extents` are those of the loops around."""
 
     nothing = ("pass",)
 
@@ -168,8 +168,8 @@ def _is_plain(loop: For) -> bool:
 def _domain(loop: For) -> str:
     parts = [str(loop.extent)]
     notes: dict[str, Any] = dict(loop.annotations)
-    if loop.kind.is_bound:
-        parts.append(f"thread={literal(loop.kind.value)}")
+    if loop.kind.option:
+        parts.append(f"{loop.kind.option}={literal(loop.kind.value)}")
     if notes:
         parts.append(f"annotations={literal(notes)}")
     return f"T.{loop.kind.word}({', '.join(parts)})"

@@ -14,14 +14,13 @@ from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.access import Access, accesses
-from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
+from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.nodes import For, ForKind, Function, Stmt, Store
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.reductions.update import reads, update
 from pegbox.loops.refusal import Refusal
-from pegbox.loops.script.dependence import tested_ranges
 from pegbox.loops.visit import children, expressions, loop_ranges, realizes, walk
 
 
@@ -107,7 +106,7 @@ class _RacingLoop:
             yield interval(form.to_expr(), relaxation(running, self.ranges, *tests), access.region.box[dim][1])
 
     def _single_iteration(self, access: Access) -> int | None:
-        low, high = tested_ranges(access, self.ranges)[self.loop.var]
+        low, high = tested_ranges([test.condition for test in access.tests], self.ranges)[self.loop.var]
         return low if low == high else None
 
     def _may_meet(self, buffer: Buffer, found: Sequence[Access]) -> bool:

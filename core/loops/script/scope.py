@@ -26,7 +26,7 @@ class SuiteNames:
 
 
 class ScriptScope:
-    """Frames, innermost last, over the names of the Python scope around."""
+    """A stack of frames, innermost last, over the names of the Python scope around."""
 
     def __init__(self, outer: Mapping[str, Any]) -> None:
         self.outer = outer

@@ -12,7 +12,7 @@ from pegbox.errors import ScriptError
 
 @dataclass(frozen=True)
 class ScriptSource:
-    """Text whose first line is line `first` of `file`; Python has parsed it with `shift` more lines before it."""
+    """A text whose first line is line `first` of `file`; Python has parsed it with `shift` more lines before it."""
 
     file: str
     lines: tuple[str, ...]

@@ -32,7 +32,7 @@ _MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer", "allocate", "Buffer")
 
 
 class Statements(Domains, Buffers):
-    """Reads suites; `allocs` are the buffers that the function has of its own."""
+    """A reader of suites; `allocs` are the buffers that the function has of its own."""
 
     def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
         super().__init__(source, ScriptScope(outer))

@@ -26,7 +26,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Another shape of a buffer's elements, in their order in memory, from the first one on."""
+    """A view: another shape of a buffer's elements, in their order in memory, from the first one on."""
 
     name: str
     shape: tuple[int, ...]

@@ -12,10 +12,11 @@ from typing import Any
 from pegbox.checks import did_you_mean
 from pegbox.errors import ScriptError
 from pegbox.expr import dtypes
+from pegbox.loops.kind import ForKind
 from pegbox.loops.script.calls import CALLS
 
 _STATEMENTS = (
-    "grid", "serial", "parallel", "vectorized", "unroll", "thread_binding",
+    "grid", *(kind.word for kind in ForKind),
     "block", "init", "where", "reads", "writes", "block_attr",
     "alloc_buffer", "allocate", "decl_buffer", "match_buffer", "func_attr", "evaluate", "guard", "prim_func",
 )  # fmt: skip

@@ -14,38 +14,64 @@ elements that no other thread touches in the same step. (The cuts are those of M
 
 from __future__ import annotations
 
-from pegbox.errors import LoweringError
-from pegbox.expr.nodes import Buffer, Var
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.access.access import Access, accesses
+from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation, tested_ranges
 from pegbox.loops.access.private_loops import private_loops
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function
-from pegbox.loops.threads.conflict import Use, nests, thread_conflicts
-from pegbox.loops.threads.cooperation import Piece, ThreadNest, tops
-from pegbox.loops.threads.private_copy import is_plain, is_pure
-from pegbox.loops.visit import loop_ranges, path_to, walk_nest
+from pegbox.loops.kind import is_global
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
+from pegbox.loops.refusal import Refusal
+from pegbox.loops.threads.cooperation import Piece, ThreadNest, is_plain, is_pure, tops
+from pegbox.loops.visit import children, expressions, loop_ranges, only_reduces, path_to, walk, walk_nest
 
 _REMEDY = "write what each step makes into a buffer of its own, in a block of its own"
 
 
-def cut_at_barriers(func: Function) -> Function:
+class _Uncut(Exception):
+    """The reason why a nest cannot be cut, and the remedy."""
+
+
+def cut_at_barriers(func: Function) -> Function | Refusal:
     """Give each step between two barriers a loop over the threads, if threads use memory together.
 
-    Raises:
-        LoweringError: the result cannot be shown to be that of the threads.
+    An refusal is the reason why the result cannot be shown to be that of the threads.
     """
     tried: set[Var] = set()
+    place = tuple(buffer.name for buffer in thread_conflicts(func))[:1]
     while thread_conflicts(func) and (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
-        cut = _Barriers(func, top).done()
+        try:
+            cut = _Barriers(func, top).done()
+        except _Uncut as error:
+            reason, remedy = error.args
+            return Refusal(reason, remedy, place)
         if cut is not None:
             tried |= loop_ranges(cut.body).keys() - loop_ranges(func.body).keys()
             func = cut
     for buffer, loop in thread_conflicts(func).items():
         where = "outside conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
-        raise LoweringError(
+        return Refusal(
             f"threads of {loop.var.name} touch elements of {buffer.name} that others write, and no barrier can be put "
-            f"in between; {_REMEDY}, {where}"
+            "in between",
+            f"{_REMEDY}, {where}",
+            place,
         )
     return func
+
+
+def waiting_remedy(buffer: Buffer, loop: For) -> str:
+    """Give the remedy where a bound loop's iterations read what others have written to a buffer."""
+    second = "let a second loop over the blocks read what others have written"
+    if not loop.kind.waits:
+        return second
+    if loop.kind.shares(buffer.scope) and not is_global(buffer.scope):
+        return f"read what threads of the same block have written; blocks do not wait for each other: {second}"
+    return f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {second}'
 
 
 class _Barriers(ThreadNest):
@@ -65,11 +91,7 @@ class _Barriers(ThreadNest):
         return bool((piece.reads() | piece.writes()) & (other.writes() - same))
 
     def done(self) -> Function | None:
-        """Cut the nest; None where no thread waits in it.
-
-        Raises:
-            LoweringError: cutting cannot be shown to be right.
-        """
+        """Cut the nest; None where no thread waits in it."""
         if not self.conflicts:
             return None
         for node in (use.stmt for use in self.nest.uses if not isinstance(use.stmt, BlockRealize)):
@@ -78,10 +100,10 @@ class _Barriers(ThreadNest):
             raise self._fault(f"{alloc.buffer.name} is made inside it", "use T.alloc_buffer, outside all loops")
         return super().done()
 
-    def _fault(self, problem: str, remedy: str = _REMEDY) -> LoweringError:
+    def _fault(self, problem: str, remedy: str = _REMEDY) -> _Uncut:
         names = ", ".join(sorted(b.name for b in self.conflicts if self.nest.users(b)))
-        return LoweringError(
-            f"the threads of {self.top.var.name} use {names} together and wait for each other, but {problem}; {remedy}"
+        return _Uncut(
+            f"the threads of {self.top.var.name} use {names} together and wait for each other, but {problem}", remedy
         )
 
     def _copies(self) -> dict[Buffer, tuple[For, ...]]:
@@ -133,7 +155,151 @@ class _Barriers(ThreadNest):
         own = private_loops(regions, [x.var for x in loops], fixed, self.nest.ranges)
         for loop in loops:
             apart = loop in once or loop.var in own or use.reduces_over(loop.var)
-            if not apart and use.single_iteration(loop.var) is None:
+            if not apart and use.single_iteration(loop) is None:
                 raise self._fault(
                     f"several threads of {loop.var.name} may write one element of {buffer.name} in block {name}"
                 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """A block (or a statement outside blocks) below thread loops, with the tests around it and its accesses."""
+
+    stmt: Stmt
+    threads: tuple[For, ...]
+    tests: tuple[Expr, ...]
+    accesses: tuple[Access, ...]
+
+    def of(self, buffer: Buffer) -> list[Access]:
+        return [a for a in self.accesses if a.buffer is buffer]
+
+    def stores(self, buffer: Buffer) -> bool:
+        return any(t.stores for t in self.of(buffer))
+
+    def mentions(self, var: Var) -> bool:
+        if any(var in free_vars(test) for test in self.tests):
+            return True
+        if not isinstance(self.stmt, BlockRealize):
+            return any(var in free_vars(e) for e in expressions(self.stmt))
+        block = self.stmt.block
+        used = {v for child in children(self.stmt) for s in walk(child) for e in expressions(s) for v in free_vars(e)}
+        bound = [e for it, e in zip(block.iters, self.stmt.values, strict=True) if it.is_reduce or it.var in used]
+        return any(var in free_vars(e) for e in bound)
+
+    def single_iteration(self, loop: For) -> int | None:
+        """Find the single iteration of a loop in which the tests hold."""
+        low, high = tested_ranges(self.tests, {loop.var: (0, loop.extent - 1)})[loop.var]
+        return low if low == high else None
+
+    def reduces_over(self, var: Var) -> bool:
+        """Do the iterations of a loop reduce into the same elements?"""
+        return isinstance(self.stmt, BlockRealize) and only_reduces(var, self.stmt)
+
+
+def thread_conflicts(func: Function) -> dict[Buffer, For]:
+    """Find the buffers that threads may use together below one loop of theirs, with such a loop."""
+    found: dict[Buffer, For] = {}
+    for nest in nests(func) if _of_threads(func) else ():
+        found = nest.conflicts(func) | found
+    return found
+
+
+def _of_threads(func: Function) -> list[Buffer]:
+    """Return the buffers that only the threads of one block see together."""
+    made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
+    return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
+
+
+def nests(func: Function) -> Iterator[ConflictNest]:
+    """Yield the statements below each outermost loop over the threads of a block."""
+    ranges = loop_ranges(func.body)
+    for top in walk_nest(func.body):
+        if isinstance(top, For) and top.kind.waits:
+            outside = [stmt for stmt in path_to(func.body, top)[:-1] if isinstance(stmt, For)]
+            if not any(loop.kind.waits for loop in outside):
+                yield ConflictNest(top, [loop.var for loop in outside], ranges)
+
+
+class ConflictNest:
+    """The nest below `top`; the loops `outside` are in the same iteration for all its threads."""
+
+    def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:
+        self.top = top
+        self.outside = frozenset(outside)
+        self.ranges = ranges
+        self.uses = list(self._uses(top, (), ()))
+
+    def _uses(self, stmt: Stmt, threads: tuple[For, ...], tests: tuple[Expr, ...]) -> Iterator[Use]:
+        if isinstance(stmt, BlockRealize | Store | Evaluate):
+            tests = (*tests, stmt.predicate) if isinstance(stmt, BlockRealize) else tests
+            yield Use(stmt, threads, tests, tuple(accesses(stmt)))
+            return
+        if isinstance(stmt, For) and stmt.kind.waits:
+            threads = (*threads, stmt)
+        if isinstance(stmt, If):
+            tests = (*tests, stmt.condition)
+        for child in children(stmt):
+            yield from self._uses(child, threads, tests)
+
+    def users(self, buffer: Buffer) -> list[Use]:
+        return [use for use in self.uses if use.of(buffer)]
+
+    def conflicts(self, func: Function) -> dict[Buffer, For]:
+        """Find the buffers of the function that the threads use together, with such a loop."""
+        found = {buffer: self.conflict(buffer) for buffer in _of_threads(func)}
+        return {buffer: loop for buffer, loop in found.items() if loop is not None}
+
+    def conflict(self, buffer: Buffer) -> For | None:
+        """Find a loop whose threads use the buffer together."""
+        users = self.users(buffer)
+        if all(t.stores for t in self._near(buffer)):
+            return None
+        common = [x for x in users[0].threads if x.extent > 1 and all(x in use.threads for use in users)]
+        own = self.private_loops(buffer, common)
+        for loop in common:
+            if not loop.kind.shares(buffer.scope) or loop.var in own:
+                continue
+            alone = {use.single_iteration(loop) for use in users}
+            if (len(alone) == 1 and None not in alone) or (len(users) == 1 and users[0].reduces_over(loop.var)):
+                continue
+            if not self._uniform(buffer, loop, set()):
+                return loop
+        return None
+
+    def private_loops(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
+        """Find the loops whose iterations have elements of their own, apart from elements that are only read."""
+        near = [t.region for t in self._near(buffer)]
+        return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
+
+    def _near(self, buffer: Buffer) -> list[Access]:
+        """List the writes, and the reads of elements that may be written; empty where nothing is written."""
+        users = self.users(buffer)
+        stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
+        return [
+            t
+            for use in users
+            for t in use.of(buffer)
+            if t.stores or any(not self._apart(self._boxes(t.region, use), other) for other in stores)
+        ]
+
+    def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
+        """Compute the box of a region while everything in the nest runs."""
+        relax = relaxation(set(self.ranges) - self.outside, self.ranges, *use.tests)
+        return [interval(lo, relax, count) for lo, count in region.box]
+
+    def _apart(self, one: Sequence[SymbolicInterval | None], other: Sequence[SymbolicInterval | None]) -> bool:
+        for a, b in zip(one, other, strict=True):
+            gap = None if a is None or b is None else linear_bounds(a.lo.minus(b.lo), self.ranges)
+            if a is not None and b is not None and gap is not None and (gap[0] > b.width or gap[1] + a.width < 0):
+                return True
+        return False
+
+    def _uniform(self, buffer: Buffer, loop: For, seen: set[Buffer]) -> bool:
+        """Do all iterations of the loop write the same?"""
+        seen.add(buffer)
+        for use in self.uses:
+            if use.stores(buffer) and loop in use.threads:
+                used = {a.buffer for a in use.accesses if not a.stores}
+                if use.mentions(loop.var) or not all(self._uniform(b, loop, seen) for b in used - seen):
+                    return False
+        return True

@@ -23,26 +23,29 @@ from dataclasses import dataclass, field, replace
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.injectivity import determined
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import free_vars, substitute
+from pegbox.expr.nodes import Buffer, Load, Var
+from pegbox.expr.visit import free_vars, in_front, loads, substitute
 from pegbox.loops.access.interval import caps_of
-from pegbox.loops.kind import THREADS
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.threads.private_copy import Copies, is_plain, is_pure, with_copies
+from pegbox.loops.access.region import read_below
+from pegbox.loops.nodes import Alloc, BlockIter, BlockRealize, Evaluate, For, Function, If, IterKind, Seq, Stmt, seq
 from pegbox.loops.visit import (
     blocks_below,
     bound_vars,
+    children,
     exchange,
+    expressions,
     loop_ranges,
+    map_blocks,
     only_reduces,
     path_to,
+    redirect,
     substitute_vars,
     walk,
     walk_nest,
 )
 
 
-def lower_threads(func: Function) -> Function:
+def share_work(func: Function) -> Function:
     """Let threads share the work of their block; the iterations of the loops that remain may run one by one."""
     tried: set[Var] = set()
     while (top := next(tops(func.body, tried), None)) is not None:
@@ -110,14 +113,14 @@ class ThreadNest:
         copies = self._copies()
         if copies is None:
             return None
-        self.copies = {old: Copies.of(old, loops) for old, loops in copies.items()}
+        self.copies = {b: (_several(b, loops), loops) for b, loops in copies.items()}
         body = exchange(path, make())
-        allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
+        allocs = tuple(self.copies[b][0] if b in self.copies else b for b in self.func.allocs)
         return replace(self.func, body=body, allocs=allocs)
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
         """Collect the pieces in program order."""
-        again = isinstance(stmt, For) and stmt.kind in THREADS and any(x.kind is stmt.kind for x in threads)
+        again = isinstance(stmt, For) and stmt.kind.cooperates and any(x.kind is stmt.kind for x in threads)
         if isinstance(stmt, For) and stmt.kind.waits and not again:
             self._collect(stmt.body, (*threads, stmt))
         elif isinstance(stmt, For) and (stmt.kind.in_order or (stmt.kind.is_bound and not stmt.kind.waits)):
@@ -187,13 +190,26 @@ class ThreadNest:
 
     def _for_all(self, threads: Sequence[For], stmt: Stmt) -> Stmt:
         """Put thread loops around a statement, with variables of their own."""
-        fresh: dict[Var, Expr] = {loop.var: loop.var.copy() for loop in threads}
-        stmt = substitute_vars(with_copies(stmt, self.copies), fresh)
-        for loop in reversed(threads):
-            var = fresh[loop.var]
-            assert isinstance(var, Var)
-            stmt = For(var, loop.extent, stmt, loop.kind, loop.annotations)
+        fresh = [(loop, loop.var.copy()) for loop in threads]
+        stmt = map_blocks(stmt, self._own) if self.copies else stmt
+        stmt = substitute_vars(stmt, {loop.var: var for loop, var in fresh})
+        for loop, var in reversed(fresh):
+            stmt = replace(loop, var=var, body=stmt)
         return stmt
+
+    def _own(self, realize: BlockRealize) -> BlockRealize:
+        """Let each thread use its own copy of some buffers."""
+        regions = (*realize.block.reads, *realize.block.writes)
+        used = {region.buffer: self.copies[region.buffer] for region in regions if region.buffer in self.copies}
+        if not used:
+            return realize
+        around = dict.fromkeys(loop for _, loops in used.values() for loop in loops)
+        iters = {loop: BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.SPATIAL) for loop in around}
+        place = {old: (new, in_front(*(iters[loop].var for loop in loops))) for old, (new, loops) in used.items()}
+        inner = redirect(realize, place)
+        assert isinstance(inner, BlockRealize)
+        block = replace(inner.block, iters=(*iters.values(), *inner.block.iters))
+        return BlockRealize((*(loop.var for loop in around), *inner.values), block, inner.predicate)
 
     # The buffers that a thread keeps for itself.
 
@@ -269,3 +285,22 @@ def _piece(stmt: Stmt, threads: tuple[For, ...]) -> Piece:
         return Piece(stmt, threads, every, blocks)
     used = {var for r in blocks for e in (*r.values, r.predicate) for var in free_vars(e)}
     return Piece(stmt, threads, every & used, blocks)
+
+
+def _several(buffer: Buffer, loops: Sequence[For]) -> Buffer:
+    """Make a buffer with a copy of another one for each iteration of some loops."""
+    return Buffer(buffer.name, (*(loop.extent for loop in loops), *buffer.shape), buffer.dtype, buffer.scope)
+
+
+def is_plain(realize: BlockRealize) -> bool:
+    """Are the block's accesses all ordinary loads and stores of its own?"""
+    nodes = [node for child in children(realize) for node in walk(child)]
+    special = any(isinstance(node, Evaluate | BlockRealize) for node in nodes)
+    return not special and all(type(load) is Load for node in nodes for e in expressions(node) for load in loads(e))
+
+
+def is_pure(realize: BlockRealize) -> bool:
+    """Does running the block again change nothing?"""
+    own = {region.buffer for region in realize.block.writes}
+    again = is_plain(realize) and not realize.block.is_reduction
+    return again and own.isdisjoint(read_below(*children(realize)))

@@ -73,11 +73,14 @@ def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
 
     Lowering allocates an intermediate buffer inside the innermost loop that holds all of its uses.
     """
-    buffers = written_buffers(realize.block)
-    if any(b in tree.func.params for b in buffers):
+    return all(is_inside(tree, buffer, scope) for buffer in written_buffers(realize.block))
+
+
+def is_inside(tree: Tree, buffer: Buffer, scope: Stmt) -> bool:
+    """Is the buffer an intermediate that only blocks inside `scope` use?"""
+    if buffer in tree.func.params:
         return False
-    users = (r for b in buffers for r in (*tree.writers(b), *tree.readers(b)))
-    return all(tree.is_under(user, scope) for user in users)
+    return all(tree.is_under(user, scope) for user in (*tree.writers(buffer), *tree.readers(buffer)))
 
 
 def has_machine_code(block: Block) -> bool:

@@ -18,7 +18,6 @@ from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import Relaxation, interval, relaxation
-from pegbox.loops.access.recurrence import carried_reads
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
 from pegbox.schedule.analysis.dependence import carried_dependence
@@ -83,7 +82,7 @@ def _restrict(tree: Tree, buffer: Buffer, sequential: dict[str, str], immovable:
     """Add the blocks that the uses of a buffer keep in their order, or at their place."""
     rank = {name: n for n, name in enumerate(tree.blocks)}
     writers, readers = tree.writers(buffer), tree.readers(buffer)
-    carried = [c for c in carried_reads(tree.func) if c.buffer is buffer]
+    carried = [c for c in tree.carried if c.buffer is buffer]
     rows = {(c.writer.block.name, c.reader.block.name) for c in carried if read_rows(tree, c) is not None}
     for writer, reader in product(writers, readers):
         w, r = writer.block.name, reader.block.name

@@ -10,14 +10,14 @@ from pegbox.expr.affine import Linear
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.interval import SymbolicInterval, caps_of
-from pegbox.loops.nodes import BlockRealize, For, ForKind
-from pegbox.loops.refusal import Refusal
-from pegbox.loops.threads.binding import axis_refusal, recomputes, reduction_refusal
+from pegbox.loops.nodes import BlockRealize, For, ForKind, IterKind
+from pegbox.loops.visit import bound_vars
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     boxes,
     combiner,
     has_machine_code,
+    is_inside,
     is_private,
     mentions,
     reduce_values,
@@ -63,8 +63,8 @@ def _check_nesting(tree: Tree, loop: For) -> None:
             loop.var,
             other.var,
         )
-    if loop.kind.is_bound:
-        _check(axis_refusal(tree.func, tree.ancestors(loop), loop))
+    if loop.kind.has_one_extent:
+        _check_axis(tree, loop)
 
 
 def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
@@ -73,21 +73,13 @@ def _may_be_around(outer: ForKind, inner: ForKind) -> bool:
     return outer is not ForKind.VECTORIZED and (not inner.is_concurrent or (outer.is_bound and inner.is_bound))
 
 
-def _check(refusal: Refusal | None) -> None:
-    if refusal is not None:
-        raise ScheduleError(refusal.reason, refusal.remedy, *refusal.place)
-
-
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
-        if loop.kind.is_bound:
-            _check(reduction_refusal(loop, realize))
-        else:
-            _check_reduction(loop, realize)
+        _check_reduction(loop, realize)
     elif (
         not _selects(tree, loop, realize, outside)
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
-        and not (loop.kind.is_bound and recomputes(loop, realize))
+        and not (loop.kind.is_bound and _recomputes(loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
         raise ScheduleError(
@@ -185,6 +177,18 @@ def _check_reduction(loop: For, realize: BlockRealize) -> None:
             name,
         )
     both = any(mentions(v, loop.var) for v in spatial_values(realize))
+    if loop.kind.is_bound:
+        if loop.kind.cooperates and not both:
+            return
+        axis = loop.kind.value
+        why = "it binds spatial and reduce variables at once" if both else f"{axis} takes no part in reductions"
+        raise ScheduleError(
+            f"{loop.var.name} cannot be bound to {axis}: its iterations add up into the same elements in block {name}, "
+            f"and {why}",
+            "bind a spatial loop, or bind a loop that only reduces to threadIdx.x, .y or .z",
+            loop.var,
+            name,
+        )
     how = combiner(realize.block)
     if both or how not in LANE_COMBINERS or len(realize.block.writes) != 1:
         why = (
@@ -196,3 +200,57 @@ def _check_reduction(loop: For, realize: BlockRealize) -> None:
             loop.var,
             name,
         )
+
+
+def _check_axis(tree: Tree, loop: For) -> None:
+    """Check a loop that is bound to blocks or threads among the others.
+
+    An axis has one extent in a kernel: below an outermost loop over blocks or threads. It occurs twice on a path only
+    for work that its threads share.
+    """
+    above = tree.ancestors(loop)
+    kernel = next(x for x in (*above, loop) if x.kind.has_one_extent)
+    for one, other in combinations([x for x in loops_below(kernel) if x.kind.has_one_extent], 2):
+        if one.kind is other.kind and one.extent != other.extent and loop in (kernel, one, other):
+            raise ScheduleError(
+                f"{one.kind.value} would have {one.extent} iterations as {one.var.name} and {other.extent} as "
+                f"{other.var.name} in one kernel",
+                "bind loops of the same extent to one axis (split them by the same factor), or use another axis",
+                one.var,
+                other.var,
+            )
+    for outer, inner in [(x, loop) for x in above] + [(loop, x) for x in loops_below(loop.body)]:
+        why = _not_common(tree, outer, inner) if outer.kind is inner.kind else ""
+        if why:
+            raise ScheduleError(
+                f"{inner.var.name} cannot be {inner.kind.in_words} inside {outer.var.name}, which is bound to it too: "
+                f"{why}",
+                "bind it to another axis; or let the threads share the work: compute the stage into scope 'shared', at "
+                "a loop that is below the bound one already when the stage is placed there",
+                outer.var,
+                inner.var,
+            )
+
+
+def _not_common(tree: Tree, outer: For, inner: For) -> str:
+    """Give the reason why the threads do not share the work of the inner loop and its results; "" if they do."""
+    if not inner.kind.cooperates:
+        return "blocks share no work"
+    for realize in blocks_below(inner.body):
+        name = realize.block.name
+        if any(mentions(e, outer.var) for e in (*realize.values, realize.predicate)):
+            return f"the values of {name} there are not the same for all threads"
+        for buffer in written_buffers(realize.block):
+            if not is_inside(tree, buffer, inner) and not outer.kind.shares(buffer.scope):
+                return f"{name} writes {buffer.name}, whose scope {buffer.scope!r} threads do not share"
+    return ""
+
+
+def _recomputes(loop: For, realize: BlockRealize) -> bool:
+    """Does each iteration of the loop compute the same again, from the beginning?"""
+    if any(mentions(value, loop.var) for value in realize.values):
+        return False
+    if not realize.block.is_reduction:
+        return True
+    inside = {x.var for x in loops_below(loop.body)}
+    return realize.block.init is not None and bound_vars(realize, IterKind.REDUCE) <= inside

@@ -8,8 +8,8 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
-from pegbox.loops.nodes import Block, BlockRealize, For, Function
+from pegbox.loops.access.recurrence import CarriedRead, Rows, is_update, rows_of
+from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.analysis.region_cover import reads_inside, written_box
 from pegbox.schedule.tree import Tree
 
@@ -28,20 +28,15 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
     return None if any(free_vars(term) & set(rows.loops) for lo in lows for term in lo.terms) else rows
 
 
-def has_rows(func: Function) -> bool:
-    """Is there a block that reads other elements of what it, or a later block, writes?"""
-    return any(not is_update(carried) for carried in carried_reads(func))
-
-
 def check_rows(before: Tree, after: Tree) -> None:
     """Check that reads of earlier rows find them after a step that has moved a block or its loops.
 
     Raises:
         ScheduleError: one may come before its row is made.
     """
-    known = {_place(before, carried) for carried in carried_reads(before.func)}
-    together = {_names(carried) for carried in carried_reads(before.func) if carried.shared}
-    for carried in carried_reads(after.func):
+    known = {_place(before, carried) for carried in before.carried}
+    together = {_names(carried) for carried in before.carried if carried.shared}
+    for carried in after.carried:
         if is_update(carried) or _place(after, carried) in known:
             continue
         if not carried.shared and _names(carried) not in together:
@@ -62,7 +57,7 @@ def check_all_rows(tree: Tree) -> None:
     Raises:
         ScheduleError: one comes before the whole nest that makes the rows.
     """
-    for carried in carried_reads(tree.func):
+    for carried in tree.carried:
         if not carried.shared:
             writer, reader = carried.writer.block.name, carried.reader.block.name
             raise ScheduleError(
@@ -85,7 +80,7 @@ def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
 
 def check_carrying(tree: Tree, loop: For) -> None:
     """Raises ScheduleError: the iterations of a loop that are to run at once may make rows from rows of each other."""
-    for carried in carried_reads(tree.func):
+    for carried in tree.carried:
         if loop not in carried.shared or is_update(carried):
             continue
         rows = rows_of(carried)
@@ -102,14 +97,14 @@ def check_carrying(tree: Tree, loop: For) -> None:
 
 def free_of_rows(tree: Tree) -> set[str]:
     """The blocks whose only reads of their own output are of earlier rows."""
-    own = [c for c in carried_reads(tree.func) if c.reader is c.writer and not is_update(c)]
+    own = [c for c in tree.carried if c.reader is c.writer and not is_update(c)]
     good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
     return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
 
 
 def cells_without_place(tree: Tree, realize: BlockRealize) -> set[str]:
     """The blocks before a block that read its rows, and go into its loops once these have their place."""
-    return {c.reader.block.name for c in carried_reads(tree.func) if c.writer is realize and not c.shared}
+    return {c.reader.block.name for c in tree.carried if c.writer is realize and not c.shared}
 
 
 def carried_variables(block: Block) -> set[Var]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import ClassVar, NoReturn
 
-from pegbox.errors import ScheduleError
+from pegbox.errors import ExprError, ScheduleError
+from pegbox.expr import build
 from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
-from pegbox.expr.nodes import Expr, Var
-from pegbox.expr.visit import free_vars
+from pegbox.expr.nodes import Call, Expr, Load, Var
+from pegbox.expr.printer import show
+from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
+from pegbox.expr.visit import free_vars, substitute, walk
 from pegbox.loops.kind import AXES
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
-from pegbox.loops.threads.axis import bound_condition, condition_text
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import showing, shown
@@ -149,19 +153,19 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
         ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
             no thread; an axis selects what the block writes, or other threads need it too.
     """
-    text = condition_text(predicate) if isinstance(predicate, Expr) else predicate
-    sch.amended["predicate"] = text
-    sch.update(_Predicate(sch.tree, sch.find_block(block), predicate, text).done())
+    change = _Predicate(sch.tree, sch.find_block(block), predicate)
+    sch.amended["predicate"] = change.text
+    sch.update(change.done())
 
 
 class _Predicate:
     """A set_store_predicate."""
 
-    def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr, text: str) -> None:
+    def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr) -> None:
         self.tree = tree
         self.realize = realize
         self.predicate = predicate
-        self.text = text
+        self.text = predicate if isinstance(predicate, str) else _text(predicate)
         # Of several loops of an axis, the innermost distinguishes the threads.
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_bound}
 
@@ -181,12 +185,29 @@ class _Predicate:
         return Tree(self.tree.replace(self.realize, changed))
 
     def _condition(self) -> Expr:
-        axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
         try:
-            return bound_condition(self.predicate, axes)
-        except ValueError as error:
+            condition = self.predicate if isinstance(self.predicate, Expr) else _Condition().read(self.text)
+            values = self._axes(condition)
+            if condition.dtype != "bool":
+                raise ExprError(f"{self.text!r} is a number, not a condition")
+        except ExprError as error:
             remedy = "compare the axes of the thread loops around the block with numbers"
             raise self._refuse(str(error), remedy) from error
+        return substitute(condition, values)
+
+    def _axes(self, condition: Expr) -> dict[Var, Expr]:
+        """Find the loop variables for the axes in a condition."""
+        found: dict[Var, Expr] = {}
+        for node in walk(condition):
+            if isinstance(node, Load | Call):
+                raise ExprError(f"{node} does not compare thread axes with numbers")
+            if isinstance(node, Var):
+                name = _axis_name(node)
+                if name not in self.loops:
+                    known = f"bound are {', '.join(self.loops)}" if self.loops else "no loop around it is bound"
+                    raise ExprError(f"no loop around the block is bound to {name}; {known}")
+                found[node] = self.loops[name].var
+        return found
 
     def _check_alone(self) -> None:
         """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
@@ -243,3 +264,36 @@ class _Predicate:
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
         return ScheduleError(problem, remedy, self.realize.block.name, *marked)
+
+
+def _text(condition: Expr) -> str:
+    """Write a condition as text: "threadIdx.x == 0 and threadIdx.y < 4"."""
+    return show(condition, {axis: _axis_name(axis) for axis in free_vars(condition)})
+
+
+def _axis_name(axis: Var) -> str:
+    return getattr(axis, "thread_tag", axis.name)
+
+
+class _Condition(Reader):
+    """A reader of conditions in which variables are thread axes."""
+
+    operations: ClassVar[Operations] = {**ARITHMETIC, **CONDITIONS}
+
+    def read(self, text: str) -> Expr:
+        try:
+            found: Expr = self.value(ast.parse(text, mode="eval").body)
+        except (SyntaxError, ValueError) as error:
+            raise ExprError(f"{text!r} is not a condition") from error
+        return found
+
+    def constant(self, node: ast.Constant) -> Expr:
+        return build.const(node.value, "bool") if isinstance(node.value, bool) else super().constant(node)
+
+    def name(self, node: ast.Name | ast.Attribute) -> Expr:
+        return Var(ast.unparse(node))
+
+    def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
+        if operation is None:
+            raise ExprError(f"{ast.unparse(node)} does not compare thread axes with numbers")
+        raise ExprError(f"{type(operation).__name__} has no place in a condition on threads")

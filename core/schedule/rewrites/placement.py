@@ -9,7 +9,6 @@ from pegbox.expr.affine import Linear
 from pegbox.expr.build import TRUE, ZERO, compare, conjuncts, index, logical_and
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.access.recurrence import carried_reads
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Stmt, seq
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
@@ -159,7 +158,7 @@ def check_ready(after: Tree, name: str, loop: For, *, apart_from: Collection[str
     """
     moved = after.blocks[name]
     later = later_writers(after, moved, read_buffers(moved.block))
-    shared = {c.writer.block.name for c in carried_reads(after.func) if c.reader is moved and c.shared} if later else ()
+    shared = {c.writer.block.name for c in after.carried if c.reader is moved and c.shared} if later else ()
     for buffer in read_buffers(moved.block):
         for producer in after.writers(buffer):
             if producer.block.name in shared or producer.block.name in apart_from:

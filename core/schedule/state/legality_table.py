@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
+from pegbox.loops.access.recurrence import is_update
 from pegbox.loops.nodes import Function
 from pegbox.schedule.analysis.legality import UNRESTRICTED, Legality, legality
-from pegbox.schedule.analysis.recurrence import has_rows
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.tree import Tree, blocks_below
 
@@ -34,7 +34,7 @@ class LegalityTable:
     def rows(self, name: str) -> bool:
         """Does a block read what it, or a later one, writes? Each step of a schedule has to keep that right."""
         if name not in self._rows:
-            self._rows[name] = name in self._origins and has_rows(self._origins[name])
+            self._rows[name] = name in self._origins and not all(map(is_update, Tree(self._origins[name]).carried))
         return self._rows[name]
 
     def _of(self, name: str) -> Legality:

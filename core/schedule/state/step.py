@@ -82,7 +82,7 @@ class Step:
     def call(self, target: Any, run: Any) -> Any:
         """Call the method of `target`; the run resolves the step's references."""
         options = {name: resolved(value, run) for name, value in self.options}
-        return getattr(target, self.primitive)(*(resolved(value, run) for value in self.args), **options)
+        return getattr(target, self.primitive)(*resolved(self.args, run), **options)
 
     def mapped(self, change: Callable[[Any], Any]) -> Step:
         """The same step with other values: each argument, option and result, those in tuples too, is changed."""
@@ -93,7 +93,7 @@ class Step:
 def resolved(value: Any, run: Any) -> Any:
     """A value as a run of the steps has it."""
     if isinstance(value, tuple):
-        return tuple(resolved(each, run) for each in value)
+        return tuple([resolved(each, run) for each in value])
     return value.resolve(run) if isinstance(value, Reference) else value
 
 
@@ -112,7 +112,7 @@ def python(value: Any, context: Any, text: Callable[[Any], str]) -> str:
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Change a value; of a tuple, each of its entries."""
-    return tuple(mapped(each, change) for each in value) if isinstance(value, tuple) else change(value)
+    return tuple([mapped(each, change) for each in value]) if isinstance(value, tuple) else change(value)
 
 
 _DEEPEST = 20  # lists in lists of an argument

@@ -14,7 +14,7 @@ from pegbox.loops.foreign import CLibrary, CSource, c_source
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.primitives.kinds import pragma_value
-from pegbox.schedule.state.step import Step
+from pegbox.schedule.state.step import Step, mapped
 from pegbox.schedule.te.replay_state import ReplayState
 from pegbox.schedule.te.stage_base import StageBase, kind_of, record, te_method
 from pegbox.shown import value_text
@@ -84,7 +84,11 @@ def _set_kind(stage: StageBase, loop: IterVar, primitive: str) -> None:
 def replay_on_loops(replay: ReplayState, stage: StageBase, step: Step) -> None:
     """Call the primitive of the same name on the loops of the program."""
     live = replay.live(stage)
-    step.mapped(lambda value: live[value] if isinstance(value, IterVar) else value).call(replay.sch, None)
+    args, options = (
+        mapped(each, lambda value: live[value] if isinstance(value, IterVar) else value)
+        for each in (step.args, step.options)
+    )
+    getattr(replay.sch, step.primitive)(*args, **dict(options))
 
 
 def replay_kind(replay: ReplayState, stage: StageBase, step: Step) -> None:

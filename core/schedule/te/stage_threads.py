@@ -1,15 +1,16 @@
-"""Thread axes of TE stages: bind, env_threads and set_store_predicate, their replay, and the scopes that follow."""
+"""Thread axes, and the stage methods bind, env_threads and set_store_predicate with their replay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.checks import check_list
-from pegbox.compute.axis import IterVar
-from pegbox.errors import ScheduleError
+from pegbox.checks import check_flag, check_list, check_text
+from pegbox.compute.axis import IterVar, Range
+from pegbox.errors import ComputeError, ScheduleError
+from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
-from pegbox.loops.threads.axis import ThreadAxis
+from pegbox.loops.kind import AXES
 from pegbox.schedule.schedule import LoopRef
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
@@ -17,9 +18,56 @@ from pegbox.schedule.te.stage_base import StageBase, kind_of, record, te_method
 from pegbox.shown import value_text
 
 
+class ThreadAxis(IterVar):
+    """A thread axis with its `thread_tag`; `fixed_extent` is the number of threads, if it was given."""
+
+    __slots__ = ("fixed_extent", "thread_tag")
+
+    def __init__(self, name: str, extent: int | None, tag: str) -> None:
+        super().__init__(name, Range(0, extent or 1), "thread")
+        self.fixed_extent = extent
+        self.thread_tag = tag
+
+
+def thread_axis(dom: int | tuple[int, int] | Range | str | None = None, tag: str = "", name: str = "") -> ThreadAxis:
+    """Make an axis for `s[T].bind(loop, axis)`.
+
+    Args:
+        dom: the number of threads, or (0, number); without it the loop's extent decides. The tag may be given here.
+        tag: blockIdx.x/y/z (blocks, which know nothing of each other), threadIdx.x/y/z (the threads of a block, which
+            share memory), vthread or vthread.x/y/z (one thread's work, strided).
+        name: by default the tag.
+
+    Raises:
+        ComputeError: an unknown tag, or a domain that does not start at zero.
+    """
+    if isinstance(dom, str):
+        if check_flag("thread_axis: tag", tag, error=ComputeError):
+            raise ComputeError(
+                f"thread_axis({value_text(dom)}, {value_text(tag)}): two tags; write thread_axis((0, extent), "
+                f"{value_text(tag)})"
+            )
+        tag, dom = dom, None
+    check_text("thread_axis: name", name, error=ComputeError)
+    if not isinstance(tag, str) or tag not in AXES:
+        raise ComputeError(f"thread_axis: unknown thread axis {tag!r}; use one of {', '.join(AXES)}")
+    if dom is None:
+        return ThreadAxis(name or tag, None, tag)
+    if isinstance(dom, Range):
+        dom = (dom.min, dom.extent)
+    low, extent = dom if isinstance(dom, tuple | list) and len(dom) == 2 else (0, dom)
+    number = integer(extent)
+    if integer(low) != 0 or number is None or number < 1:
+        raise ComputeError(f"thread_axis({dom!r}, {tag!r}): threads count from 0; give (0, extent) with extent >= 1")
+    return ThreadAxis(name or tag, number, tag)
+
+
 @te_method
-def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
-    """Let each iteration of a loop be a thread, a block of threads, or a virtual thread (see `te.thread_axis`).
+def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis | str) -> None:
+    """Let each iteration of a loop be a thread, a block of threads, or a virtual thread.
+
+    Args:
+        thread: an axis that `te.thread_axis` made, or its tag.
 
     Before `bind(i.inner, te.thread_axis("threadIdx.x"))`::
 
@@ -38,11 +86,11 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
             unrolled already; when lowered: as `tir.Schedule.bind`.
     """
     stage.position(loop)
-    _check_axis(thread)
+    axis = _checked(thread_axis(thread) if isinstance(thread, str) and thread in AXES else thread)
     before = stage.steps.get(("kind", loop))
     if before is not None:
         raise ScheduleError(f"{loop.name} is {kind_of(before).in_words} already", "bind a serial loop")
-    record(stage, ("kind", loop), "bind", loop, thread.thread_tag, extent=thread.fixed_extent)
+    record(stage, ("kind", loop), "bind", loop, axis.thread_tag, extent=axis.fixed_extent)
 
 
 @te_method
@@ -56,9 +104,8 @@ def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) ->
     """
     wanted = "thread axes, made with te.thread_axis"
     given = [threads] if isinstance(threads, IterVar) else check_list("threads", threads, wanted, error=ScheduleError)
-    for axis in given:
-        _check_axis(axis)
-    record(stage, ("env_threads",), "env_threads", *((axis.thread_tag, axis.fixed_extent) for axis in given))
+    axes = [_checked(axis) for axis in given]
+    record(stage, ("env_threads",), "env_threads", *((axis.thread_tag, axis.fixed_extent) for axis in axes))
 
 
 @te_method
@@ -86,10 +133,11 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
     record(stage, ("set_store_predicate",), "set_store_predicate", predicate)
 
 
-def _check_axis(axis: object) -> None:
-    if not isinstance(axis, ThreadAxis):
-        name = getattr(axis, "name", None) or value_text(axis)
-        raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
+def _checked(axis: object) -> ThreadAxis:
+    if isinstance(axis, ThreadAxis):
+        return axis
+    name = getattr(axis, "name", None) or value_text(axis)
+    raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
 
 
 def replay_env_threads(replay: ReplayState, stage: StageBase, step: Step) -> None:
