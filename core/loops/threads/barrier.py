@@ -39,7 +39,7 @@ class _Uncut(Exception):
 def cut_at_barriers(func: Function) -> Function | Refusal:
     """Give each step between two barriers a loop over the threads, if threads use memory together.
 
-    An refusal is the reason why the result cannot be shown to be that of the threads.
+    A refusal is the reason why the result cannot be shown to be that of the threads.
     """
     tried: set[Var] = set()
     place = tuple(buffer.name for buffer in thread_conflicts(func))[:1]
