@@ -12,19 +12,19 @@ from pegbox.exports import on_demand
 if TYPE_CHECKING:
     from pegbox.measure.baselines.baseline import MOST_RUN_QUEUE_WAIT, Baseline
     from pegbox.measure.baselines.roofline import Roofline
-    from pegbox.measure.jobs.lowering import Lowered, Lowering
     from pegbox.measure.jobs.reply import Asked
     from pegbox.measure.machine.blas import blas_threads
     from pegbox.measure.machine.cores import CorePlan
     from pegbox.measure.machine.memory import memory_share
-    from pegbox.measure.measurer import Measurer
     from pegbox.measure.pipeline.builder import GIVEN_UP, WARM, Builder
     from pegbox.measure.pipeline.local import LocalMeasurer
+    from pegbox.measure.pipeline.measurer import Measurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
     from pegbox.measure.runners.runner import RUN_GIVEN_UP, Runner, RunnerFactory, RunnerWrapper
     from pegbox.measure.trial import CandidateArrays, run_interleaved, run_trial
     from pegbox.measure.trial.bench import Bench
     from pegbox.measure.trial.check import Tolerance
+    from pegbox.measure.trial.lowering import Lowered, Lowering
     from pegbox.measure.trial.timing import TimingPolicy
     from pegbox.private_folder import ProcessFolder
 

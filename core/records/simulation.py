@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
-from pegbox.measure.measurer import Measurer
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
 from pegbox.records.recorded_space import RecordedSpace, seconds_of

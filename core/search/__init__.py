@@ -12,7 +12,7 @@ from pegbox.exports import on_demand
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
     from pegbox.hooks.refs import Spec, parse_spec
-    from pegbox.measure.measurer import Measurer
+    from pegbox.measure.pipeline.measurer import Measurer
     from pegbox.search.allocation import GradientAllocation, Progress, RoundRobin
     from pegbox.search.factory import BaseTuner, BoundTuner, make_cost_model, make_tuner
     from pegbox.search.loop.archive import gain_of

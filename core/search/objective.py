@@ -15,7 +15,7 @@ import numpy as np
 
 from pegbox.checks import check_callable, check_instance, check_int, check_text
 from pegbox.errors import ArgumentError, SpaceError
-from pegbox.measure.measurer import Measurer
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.origin import explained, origin_of
 from pegbox.records.record import FUNCTION

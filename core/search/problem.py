@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError, MeasureError, TuningError
 from pegbox.hooks.options import bind_options
-from pegbox.measure.measurer import Measurer, check_measurer
 from pegbox.measure.pipeline.local import LocalMeasurer
+from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.loop.callbacks import Callback

@@ -125,7 +125,8 @@ class RunnerContract:
         self.check_recovered(runner)
 
     def check_recovered(self, runner: Runner) -> None:
-        assert isinstance(runner.run(self.compiled(kernels.good())), Ok)
+        result = runner.run(self.compiled(kernels.good()))
+        assert isinstance(result, Ok), result
 
     def test_it_is_a_runner(self) -> None:
         assert isinstance(self.shared(), Runner), "a runner has run, rerun, interrupt and close"

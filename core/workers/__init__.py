@@ -8,8 +8,7 @@ from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.workers.channel import BrokenReply
-    from pegbox.workers.idle_timer import IdleTimer
-    from pegbox.workers.pool import Pool
+    from pegbox.workers.pool import IdleTimer, Pool
     from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 
 __all__ = [

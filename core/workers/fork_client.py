@@ -1,4 +1,4 @@
-"""The fork servers of this process, as their client sees them."""
+"""The client side of workers' processes: their fork servers, and each process through its supervisor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -16,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegbox.workers.affinity import affinity_mask
-from pegbox.workers.channel import is_ready
-from pegbox.workers.descendants import MARK, is_stopped
-from pegbox.workers.supervisor import ProcessLimits, SpawnRequest
+from pegbox.workers.channel import ChannelTimeout, NotStarted, await_readable, encode_request, is_ready, write_all
+from pegbox.workers.descendants import MARK, is_stopped, kill_marked
+from pegbox.workers.supervisor import BORN, ENDED, ProcessLimits, SpawnRequest, kill_group
 from pegbox.workers.watchdog import new_mark
 
 # The path comes as arguments: importing anything before it is set would look in the working folder first.
@@ -84,12 +85,15 @@ class ForkServer:
         changes |= dict.fromkeys(old.keys() - environment.keys())
         return SpawnRequest(setting, list(sys.path), affinity_mask(), changes, ProcessLimits.own())
 
-    def how_ended(self) -> tuple[int | None, str]:
+    def failure(self) -> NotStarted:
+        """Explain why a process that it should have started does not exist."""
         # Its end of the socket is closed before it has ended.
         ends = self._socket.fileno() < 0 or is_ready(self._socket, select.POLLIN, 0.0)
-        status = _wait(self._process) if ends else None
+        if (status := _wait(self._process) if ends else None) is None:
+            return NotStarted(f"{self.name} lost it")
         size = os.fstat(self._said.fileno()).st_size
-        return status, os.pread(self._said.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+        said = os.pread(self._said.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+        return NotStarted(f"{self.name} {how_it_ended(status)}" + (f": {said}" if said else ""), explained=status > 0)
 
     def end(self) -> None:
         self._process.kill()
@@ -111,10 +115,129 @@ class ForkServer:
             _wait(self._process)
         self.end()
 
-    def disown(self) -> None:
-        """Leave it to the process that this one was forked from."""
-        self._process.returncode = 0
-        self._socket.close()
+
+class Child:
+    """A process in which `pegbox.workers.serve` serves with a setting; its supervisor starts it, in the background.
+
+    `standard` are its ends of the pipes of requests and replies, and its stderr. The process is in a session and a
+    group of its own; the fork server that forks it has called `warm_up` of the module `warm`, if one is named. Raises
+    `OSError` if the system has no process to give.
+    """
+
+    def __init__(self, setting: dict[str, Any], *, standard: Sequence[int], deadline: float, warm: str) -> None:
+        self._supervisor = self._pid = 0
+        self._given_up = self._ended = False
+        self._status: int | None = None
+        self._mark = new_mark()
+        self._failure: NotStarted | None = None
+        # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: self._mark}
+        self._server = server = server_for(environment, warm)
+        self._link, theirs = socket.socketpair()
+        self._link.setblocking(False)
+        try:
+            with theirs:
+                server.fork([theirs.fileno(), *standard])
+                write_all(self._link.fileno(), encode_request(server.request(setting, environment)), deadline=deadline)
+        except (BlockingIOError, ChannelTimeout):  # what others have asked for waits there, too
+            server.end()
+            self._failure = NotStarted(f"{server.name} did not answer in time")
+        except OSError:
+            self._failure = server.failure()
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable once the process has ended, or was given up; not before `born`."""
+        return self._link.fileno()
+
+    @property
+    def pid(self) -> int:
+        """Its number, which belongs to no other until `close`; 0 until `born` returns."""
+        return self._pid
+
+    def born(self, deadline: float) -> None:
+        """Wait until the process exists. Raises `NotStarted` if it never will."""
+        if self._failure is not None:
+            raise self._failure
+        if self._pid:
+            return
+        try:
+            await_readable([self._link.fileno()], pid=self._server.pid, deadline=deadline)
+        except NotStarted as error:
+            self._server.end()
+            raise NotStarted(f"{self._server.name}: {error}") from None
+        if self._given_up:
+            raise NotStarted("it was given up")
+        message = self._receive(BORN.size)
+        if not message:
+            raise self._server.failure()
+        self._supervisor, self._pid = BORN.unpack(message)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it has ended, or was given up, or has lost its supervisor."""
+        return self._given_up or (bool(self._pid) and is_ready(self._link, select.POLLIN, 0.0))
+
+    def end(self, *, marked: bool) -> int | None:
+        """Kill the process and its group; return its exit status as of `subprocess.Popen`, or None if it is not known.
+
+        It may have ended already, and it may not be born yet. What carries its mark is killed, too, if `marked` or
+        where its supervisor is lost.
+        """
+        self._given_up = True
+        if self._ended:
+            return self._status
+        if not self._pid:
+            with contextlib.suppress(OSError):  # wakes `born`; the supervisor sees it and kills what it starts
+                self._link.shutdown(socket.SHUT_RDWR)
+        else:
+            if not self._is_lost():
+                kill_group(self._pid)
+            self.await_end()
+            message = self._receive(ENDED.size, socket.MSG_PEEK)  # others may wait for it, too
+            self._status = ENDED.unpack(message)[0] if message else None
+        if marked or self._status is None:
+            kill_marked(self._mark)
+        self._ended = True
+        return self._status
+
+    def await_end(self) -> None:
+        """Wait until it is known that it has ended, for some seconds at most."""
+        self._resume_supervisor()
+        is_ready(self._link, select.POLLIN, _END_SECONDS)
+
+    def close(self) -> None:
+        """Release it. The supervisor ends the process if it still runs."""
+        if self._link.fileno() >= 0:
+            self._resume_supervisor()
+            self._link.close()
+            self._server.release()
+
+    def _resume_supervisor(self) -> None:
+        """Let the supervisor go on: a candidate may have stopped it."""
+        if self._pid and not self._is_lost():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self._supervisor, signal.SIGCONT)
+
+    def _is_lost(self) -> bool:
+        """Decide whether the supervisor has ended, so that its numbers may belong to others."""
+        return self._link.fileno() < 0 or is_ready(self._link, 0, 0.0)
+
+    def _receive(self, size: int, flags: int = 0) -> bytes:
+        with contextlib.suppress(OSError):
+            return self._link.recv(size, socket.MSG_WAITALL | flags)
+        return b""
+
+
+def how_it_ended(returncode: int | None) -> str:
+    """Put an exit status, as of `subprocess.Popen`, into words."""
+    if returncode is None:
+        return "ended, and its exit status is lost"
+    if returncode >= 0:
+        return f"exited with status {returncode}"
+    try:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"was killed by signal {-returncode}"
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int | None:
@@ -156,7 +279,8 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     for server in _servers:
-        server.disown()
+        server._process.returncode = 0  # not this one's child
+        server._socket.close()
     _servers.clear()
 
 

@@ -1,4 +1,4 @@
-"""`Pool`: processes that take jobs in turn; one that dies is replaced."""
+"""`Pool`: processes that take jobs in turn; one that dies is replaced. `IdleTimer`: ends what is not used."""
 
 from __future__ import annotations
 
@@ -6,11 +6,48 @@ import contextlib
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 from pegbox.errors import MeasureError
-from pegbox.workers.idle_timer import IdleTimer
 from pegbox.workers.process import GivenUp, JobError, Worker
+
+
+class IdleTimer:
+    """Calls `action` on a thread of its own, `seconds` after the last `restart` unless `stop` was called since."""
+
+    def __init__(self, seconds: float, action: Callable[[], object]) -> None:
+        self._seconds, self._action = seconds, action
+        self._lock = threading.Lock()
+        self._end: float | None = None
+        self._timer: threading.Timer | None = None
+
+    def restart(self) -> None:
+        """Count from now on. A thread that already waits goes on waiting, so that this costs next to nothing."""
+        with self._lock:
+            self._end = time.monotonic() + self._seconds
+            if self._timer is None:
+                self._wait(self._seconds)
+
+    def stop(self) -> None:
+        """Do nothing until the next `restart`."""
+        with self._lock:
+            self._end = None
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look(self) -> None:
+        with self._lock:
+            self._timer = None
+            if self._end is None:
+                return
+            if (left := self._end - time.monotonic()) > 0:
+                self._wait(left)
+                return
+        self._action()
 
 
 class Pool:
@@ -40,15 +77,22 @@ class Pool:
         """The number of interruptions. A job of an earlier turn is given up."""
         return self._turn
 
-    def start_all(self) -> None:
-        """Start all processes now, and from now on another as soon as one has died.
+    def start(self, count: int) -> None:
+        """Start the processes of the first `count` places now, and from now on another as soon as one has died.
 
         Raises `OSError` if the system has none to give.
         """
         self._eager = True
         with self._changed:
-            for place, worker in self._free.items():
-                self._free[place] = worker or self._start(place)
+            for place in self._free.keys() & range(count):
+                self._free[place] = self._living(place)
+
+    def wait_ready(self) -> None:
+        """Wait until the processes that have no job have started, or have failed to; there is one job at a time."""
+        for worker in list(self._free.values()):
+            if worker is not None:
+                with contextlib.suppress(MeasureError):  # nothing depends on it
+                    worker.wait_ready()
 
     @contextlib.contextmanager
     def worker(self, turn: int | None = None) -> Iterator[Worker]:
@@ -92,10 +136,12 @@ class Pool:
     def end_idle(self) -> None:
         """End the processes that have no job."""
         with self._changed:
-            for place, worker in self._free.items():
-                if worker is not None:
-                    worker.close()
-                    self._free[place] = None
+            idle = [worker for worker in self._free.values() if worker is not None]
+            for worker in reversed(idle):
+                worker.kill()
+            for worker in idle:
+                worker.close()
+            self._free = dict.fromkeys(self._free)
 
     def close(self) -> None:
         """End all processes for good; wait for the jobs in progress to come back. Harmless when done twice."""
@@ -115,9 +161,8 @@ class Pool:
             place = self._next()
             if place is None or turn != self._turn or self._closed:
                 raise GivenUp
-            worker = self._free[place]
             try:
-                worker = worker if worker is not None and worker.alive else self._renewed(place, worker)
+                worker = self._living(place)
             except OSError as error:
                 raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
             del self._free[place]
@@ -125,25 +170,32 @@ class Pool:
         return place, worker
 
     def _next(self) -> int | None:
-        """Return the place whose process takes the next job, if there is one: rather one that has started."""
+        """Return the place whose process takes the next job, if there is one: the guest, else the oldest process."""
         free = (place for place in self._free if place != self._guest or not self._silences)
-        return max(free, key=lambda place: (place == self._guest, self._free[place] is not None, place), default=None)
 
-    def _put_back(self, place: int, worker: Worker) -> None:
-        with self._changed:
-            self._working.discard(worker)
-        fresh = worker
-        if self._eager and not worker.alive and not self._closed:
-            with contextlib.suppress(OSError):  # no process to be had: the next job tries again
-                fresh = self._renewed(place, worker)
-        with self._changed:
-            self._free[place] = fresh
-            self._changed.notify_all()
-        if self._timer is not None:
-            self._timer.restart()
+        def began(place: int) -> float:
+            worker = self._free[place]
+            return worker.began if worker is not None and worker.alive else math.inf
 
-    def _renewed(self, place: int, old: Worker | None) -> Worker:
+        return min(free, key=lambda place: (place != self._guest, began(place)), default=None)
+
+    def _living(self, place: int) -> Worker:
+        """Return the process of a free place, or start another. Raises `OSError` if the system has none to give."""
+        old = self._free[place]
+        if old is not None and old.alive:
+            return old
         fresh = self._start(place)
         if old is not None:
             old.close()
         return fresh
+
+    def _put_back(self, place: int, worker: Worker) -> None:
+        with self._changed:
+            self._working.discard(worker)
+            self._free[place] = worker
+            if self._eager and not self._closed:
+                with contextlib.suppress(OSError):  # no process to be had: the next job tries again
+                    self._free[place] = self._living(place)
+            self._changed.notify_all()
+        if self._timer is not None:
+            self._timer.restart()

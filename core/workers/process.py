@@ -27,9 +27,7 @@ from pegbox.workers.channel import (
     read_reply,
     write_all,
 )
-from pegbox.workers.child import how_it_ended, start
-from pegbox.workers.descendants import kill_marked
-from pegbox.workers.watchdog import new_mark
+from pegbox.workers.fork_client import Child, how_it_ended
 
 _START_SECONDS = 60.0
 _ATTEMPTS = 3
@@ -87,14 +85,14 @@ class Worker:
         memory: int | None = None,
         most_reply: int = _MOST_REPLY,
     ) -> None:
+        self.began = time.monotonic()
         self._setting = {"jobs": jobs, "cores": list(cores), "memory": memory}
         self._warm, self._most_reply = warm, most_reply
         # It lives as long as the process.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._posted: list[bytes] = []
         self._tokens: list[bytes] = []
-        self._called = self._killed = self._collected = False
-        self._returncode: int | None = None
+        self._called = self._killed = False
         self._said = 0
         self._ending = threading.Lock()
         try:
@@ -104,6 +102,11 @@ class Worker:
             raise
 
     @property
+    def fresh(self) -> bool:
+        """True until the first call."""
+        return not self._called
+
+    @property
     def pid(self) -> int:
         self._child.born(time.monotonic() + _START_SECONDS)
         return self._child.pid
@@ -111,7 +114,7 @@ class Worker:
     @property
     def alive(self) -> bool:
         """True while the process runs, or is about to."""
-        return not self._killed and not self._collected and not self._child.has_ended
+        return not self._killed and not self._child.has_ended
 
     def wait_ready(self) -> None:
         """Wait until the process has started and has done every posted job; raises `MeasureError` when it cannot.
@@ -162,6 +165,7 @@ class Worker:
             self.kill()
             raise
         except EOFError:
+            self._child.await_end()
             raise WorkerDied(self._end(), self.said().strip()) from None
 
     def said(self) -> str:
@@ -174,8 +178,7 @@ class Worker:
     def kill(self) -> None:
         """End the process at once, and what it has started; harmless when it is dead already."""
         self._killed = True
-        with self._ending:
-            self._collect()
+        self._end()
 
     def close(self) -> None:
         """Kill the process and release the pipes."""
@@ -185,7 +188,6 @@ class Worker:
 
     def _open(self) -> None:
         """Begin a process, with pipes of its own: another one may still hold the older ones."""
-        self._mark = new_mark()
         theirs, requests = os.pipe()
         replies, answers = os.pipe()
         self._pipes = [os.fdopen(requests, "wb", 0), os.fdopen(replies, "rb", 0)]
@@ -193,9 +195,8 @@ class Worker:
         self._expected = deque([READY, *self._tokens])
         self._unsent = deque(self._posted)
         try:
-            self._child = start(
+            self._child = Child(
                 self._setting,
-                mark=self._mark,
                 standard=(theirs, answers, self._stderr.fileno()),
                 deadline=time.monotonic() + _START_SECONDS,
                 warm=self._warm,
@@ -213,9 +214,8 @@ class Worker:
         with self._ending:
             if self._killed:
                 return
-            self._collect()
+            self._child.end(marked=self._called)
             self._release()
-            self._collected = False
             self._open()
 
     def _wait_ready(self) -> None:
@@ -236,6 +236,7 @@ class Worker:
         except ChannelTimeout:
             reason, explained = f"it did not answer within {_START_SECONDS:g} s", False
         except EOFError:
+            self._child.await_end()
             status = self._end()
             reason, explained = f"it {how_it_ended(status)}", status is not None and status >= 0
         else:
@@ -244,22 +245,9 @@ class Worker:
         raise NotStarted(f"{reason}: {tail}" if tail else reason, explained=explained)
 
     def _end(self) -> int | None:
-        """Return the exit status of a worker that has ended, or has closed its pipe and is ended."""
-        if not self._collected:
-            self._child.await_end()
+        """Kill the process, and what it has started; return how it ended, None if that is not known."""
         with self._ending:
-            self._collect()
-        return self._returncode
-
-    def _collect(self) -> None:
-        """Kill the process and take note of how it ended."""
-        if self._collected:
-            return
-        self._child.end()
-        self._returncode = self._child.status()
-        if self._called or self._returncode is None:
-            kill_marked(self._mark)
-        self._collected = True
+            return self._child.end(marked=self._called)
 
     def _release(self) -> None:
         self._child.close()

@@ -1,7 +1,7 @@
 """The child side of a worker process: receive jobs as pickles, run them one at a time, answer with data.
 
-Started by `pegbox.workers.child`, never by `multiprocessing`: its spawn imports the user's `__main__` again, and its
-fork hangs under OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
+A supervisor starts it, never `multiprocessing`: its spawn imports the user's `__main__` again, and its fork hangs under
+OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegbox.errors import MeasureError
 from pegbox.measure import (
     RUN_GIVEN_UP,
     WARM,
@@ -26,7 +25,7 @@ from pegbox.measure import (
     TimingPolicy,
 )
 from pegbox.plugins.runners.machine import Kind
-from pegbox.workers import BrokenReply, GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.workers import BrokenReply, GivenUp, JobError, Pool, Worker, WorkerDied, WorkerTimeout
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
@@ -68,13 +67,8 @@ class LocalRunner(Runner):
         self._folder = ProcessFolder("bench", parent=folder)
         bench.save(self._folder.path)
         self._busy = threading.Lock()
-        self._switching = threading.Lock()
-        self._turn = 0
-        """The number of interruptions: what began before the last one is given up."""
-        self._closed = False
-        self._served = 0
-        self._worker = self._start()
-        self._spare: Worker | None = None  # starts behind the first run, which waits for less then
+        self._pool = Pool(lambda place: self._start(), 2)
+        self._pool.start(1)  # the other one starts behind the first run, which waits for less then
 
     compares = True
 
@@ -84,11 +78,18 @@ class LocalRunner(Runner):
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate. See `pegbox.measure.Runner`."""
-        return self._run(program, best, self._turn)
+        turn = self._pool.turn
+        with self._busy:
+            result, fresh = self._attempt(program, best, turn)
+            if isinstance(result, Failed) and result.kind in _OTHERS_FAULT and not fresh and turn == self._pool.turn:
+                result, _ = self._attempt(program, best, turn)
+            with contextlib.suppress(OSError):
+                self._pool.start(2)
+            return result
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         """Time candidates interleaved; when one of them brings the process down, each has its turns alone instead."""
-        turn = self._turn
+        turn = self._pool.turn
         with self._busy:
             return self._take_turns(list(programs), turn)
 
@@ -108,103 +109,82 @@ class LocalRunner(Runner):
             return None
 
     def interrupt(self) -> None:
-        """Kill the workers; the run in progress comes back as a crash."""
-        with self._switching:
-            self._turn += 1
-            for worker in (self._worker, self._spare):
-                if worker is not None:
-                    worker.kill()
+        """Kill the worker; the run in progress comes back as a crash."""
+        self._pool.interrupt()
 
     def close(self) -> None:
         """End both workers and remove the bench from disk."""
-        self._closed = True
-        self.interrupt()
+        self._pool.close()
         with self._busy:
-            for worker in (self._worker, self._spare):
-                if worker is not None:
-                    worker.close()
             self._folder.close()
 
     def _ask(self, job: str, *arguments: object) -> Any:
         """Run a job in the worker and return its result; None if it takes too long or breaks: nothing depends on it."""
-        turn = self._turn
-        with self._busy:
-            try:
-                return self._living_worker(turn, silent=True).call(job, *arguments, timeout=_BASELINE_SECONDS)
-            except (GivenUp, WorkerDied, WorkerTimeout, BrokenReply):
-                self._replace()
-            except JobError:
-                pass
+        turn = self._pool.turn
+        with (
+            contextlib.suppress(GivenUp, WorkerDied, WorkerTimeout, BrokenReply, JobError),
+            self._busy,
+            self._pool.worker(turn) as worker,
+        ):
+            self._pool.wait_ready()
+            return worker.call(job, *arguments, timeout=_BASELINE_SECONDS)
         return None
 
-    def _run(self, program: CompiledProgram, best: float, turn: int) -> Result:
-        with self._busy:
-            fresh = self._served == 0
-            result = self._attempt(program, best, turn)
-            if isinstance(result, Failed) and result.kind in _OTHERS_FAULT and not fresh and turn == self._turn:
-                result = self._attempt(program, best, turn)
-            self._stand_by()
-            return result
-
     def _take_turns(self, programs: list[CompiledProgram], turn: int) -> list[Result]:
-        timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
-        cores = self._cores.running(max(program.num_threads for program in programs))
-        found = self._called(
-            lambda worker: worker.call("rerun", programs, self._timing, cores, timeout=timeout),
-            lambda asked, data: asked.results(data, len(programs)),
-            turn=turn,
-            count=len(programs),
-        )
-        if isinstance(found, Failed) and len(programs) > 1 and turn == self._turn:
+        found, _ = self._called("rerun", programs, (programs, self._timing), turn=turn)
+        if isinstance(found, Failed) and len(programs) > 1 and turn == self._pool.turn:
             return [result for program in programs for result in self._take_turns([program], turn)]
         return [found] * len(programs) if isinstance(found, Failed) else found
 
-    def _attempt(self, program: CompiledProgram, best: float, turn: int) -> Result:
-        cores = self._cores.running(program.num_threads)
-        timeout = self._timing.timeout + _OVERHEAD_SECONDS
-        found = self._called(
-            lambda worker: worker.call("run", program, self._timing, best, cores, timeout=timeout),
-            lambda asked, data: [asked.result(data)],
-            turn=turn,
-            silent=self._cores.silent(program.num_threads),
-            best=best,
-        )
-        return found if isinstance(found, Failed) else found[0]
+    def _attempt(self, program: CompiledProgram, best: float, turn: int) -> tuple[Result, bool]:
+        """Run a candidate; return its result, and True if its worker had run no other before."""
+        found, fresh = self._called("run", [program], (program, self._timing, best), turn=turn, best=best)
+        return found if isinstance(found, Failed) else found[0], fresh
 
     def _called(
         self,
-        call: Callable[[Worker], Any],
-        read: Callable[[Asked, Any], list[Result]],
+        job: str,
+        programs: Sequence[CompiledProgram],
+        arguments: tuple[object, ...],
         *,
         turn: int,
-        count: int = 1,
-        silent: bool = True,
         best: float = math.inf,
-    ) -> list[Result] | Failed:
-        """Return the results that a call of the worker gives for `count` candidates, or its failure.
+    ) -> tuple[list[Result] | Failed, bool]:
+        """Return the results that a job of a worker gives for candidates, or its failure, and `Worker.fresh`.
 
-        A worker in which anything failed is replaced.
+        What must be timed in silence waits until the other worker has started. One in which anything failed is
+        replaced.
         """
-        found: list[Result] | Failed
+        fresh, threads = True, max(program.num_threads for program in programs)
+        timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
         try:
-            worker = self._living_worker(turn, silent=silent)
-            self._served += count
-            began = time.perf_counter()
-            data = call(worker)
-            found = read(Asked(self._timing, best, time.perf_counter() - began), data)
+            with self._pool.worker(turn) as worker:
+                if job == "rerun" or self._cores.silent(threads):
+                    self._pool.wait_ready()
+                fresh = worker.fresh
+                worker.wait_ready()
+                began = time.perf_counter()
+                try:
+                    data = worker.call(job, *arguments, self._cores.running(threads), timeout=timeout)
+                except JobError:
+                    worker.kill()
+                    raise
+                asked = Asked(self._timing, best, time.perf_counter() - began)
+                found = asked.results(data, len(programs)) if job == "rerun" else [asked.result(data)]
+                if any(isinstance(result, Failed) for result in found):
+                    worker.kill()
+                return found, fresh
         except GivenUp:
-            return RUN_GIVEN_UP
+            return RUN_GIVEN_UP, fresh
         except WorkerTimeout as error:
-            found = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
+            return Failed(FailureKind.TIMEOUT, f"the runner gave {error}"), fresh
         except WorkerDied as error:
-            found = self._death(error, best)
+            return self._death(error, best), fresh
         except BrokenReply as error:
-            found = Failed(FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}")
+            message = f"the process running the candidate gave an answer that is none: {error}"
+            return Failed(FailureKind.CRASH, message), fresh
         except JobError as error:
-            found = Failed(FailureKind.RUN_ERROR, str(error))
-        if isinstance(found, Failed) or any(isinstance(result, Failed) for result in found):
-            self._replace()
-        return found
+            return Failed(FailureKind.RUN_ERROR, str(error)), fresh
 
     def _death(self, error: WorkerDied, best: float) -> Failed:
         if error.signal != signal.SIGALRM:
@@ -217,43 +197,6 @@ class LocalRunner(Runner):
             + (f" while the best takes {best:.3g} s" if math.isfinite(best) else "")
             + f", and all calls of a trial {self._timing.timeout:.3g} s",
         )
-
-    def _living_worker(self, turn: int, *, silent: bool) -> Worker:
-        """Return a living worker; if `silent`, once nothing else is starting up.
-
-        Raises `GivenUp` if an interruption has come since the turn began.
-        """
-        if not self._worker.alive:
-            self._replace()
-        with self._switching:  # a later interruption meets this worker
-            if turn != self._turn or self._closed:
-                raise GivenUp
-        self._worker.wait_ready()
-        if silent and self._spare is not None:
-            try:
-                self._spare.wait_ready()
-            except MeasureError:  # nothing depends on it
-                self._spare.close()
-                self._spare = None
-        return self._worker
-
-    def _replace(self) -> None:
-        """Put the spare worker in, and start another."""
-        if self._closed:
-            return
-        with contextlib.suppress(OSError):
-            fresh = self._start()
-            with self._switching:
-                old = self._worker
-                self._worker, self._spare = (fresh, None) if self._spare is None else (self._spare, fresh)
-            self._served = 0
-            old.close()
-
-    def _stand_by(self) -> None:
-        """Start the spare worker, unless there is one."""
-        if self._spare is None and not self._closed:
-            with contextlib.suppress(OSError):
-                self._spare = self._start()
 
     def _start(self) -> Worker:
         worker = Worker(_JOBS, warm=WARM, cores=self._cores.building, memory=self._memory)

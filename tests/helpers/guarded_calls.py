@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.measure.trial.guard_band import GuardedArray
+from pegbox.measure.trial.check import GuardedArray
 
 
 class WrittenOutside(AssertionError):

@@ -13,9 +13,9 @@ from scaling_template import lowered_here, scaled
 
 import pegbox as pb
 from pegbox.measure import Builder, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.jobs.lowering import Lowered, Lowering, lower, program_key
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.runners.runner import RunnerWrapper
+from pegbox.measure.trial.lowering import Lowered, Lowering, lower, program_key
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.workers.process import JobError
 
@@ -49,8 +49,8 @@ def measurer(task: pb.Task) -> Iterator[LocalMeasurer]:
 
 
 def runs_of(measurer: LocalMeasurer) -> int:
-    assert measurer._runner is not None
-    return measurer._runner.inner.runs  # type: ignore[attr-defined, no-any-return]
+    assert measurer._pipeline is not None
+    return measurer._pipeline.runs.runner.inner.runs  # type: ignore[attr-defined, no-any-return]
 
 
 def test_builders_lower_and_results_are_as_of_lowering_here(task: pb.Task, measurer: LocalMeasurer) -> None:

@@ -16,9 +16,9 @@ import pegbox as pb
 from pegbox.codegen import CompiledProgram, Target, compile_program
 from pegbox.errors import ArgumentError
 from pegbox.measure import CorePlan, Failed, Lowered, Lowering, Ok, TimingPolicy
-from pegbox.measure.jobs.lowering import program_key
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.result import FailureKind
+from pegbox.measure.trial.lowering import program_key
 from pegbox.plugins.runners import dask, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.machine_lock import alone, building

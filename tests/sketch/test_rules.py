@@ -14,8 +14,8 @@ from pegbox.codegen.program import Program
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
 from pegbox.measure import Measurer
-from pegbox.measure.jobs.lowering import lower
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.trial.lowering import lower
 from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches, unscheduled
 from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules
 from pegbox.plugins.sketch.space import Sketch, SketchSpace

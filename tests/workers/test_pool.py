@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import MeasureError
-from pegbox.workers.idle_timer import IdleTimer
-from pegbox.workers.pool import Pool
+from pegbox.workers.pool import IdleTimer, Pool
 from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied
 
 LONG = 60.0
@@ -72,6 +71,22 @@ def test_a_job_that_fails_leaves_its_process_and_one_that_dies_is_replaced(pool_
         worker.call("die", int(signal.SIGSEGV), timeout=LONG)
     assert add(pool) == 3
     assert pid_of(pool) != first
+
+
+def test_the_oldest_process_is_taken_and_the_one_standing_by_steps_in_for_it(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of(2)
+    pool.start(1)
+    first = pid_of(pool)
+    pool.start(2)
+    pool.wait_ready()
+    with pool.worker() as one, pool.worker() as other:
+        second = other.pid
+        assert one.pid == first != second
+    for _ in range(2):
+        assert pid_of(pool) == first
+    with pytest.raises(WorkerDied), pool.worker() as worker:
+        worker.call("die", int(signal.SIGSEGV), timeout=LONG)
+    assert pid_of(pool) == second
 
 
 def test_a_body_that_is_interrupted_leaves_no_reply_to_the_next(pool_of: Callable[..., Pool]) -> None:
@@ -133,7 +148,7 @@ def test_close_ends_what_runs_and_refuses_what_comes(pool_of: Callable[..., Pool
 
 def test_the_guest_begins_first_and_rests_in_silence(pool_of: Callable[..., Pool]) -> None:
     pool = pool_of(2, guest=1)
-    pool.start_all()
+    pool.start(2)
     assert places(pool) == [1, 0]
     with pool.silence():
         assert places(pool) == [0]

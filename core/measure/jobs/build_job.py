@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.targets.host import has_llvm
 from pegbox.errors import CompileError
-from pegbox.measure.jobs.lowering import Lowered, Lowering, lower_packed, program_key
 from pegbox.measure.jobs.reply import of_build
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.trial.lowering import Lowered, Lowering, lower, program_key
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
@@ -34,8 +35,16 @@ def build(program: Program) -> dict[str, Any] | bytes:
 
 
 def lower_and_build(job: Lowering) -> dict[str, Any] | bytes:
-    """Lower and compile a config; return a pickled `Lowered`: no candidate runs in this process."""
-    program, seconds = lower_packed(job)
+    """Lower and compile a config; return a pickled `Lowered`: no candidate runs in this process.
+
+    Raises anything that the modules of its task raise.
+    """
+    from pegbox.measure.jobs.packed_task import unpack_task  # most builders are given programs
+
+    task = unpack_task(job.task)
+    began = time.perf_counter()
+    program = lower(task, task.space.config(job.digits), job.max_block)
+    seconds = time.perf_counter() - began
     if not isinstance(program, Failed):
         key = program_key(program)
         program = replace(program, scalar_loops=program.scalar_loops and job.scalar_loops)

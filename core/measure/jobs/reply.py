@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.measure.jobs.lowering import Lowered
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.trial.lowering import Lowered
 from pegbox.workers.channel import BrokenReply
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, overload
 
-from pegbox.measure.jobs.lowering import Lowering
 from pegbox.measure.jobs.reply import MOST_BUILD, read_build, read_lowered
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.trial.lowering import Lowering
 from pegbox.workers.channel import BrokenReply
 from pegbox.workers.pool import Pool
 from pegbox.workers.process import GivenUp, JobError, Worker, WorkerDied, WorkerTimeout
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.jobs.lowering import Lowered
+    from pegbox.measure.trial.lowering import Lowered
 
 LOWERING_SECONDS = 30.0
 """The seconds that lowering may take beyond the limit of a compilation."""
@@ -58,7 +58,7 @@ class Builder:
         self._places = [tuple(cores)] * workers + ([tuple(shared)] if shared else [])
         self._pool = Pool(self._start, len(self._places), guest=workers if shared else None, idle=idle)
         if not math.isfinite(idle):
-            self._pool.start_all()
+            self._pool.start(self.size)
 
     @property
     def size(self) -> int:

@@ -11,9 +11,9 @@ from pegbox.workers.process import GivenUp, JobError
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.jobs.lowering import Lowered, Lowering
     from pegbox.measure.result import Failed
     from pegbox.measure.runners.runner import Runner
+    from pegbox.measure.trial.lowering import Lowered, Lowering
 
 _LOOK_SECONDS = 0.2
 """The pause between two looks at the runner's room: machines come and go."""
@@ -57,14 +57,6 @@ class Builds:
                 self._taken[here] -= 1
                 self._changed.notify()
 
-    def interrupt(self) -> None:
-        """Give up the builds in progress here; the runner is interrupted by itself."""
-        self.here.interrupt()
-
-    def close(self) -> None:
-        """End the builders of this machine."""
-        self.here.close()
-
     def _build_here(
         self, job: Program | Lowering, given_up: threading.Event
     ) -> CompiledProgram | Lowered | Failed | None:
@@ -88,14 +80,13 @@ class Builds:
 
     def _place(self, room: int, seconds: float) -> bool | None:
         """Take a place here, or one of `room` elsewhere, within so many seconds."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._free(room) is not None, seconds)
-            here = self._free(room)
-            if here is not None:
-                self._taken[here] += 1
-            return here
 
-    def _free(self, room: int) -> bool | None:
-        if self._taken[True] < self.here.size:
-            return True
-        return False if self._taken[False] < room else None
+        def free() -> list[bool]:
+            return [here for here, most in ((True, self.here.size), (False, room)) if self._taken[here] < most]
+
+        with self._changed:
+            self._changed.wait_for(free, seconds)
+            for here in free():
+                self._taken[here] += 1
+                return here
+            return None

@@ -1,14 +1,19 @@
-"""A candidate: one config on its way through lowering, building and running, with the time of each step."""
+"""A candidate: one config on its way through lowering, building and running, with the time of each step.
+
+Those with equal programs share one measurement: `DuplicatePrograms`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
 import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
-from pegbox.measure.jobs.lowering import Lowered, Lowering, lower
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.trial.lowering import Lowered, Lowering, lower
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
@@ -16,6 +21,41 @@ if TYPE_CHECKING:
     from pegbox.space import Config
 
 _Result = TypeVar("_Result", bound=Result)
+
+
+class DuplicatePrograms:
+    """The results, known or on their way, by the key of a program. A config that comes again is measured again."""
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, tuple[Config, Future[Result]]] = {}
+        self._lock = threading.Lock()
+
+    def claim(self, config: Config, key: bytes, result: Future[Result]) -> Future[Result] | None:
+        """Return the result of another config with this program; without one, `result` is that of all such configs."""
+        with self._lock:
+            first = self._first.get(key)
+            if first is not None and first[0] != config:
+                return first[1]
+            self._first[key] = config, result
+            return None
+
+    def share(self, config: Config, key: bytes, run: Callable[[], Result], given_up: threading.Event) -> Result:
+        """Run a program, unless an equal one has run, or runs: then wait for its result, whose phases are not ours."""
+        own: Future[Result] = Future()
+        if (original := self.claim(config, key, own)) is not None:
+            return dataclasses.replace(original.result(), phases={})
+        try:
+            own.set_result(run())
+        except BaseException as error:
+            own.set_exception(error)
+        if given_up.is_set() or own.exception() is not None:
+            self.forget([own])
+        return own.result()
+
+    def forget(self, results: Collection[Future[Result]]) -> None:
+        """Drop results that were given up: they say nothing about the program."""
+        with self._lock:
+            self._first = {key: first for key, first in self._first.items() if first[1] not in results}
 
 
 class Candidate:
@@ -92,5 +132,5 @@ class Candidate:
         phases = {**self._phases, **result.phases}
         if running:
             phases["ship"] = max(0.0, running - sum(result.phases.values()))
-        total, host = sum(phases.values()), self._pipeline.runs.host
+        total, host = sum(phases.values()), self._pipeline.runs.runner.host
         return dataclasses.replace(result, phases=phases, total_seconds=total, timestamp=time.time(), host=host)

@@ -6,25 +6,24 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError
 from pegbox.measure.baselines.baseline import Baseline
-from pegbox.measure.baselines.probe import BaselineProbe
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
 from pegbox.measure.machine.memory import memory_share
 from pegbox.measure.machine.run_delay import wait_until_quiet
-from pegbox.measure.measurer import Measurer
 from pegbox.measure.pipeline.builder import Builder
 from pegbox.measure.pipeline.builds import Builds
-from pegbox.measure.pipeline.pipeline import Pipeline
-from pegbox.measure.pipeline.runs import MOST_ELSEWHERE, Runs
+from pegbox.measure.pipeline.measurer import Measurer
+from pegbox.measure.pipeline.pipeline import Pipeline, closed
+from pegbox.measure.pipeline.probe import BaselineProbe
+from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Result
-from pegbox.measure.runners.runner import Runner, RunnerLike
+from pegbox.measure.runners.runner import RunnerLike
 from pegbox.measure.runners.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.trial.bench import Bench, check_inputs
 from pegbox.measure.trial.timing import TimingPolicy
@@ -41,45 +40,6 @@ if TYPE_CHECKING:
 
 # More builders than this only wait for candidates: those that are timed here take their turns, and are lowered here.
 _MOST_BUILDERS, _MOST_ELSEWHERE = 8, 32
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """The limits of builds and runs. See `LocalMeasurer`; `max_memory` is that of a runner."""
-
-    build_timeout: float
-    builders: int | None
-    max_memory: int | None
-    best: float
-    max_block: int
-    kept_builds: int
-
-    def __post_init__(self) -> None:
-        seconds = {
-            "build_timeout": check_float("build_timeout", self.build_timeout),
-            "best": check_cost("best", self.best),
-        }
-        for name, value in seconds.items():
-            if not value > 0:
-                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
-        if self.builders is not None:
-            check_int("builders", self.builders, maximum=1024)
-        if self.max_memory is not None:
-            check_int("max_memory", self.max_memory)
-        check_int("max_block", self.max_block)
-        check_int("kept_builds", self.kept_builds)
-
-    def builder(self, cores: CorePlan) -> Builder:
-        """Start the builders of this machine."""
-        most = _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE
-        workers = self.builders or min(len(cores.building), most)
-        return Builder(
-            workers=workers,
-            cores=cores.building,
-            shared=() if self.builders else cores.shared,
-            timeout=self.build_timeout,
-            max_memory=memory_share(workers=workers + 1),
-        )
 
 
 class LocalMeasurer(Measurer):
@@ -136,7 +96,18 @@ class LocalMeasurer(Measurer):
         if not isinstance(getattr(task, "target", None), Target):
             raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
         self._task = task
-        self._limits = _Limits(build_timeout, builders, max_memory, best, max_block, kept_builds)
+        seconds = {"build_timeout": check_float("build_timeout", build_timeout), "best": check_cost("best", best)}
+        for name, value in seconds.items():
+            if not value > 0:
+                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
+        if builders is not None:
+            check_int("builders", builders, maximum=1024)
+        if max_memory is not None:
+            check_int("max_memory", max_memory)
+        check_int("max_block", max_block)
+        check_int("kept_builds", kept_builds)
+        self._build_timeout, self._max_memory = build_timeout, max_memory
+        self._best, self._max_block, self._kept_builds = best, max_block, kept_builds
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
             if tolerance is not None:
                 check_float(name, tolerance)
@@ -155,32 +126,31 @@ class LocalMeasurer(Measurer):
         self._factory = CheckedFactory(runner, runner_options)
         self._cores = CorePlan.elsewhere() if self._factory.is_cluster else CorePlan.here(task.target.num_cores)
         self._probe = BaselineProbe(task)
-        self._builder = self._limits.builder(self._cores)
-        self._runner: CheckedRunner | None = None
+        self._builder = self._start_builders(builders)
         self._pipeline: Pipeline | None = None
         self._closed = False
 
     @property
     def machines(self) -> int:  # type: ignore[override]
         """See `Measurer`. A runner of other machines is made to answer this and the next."""
-        runner = self._asked()
-        return 1 if runner is None else min(runner.machines, MOST_ELSEWHERE // 2)
+        pipeline = self._asked()
+        return 1 if pipeline is None else pipeline.machines
 
     @property
     def host(self) -> str:  # type: ignore[override]
         """See `Measurer`."""
-        runner = self._asked()
-        return "" if runner is None else runner.host
+        pipeline = self._asked()
+        return "" if pipeline is None else pipeline.runs.runner.host
 
     @property
     def where(self) -> str:  # type: ignore[override]
         """See `Measurer`."""
-        return "" if self._runner is None else self._runner.where
+        return "" if self._pipeline is None else self._pipeline.runs.runner.where
 
     @property
     def compares(self) -> bool:  # type: ignore[override]
         """True if the runner can measure a baseline."""
-        return self._runner is None or self._runner.compares
+        return self._pipeline is None or self._pipeline.runs.runner.compares
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
@@ -206,12 +176,12 @@ class LocalMeasurer(Measurer):
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
         changes slowly. None where the runner says nothing of it.
         """
-        self._open()
-        if self._runner is None or not self._runner.compares:
+        runner = self._open().runs.runner
+        if not runner.compares:
             return None
         count = self._cores.timed_on(self._task.target.num_cores)
         with self._builder.silence():
-            return self._probe.measure(self._runner, cost, cores=count)
+            return self._probe.measure(runner, cost, cores=count)
 
     def beside(self) -> AbstractContextManager[None] | None:
         """Give the context for work of the calling thread between results of `measure`, and for threads that it starts
@@ -241,23 +211,32 @@ class LocalMeasurer(Measurer):
     ) -> None:
         self.close()
 
+    def _start_builders(self, count: int | None) -> Builder:
+        cores = self._cores
+        workers = count or min(len(cores.building), _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE)
+        return Builder(
+            workers=workers,
+            cores=cores.building,
+            shared=() if count else cores.shared,
+            timeout=self._build_timeout,
+            max_memory=memory_share(workers=workers + 1),
+        )
+
     def _open(self) -> Pipeline:
         """Return the pipeline. Its runner is made when first needed: the reference outputs may take NumPy a while."""
-        if self._pipeline is None:
-            self._check_open()
+        if self._pipeline is None and not self._closed:
             runner = self._new_runner()
-            limits = self._limits
-            builds = Builds(self._builder, runner, timeout=limits.build_timeout)
-            runs = Runs(runner, self._cores, self._builder.silence, best=limits.best, kept_builds=limits.kept_builds)
-            self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=limits.max_block)
-            self._runner = runner
+            builds = Builds(self._builder, runner, timeout=self._build_timeout)
+            runs = Runs(runner, self._cores, self._builder.silence, best=self._best, kept_builds=self._kept_builds)
+            self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=self._max_block)
             if self._closed:  # meanwhile
                 self._pipeline.close()
-        self._check_open()
+        if self._pipeline is None or self._closed:
+            raise closed()
         return self._pipeline
 
     def _new_runner(self) -> CheckedRunner:
-        limit = memory_share() if self._limits.max_memory is None else self._limits.max_memory
+        limit = memory_share() if self._max_memory is None else self._max_memory
         runner = self._factory.make(self._make_bench(), timing=self._timing, cores=self._cores, max_memory=limit)
         threads = self._task.target.num_cores
         try:
@@ -269,12 +248,6 @@ class LocalMeasurer(Measurer):
             raise
         return runner
 
-    def _asked(self) -> Runner | None:
-        """Return the runner as far as it exists. One of other machines is made."""
-        if not self._cores.timing:
-            self._open()
-        return self._runner
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise MeasureError("the measurer was closed; make another one")
+    def _asked(self) -> Pipeline | None:
+        """Return the pipeline as far as it exists. One of other machines is made."""
+        return self._pipeline if self._cores.timing else self._open()

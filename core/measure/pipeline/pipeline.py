@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -9,15 +10,14 @@ from typing import TYPE_CHECKING
 
 from pegbox.codegen.program import Program
 from pegbox.errors import MeasureError
-from pegbox.measure.jobs.lowering import program_key
 from pegbox.measure.jobs.packed_task import pack_task
 from pegbox.measure.pipeline.batch import Batch, window_of
 from pegbox.measure.pipeline.builds import Builds
-from pegbox.measure.pipeline.candidate import Candidate
-from pegbox.measure.pipeline.duplicates import DuplicatePrograms, follow
-from pegbox.measure.pipeline.runs import MOST_ELSEWHERE, Runs
+from pegbox.measure.pipeline.candidate import Candidate, DuplicatePrograms
+from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Failed, Result
 from pegbox.measure.runners.runner_call import end
+from pegbox.measure.trial.lowering import program_key
 from pegbox.workers.affinity import confined, pin
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 _CHUNK = 64
+
+_MOST_ELSEWHERE = 1024
+"""The most candidates on their way to other machines: each has a thread here that waits for its build, then one for its
+run."""
 
 
 class Pipeline:
@@ -48,6 +52,11 @@ class Pipeline:
         self._closed = False
         self._build_threads = self._threads("pegbox-build", builds.here.size)
         self._run_threads = self._threads("pegbox-run", 1)
+
+    @property
+    def machines(self) -> int:
+        """The number of candidates that are measured at the same time now."""
+        return min(self.runs.runner.machines, _MOST_ELSEWHERE // 2)
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Give (config, result) in the order of `configs`. See `LocalMeasurer.measure`."""
@@ -86,8 +95,8 @@ class Pipeline:
         self._given_up.set()
         if not self._closed:
             self._given_up = threading.Event()
-        self.builds.interrupt()
-        self.runs.interrupt()
+        self.builds.here.interrupt()
+        self.runs.runner.interrupt()
 
     def close(self) -> None:
         """End both executors. What another thread measures then ends with `MeasureError`."""
@@ -97,13 +106,16 @@ class Pipeline:
             batch.moved.set()
         for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
-        self.builds.close()
-        self.runs.close()
+        self.builds.here.close()
+        end(self.runs.runner.close)
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         self._check_open()
         self._batch = batch = Batch(
-            builders=self._build_threads, runners=self._run_threads, silent=self.runs.silent, given_up=self._given_up
+            builders=self._build_threads,
+            runners=self._run_threads,
+            silent=lambda program: self._cores.silent(program.num_threads),
+            given_up=self._given_up,
         )
         try:
             yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
@@ -117,7 +129,7 @@ class Pipeline:
 
     def _window(self) -> int:
         self._check_open()
-        return window_of(self.builds.size, self.runs.machines)
+        return window_of(self.builds.size, self.machines)
 
     def _start(self, config: Config, batch: Batch) -> Future[Result]:
         candidate = Candidate(config, self, given_up=self._given_up)
@@ -129,7 +141,7 @@ class Pipeline:
         if isinstance(program, Failed):
             future.set_result(program)
         elif (original := self.duplicates.claim(config, program_key(program), future)) is not None:
-            original.add_done_callback(lambda done: follow(done, candidate, future))
+            original.add_done_callback(lambda done: _follow(done, candidate, future))
         else:
             batch.submit(candidate, future)
         return future
@@ -156,9 +168,22 @@ class Pipeline:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise MeasureError("the measurer was closed; make another one")
+            raise closed()
 
     def _threads(self, name: str, count: int) -> ThreadPoolExecutor:
         """Make the threads that wait for `count` jobs, or for those of other machines, which come and go."""
-        count = count if self._cores.timing else MOST_ELSEWHERE
+        count = count if self._cores.timing else _MOST_ELSEWHERE
         return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
+
+
+def _follow(original: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
+    """Give a candidate the result of its duplicate. Its phases are its own: nothing was built or run for it."""
+    if (error := original.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(candidate.finish(dataclasses.replace(original.result(), phases={})))
+
+
+def closed() -> MeasureError:
+    """Make the error of a measurer that is used after its end."""
+    return MeasureError("the measurer was closed; make another one")

@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING
 
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.runners.runner import RUN_GIVEN_UP
-from pegbox.measure.runners.runner_call import CheckedRunner, end
+from pegbox.measure.runners.runner_call import CheckedRunner
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
     from pegbox.measure.machine.cores import CorePlan
     from pegbox.space import Config
-
-MOST_ELSEWHERE = 1024
-"""The most candidates on their way to other machines: each has a thread here that waits for its build, then one for its
-run."""
 
 
 class Runs:
@@ -46,20 +42,6 @@ class Runs:
         self._best, self._capacity = best, kept_builds
         self._kept: dict[Config, tuple[float, CompiledProgram]] = {}
         self._lock = threading.Lock()
-
-    @property
-    def machines(self) -> int:
-        """The number of candidates that are measured at the same time now."""
-        return min(self.runner.machines, MOST_ELSEWHERE // 2)
-
-    @property
-    def host(self) -> str:
-        """The kind of the machines. See `Runner`."""
-        return self.runner.host
-
-    def silent(self, program: CompiledProgram) -> bool:
-        """Decide whether nothing may be built while it is timed."""
-        return self._cores.silent(program.num_threads)
 
     def run(self, config: Config, compiled: CompiledProgram, given_up: threading.Event) -> tuple[Result, float]:
         """Check and time a candidate; return its seconds, too, or 0 if another machine counts them."""
@@ -89,14 +71,6 @@ class Runs:
     def kept(self, config: Config) -> CompiledProgram | None:
         """Return the build of a config, if it is among the fastest."""
         return self._kept.get(config, (0.0, None))[1]
-
-    def interrupt(self) -> None:
-        """Give up the runs in progress."""
-        self.runner.interrupt()
-
-    def close(self) -> None:
-        """End the runner; that it cannot end is a warning."""
-        end(self.runner.close)
 
     def _keep(self, config: Config, compiled: CompiledProgram, result: Result) -> None:
         if isinstance(result, Failed):

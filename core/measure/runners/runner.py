@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.baselines.roofline import Roofline
-    from pegbox.measure.jobs.lowering import Lowered, Lowering
+    from pegbox.measure.trial.lowering import Lowered, Lowering
 
 RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
 """The result of a run that was interrupted."""

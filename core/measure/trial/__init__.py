@@ -1,4 +1,4 @@
-"""A trial: the arrays that candidates run on, the policy of timing, and the checks of results.
+"""A trial: its lowering, the arrays that candidates run on, the policy of timing, and the checks of results.
 
 Names are imported when they are first used: what only reads a `TimingPolicy` need not load NumPy.
 """

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pegbox.codegen import ArgSpec
     from pegbox.task.task import Task
 
+_FILE = "bench.pickle"
+
+_COPIES_ARRAYS = 4
+"""The last protocol of pickle whose arrays come back in memory of NumPy's own."""
+
 
 class Values(NamedTuple):
     """Inputs and the outputs that are right for them, in the order of the arguments."""
@@ -83,29 +88,16 @@ class Bench:
         return sum(array.nbytes for array in (*self.inputs, *self.expected))
 
     def save(self, folder: Path) -> None:
-        """Write the bench into an existing folder, arrays as .npy files."""
-        listed = [self.values] if self.fresh is None else [self.values, self.fresh]
-        arrays = [array for values in listed for part in values for array in part]
-        for number, array in enumerate(arrays):
-            np.save(folder / f"{number}.npy", array)
-        about = self.args, self.tolerance, self.flop, len(self.inputs), len(arrays)
-        (folder / "bench.pickle").write_bytes(pickle.dumps(about))
+        """Write the bench into an existing folder."""
+        with open(folder / _FILE, "wb") as file:
+            pickle.dump(self, file, protocol=_COPIES_ARRAYS)
 
     @classmethod
     def load(cls, folder: Path) -> Bench:
         """Read what `save` wrote; arrays are fresh NumPy arrays, aligned as NumPy aligns them."""
-        args, tolerance, flop, inputs, count = pickle.loads((folder / "bench.pickle").read_bytes())
-        in_order = [*(spec for spec in args if not spec.is_output), *(spec for spec in args if spec.is_output)]
-        found: list[Values] = []
-        for start in range(0, count, max(1, len(args))):
-            # A file does not know the name of an extension type such as bfloat16.
-            arrays = tuple(
-                np.load(folder / f"{start + place}.npy").view(dtypes.numpy_dtype(spec.dtype))
-                for place, spec in enumerate(in_order)
-            )
-            found.append(Values(arrays[:inputs], arrays[inputs:]))
-        known, *fresh = found or [Values((), ())]
-        return cls(args, *known, tolerance, flop, *fresh)
+        with open(folder / _FILE, "rb") as file:
+            bench: Bench = pickle.load(file)
+        return bench
 
 
 def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | None:

@@ -1,4 +1,7 @@
-"""The check of a kernel's results: outputs are poisoned before the first run and compared with the NumPy reference."""
+"""The check of a kernel's results: outputs are poisoned before the first run and compared with the NumPy reference.
+
+Guard bands, bytes of a known value before and behind an array, show writes outside of it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,11 @@ from pegbox.expr import dtypes
 Array = npt.NDArray[Any]
 
 POISON_BYTE = 0xA5
+
+BAND_BYTES = 4096
+"""The length of each band: 64 vectors of 512 bits. As a whole page it leaves every array at the place in its page, and
+in its cache line, that NumPy's memory has."""
+
 _CHUNK = 1 << 14
 
 
@@ -83,6 +91,37 @@ def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> 
         + (" (never written)" if math.isnan(largest) and not math.isnan(_magnitude(expected[place])) else "")
         + (f", an error of {largest:.3g} where {allowed:.3g} is allowed" if math.isfinite(largest) else "")
     )
+
+
+class GuardedArray:
+    """An array between two guard bands, in memory of its own; `array` is what kernels get."""
+
+    __slots__ = ("_memory", "array")
+
+    def __init__(self, shape: Sequence[int], dtype: str) -> None:
+        kind = dtypes.numpy_dtype(dtype)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        self._memory = np.empty(nbytes + 2 * BAND_BYTES, np.uint8)
+        self.array: Array = self._memory[BAND_BYTES : BAND_BYTES + nbytes].view(kind).reshape(tuple(shape))
+        self.restore()
+
+    def overrun(self) -> str:
+        """Count the bytes of the bands that were written to, and say how far away; empty where none were."""
+        before, behind = (np.flatnonzero(band != POISON_BYTE) for band in self._bands())
+        found = []
+        if before.size:
+            found.append(f"{before.size} bytes before it were written, the first at {before[0] - BAND_BYTES}")
+        if behind.size:
+            found.append(f"{behind.size} bytes behind it were written, the last at +{behind[-1] + 1}")
+        return " and ".join(found)
+
+    def restore(self) -> None:
+        """Fill the bands with their value again."""
+        for band in self._bands():
+            band.fill(POISON_BYTE)
+
+    def _bands(self) -> tuple[Array, Array]:
+        return self._memory[:BAND_BYTES], self._memory[len(self._memory) - BAND_BYTES :]
 
 
 def same_bytes(array: Array, pristine: Array) -> bool:

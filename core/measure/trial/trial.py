@@ -18,8 +18,7 @@ import numpy as np
 from pegbox.measure.machine.run_delay import WaitMeter, on_core
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.trial.bench import Bench, Values
-from pegbox.measure.trial.check import Array, difference, poison, same_bytes
-from pegbox.measure.trial.guard_band import GuardedArray
+from pegbox.measure.trial.check import Array, GuardedArray, difference, poison, same_bytes
 from pegbox.measure.trial.timing import TimingPolicy
 
 _PROBE_SECONDS = 1e-3
@@ -35,11 +34,6 @@ class TimedKernel(Protocol):
 
 
 Guard = Callable[[float], AbstractContextManager[object]]
-
-
-def unguarded(seconds: float) -> AbstractContextManager[object]:
-    """Return a guard that lets calls take as long as they like."""
-    return contextlib.nullcontext()
 
 
 @dataclass
@@ -110,7 +104,7 @@ def run_trial(
     policy: TimingPolicy,
     *,
     best: float = math.inf,
-    guard: Guard = unguarded,
+    guard: Guard = contextlib.nullcontext,
 ) -> Result:
     """Check and time one candidate. `best` is the best cost so far, in seconds per call.
 
@@ -150,7 +144,11 @@ def run_trial(
 
 
 def run_interleaved(
-    kernels: Sequence[TimedKernel], stage: CandidateArrays, policy: TimingPolicy, *, guard: Guard = unguarded
+    kernels: Sequence[TimedKernel],
+    stage: CandidateArrays,
+    policy: TimingPolicy,
+    *,
+    guard: Guard = contextlib.nullcontext,
 ) -> list[Result]:
     """Time kernels that were right before in turns, A B C A B C ..., so that a slow minute hits all alike.
 

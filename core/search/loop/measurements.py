@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from pegbox.errors import MeasureError
-from pegbox.measure.measurer import Measurer
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Result
 from pegbox.origin import explained
 from pegbox.search.loop.outcome import validated

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.checks import check_instance, check_int
 from pegbox.errors import TuningError
-from pegbox.measure.measurer import Measurer, check_measurer
+from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackList

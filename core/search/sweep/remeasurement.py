@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pegbox.measure.measurer import Measurer
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Ok, Result
 from pegbox.search.loop.interrupt import defer_interrupt
 

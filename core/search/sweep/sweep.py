@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_int, check_seconds
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError, RecordError, SpaceError
-from pegbox.measure.measurer import Measurer
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Result
 from pegbox.records.history import check_host, load_history, matching, of_code, to_config
 from pegbox.records.journal import Journal

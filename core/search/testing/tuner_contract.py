@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from pegbox.measure.measurer import Measurer
+from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search import SearchOptions, Subject
 from pegbox.search.loop.tuning import run

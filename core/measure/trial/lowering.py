@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,18 +47,8 @@ def program_key(program: Program) -> bytes:
     return found.digest()
 
 
-def lower_packed(job: Lowering) -> tuple[Program | Failed, float]:
-    """Lower the config of a job; return the seconds, too. Raises anything that the modules of its task raise."""
-    from pegbox.measure.jobs.packed_task import unpack_task  # most builders are given programs
-
-    task = unpack_task(job.task)
-    began = time.perf_counter()
-    program = lower(task, task.space.config(job.digits), job.max_block)
-    return program, time.perf_counter() - began
-
-
 def lower(task: Task, config: Config, max_block: float) -> Program | Failed:
-    """Lower a config, or say why that is impossible."""
+    """Lower a config; a `Failed` says why that is impossible."""
     try:
         program = task.lower(config)
     except CompileError as error:
