@@ -81,10 +81,10 @@ def compared(options: argparse.Namespace, jobs: int) -> str:
     began = time.perf_counter()
     report = pb.compare(space, tuners, trials=options.trials, seeds=options.seeds, jobs=jobs, progress=False)
     wall = time.perf_counter() - began
-    runs = [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
-    waited = statistics.median(run.waited for run in report.runs)
+    runs = [replace(run, seconds=0.0, tuner_seconds=0.0, run_queue_wait=0.0) for run in report.runs]
+    run_queue_wait = statistics.median(run.run_queue_wait for run in report.runs)
     digest = hashlib.sha256(repr(runs).encode()).hexdigest()[:12]
-    return f"{wall:.2f} s for {len(runs)} runs, which waited {waited:.0%} of their time; {digest}"
+    return f"{wall:.2f} s for {len(runs)} runs, which waited {run_queue_wait:.0%} of their time; {digest}"
 
 
 def medians(some: list[Took]) -> tuple[float, float]:

@@ -290,7 +290,7 @@ def search(recorded: RecordedSpace, site: Site, tuner: str, seed: int, trials: i
     made = tuner_over(tuner, recorded, seed=seed)
     measurer = SimulatedCluster(recorded, site)
     result = run(
-        made, measurer, SearchOptions(trials=trials, finalists=0), space=recorded.whole, searched=recorded.space
+        made, measurer, SearchOptions(trials=trials, finalists=0), space=recorded.full_space, searched=recorded.space
     )
     goal = recorded.best_cost / GOAL
     took = result.trials[-1].elapsed

@@ -132,7 +132,7 @@ def check_list(
 
 
 def check_array(what: str, value: object, shape: tuple[int, ...], dtype: str) -> None:
-    """Raise ArgumentError where `value` is no array of this shape and dtype; `what` begins the message."""
+    """Raise ArgumentError where `value` is not an array of this shape and dtype; `what` begins the message."""
     given = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
     if given != (shape, dtype):
         found = f"a {type(value).__name__}" if given[0] is None else f"{given[1]} of shape {given[0]}"
@@ -202,7 +202,7 @@ def read_seconds(text: str) -> float | None:
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Raise `UnknownArgument` for the first of the names that is no parameter of the function, or bound method."""
+    """Raise `UnknownArgument` for the first of the names that is not a parameter of the function, or bound method."""
     parameters = inspect.signature(function).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return

@@ -142,7 +142,7 @@ def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr
     it is neither searched nor saved.
 
     Raises:
-        ArgumentError: it is no function.
+        ArgumentError: it is not a function.
     """
     wanted = "the buffers that fcompute of te.extern is given"
     given = check_list("call_python: buffers", buffers, wanted, of=IntrinBuffer)

@@ -1,4 +1,4 @@
-"""A hook of MkDocs: the folder of commands is no place for packages.
+"""A hook of MkDocs: the folder of commands must not be searched for packages.
 
 MkDocs runs from there, so that Python looks there first, and the command `pegbox` would be taken for the package.
 """

@@ -154,14 +154,14 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("simulate a name", lambda: pb.tune("matmul", runner=SIMULATED), ArgumentError, "'matmul' is not a task; make one"),
     ("tune a space", lambda: pb.tune(SPACE), ArgumentError, "not a task.*minimize.function, space.*pegbox.create_tu"),
     ("tune a function", lambda: pb.tune(cost), ArgumentError, "not a task; make one.*pegbox.minimize.function, space"),
-    ("tune an objective", lambda: pb.tune(OBJECTIVE), ArgumentError, "no task; pegbox.minimize.objective. searches it"),
+    ("tune an objective", lambda: pb.tune(OBJECTIVE), ArgumentError, "not a task; pegbox.minimize.objective. searches"),
     ("minimize, swapped", lambda: pb.minimize(SPACE, cost), ArgumentError, "knobs.*cannot be called; give a function"),
     ("minimize no space", lambda: pb.minimize(cost), ArgumentError, "space=None.*give a pegbox.ConfigSpace"),
     ("minimize a dict", lambda: pb.minimize(cost, {"x": [1]}), ArgumentError, "the type dict; .*define_knob.'block'"),
     ("minimize nothing", lambda: pb.minimize(lambda: 1, SPACE), ArgumentError, "called with one argument, the config"),
     ("two spaces", lambda: pb.minimize(OBJECTIVE, SPACE), ArgumentError, "space=<Conf.*has its own; leave it out"),
     ("repeat", lambda: pb.minimize(cost, SPACE, repeat=0), ArgumentError, "repeat=0 is out of range"),
-    ("sweep an objective", lambda: pb.sweep(OBJECTIVE, records="x"), ArgumentError, "is no task; to sweep one, give"),
+    ("sweep an objective", lambda: pb.sweep(OBJECTIVE, records="x"), ArgumentError, "is not a task; to sweep one,"),
     ("runner", lambda: compare(tasks=OBJECTIVE, runner="x"), ArgumentError, "is called in this process; leave the ru"),
     ("tune tensors", lambda: pb.tune([A, C]), ArgumentError, r"return .A, C. from .*@pegbox.workload.*space='sketch'"),
     ("tune a tensor", lambda: pb.tune(C), ArgumentError, "return .C. from .*@pegbox.workload"),
@@ -199,7 +199,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("seed twice", lambda: tune(measure_options={"seed": 1}), ArgumentError, "seed=1 is given by the caller"),
     ("builders", lambda: tune(measure_options={"builders": "x"}), ArgumentError, "builders='x' is not an integer"),
     ("repeats", lambda: tune(measure_options={"repeats": None}), ArgumentError, "repeats=None is not an integer"),
-    ("timing", lambda: tune(measure_options={"timing": 5}), ArgumentError, "timing=5 is no TimingPolicy; make one"),
+    ("timing", lambda: tune(measure_options={"timing": 5}), ArgumentError, "timing=5 is not a TimingPolicy; make one"),
     ("records", lambda: tune(records=5), RecordError, "records=5 is not a path"),
     ("callbacks", lambda: tune(callbacks=5), ArgumentError, "callbacks=5 is not a list; give a list of callbacks"),
     ("one callback", lambda: tune(callbacks=print), ArgumentError, "callbacks=<built-in.* is not a list"),
@@ -279,7 +279,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), [pytest.param(*slip[1:], id=slip[0]) for slip in SLIPS])
-def test_a_slip_is_told_before_a_file_is_made(
+def test_a_slip_is_reported_before_a_file_is_made(
     call: Callable[[], object], kind: type[PegboxError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -97,7 +97,7 @@ def scale(cfg, n):
     "words",
     [
         "tune ops.py:scale 8 --trials 1 --records a.jsonl --html a.jsonl",
-        "tune ops.py:scale 8 --trials 1 --html scale-8.jsonl",  # where its records go unless told
+        "tune ops.py:scale 8 --trials 1 --html scale-8.jsonl",  # where its records go by default
         "tune ops.py:scale 8 --trials 1 --html ops.py",
         "tune ops.py:scale 8 --trials 1 --no-records --html notes.txt",
         "tune ops.py:scale 8 --trials 1 --records notes.txt",

@@ -18,7 +18,7 @@ from pegbox.errors import ArgumentError, PegboxError, TemplateError, UnknownName
         ("define_annotate", ("ann", ["i"], "try_unroll"), "polici", "policy"),
     ],
 )
-def test_a_misspelt_argument_of_a_knob_is_told(method: str, args: Any, wrong: str, near: str) -> None:
+def test_a_misspelt_argument_of_a_knob_is_reported(method: str, args: Any, wrong: str, near: str) -> None:
     with pytest.raises(PegboxError, match=f"{method} has no argument '{wrong}'; did you mean '{near}'"):
         getattr(pb.ConfigSpace(), method)(*args, **{wrong: 4})
 

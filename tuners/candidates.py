@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.search import Floats
-from pegbox.tuners.rows import Digits, whole
+from pegbox.tuners.rows import Digits, every_row
 from pegbox.tuners.visited_set import VisitedSet
 
 
@@ -20,14 +20,14 @@ class CandidatePool:
     def __init__(self, visited: VisitedSet, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
         self._visited, self._space, self._rng = visited, visited.space, rng
         self._anywhere, self._near = anywhere, near
-        self._whole = whole(self._space)
+        self._every_row = every_row(self._space)
         self.sample: Digits = self._space.sample(min(begin, anywhere), rng)
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
-        if self._whole is not None:
-            return self._whole[self._visited.fresh(self._whole)]
+        if self._every_row is not None:
+            return self._every_row[self._visited.fresh(self._every_row)]
         found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
         # Visited ones are dropped, and the oldest eighth when there are enough.
         wanted = min(2 * len(self.sample), self._anywhere)
@@ -37,7 +37,7 @@ class CandidatePool:
 
     def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
         """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
-        if self._whole is not None:
+        if self._every_row is not None:
             return rows[:0]
         found = np.concatenate([but, self._space.neighbors(rows, self._rng)])
         places = self._visited.fresh(found)

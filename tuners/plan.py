@@ -20,7 +20,7 @@ from pegbox.space import Config
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import Learner
-from pegbox.tuners.rows import Digits, Places, rows_of, whole
+from pegbox.tuners.rows import Digits, Places, every_row, rows_of
 
 Score: TypeAlias = Callable[[Digits], Floats]
 """Scores of rows of digits, shape (n,): the higher, the better."""
@@ -100,7 +100,7 @@ class PlanTuner(LearnedTuner):
             weight=known.transfer_weight,
         )
         self._plan: list[Config] = []
-        self._all = whole(self._space)
+        self._all = every_row(self._space)
         self.prepare()
 
     def prepare(self) -> None:
@@ -177,7 +177,7 @@ class PlanTuner(LearnedTuner):
 def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Places:
     """Indices of `n` rows that are good and differ, the first the best.
 
-    A batch of near twins teaches a model little more than one of them would. So this maximises the sum of scores plus
+    A batch of near duplicates teaches a model little more than one of them. So this maximises the sum of scores plus
     `weight` times the number of distinct knob values covered, greedily, which is within 1 - 1/e of the best because the
     objective is submodular: Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), section 5. Scores are
     taken relative to the spread of `scores`; covering a new value of every knob counts as much as that whole spread.

@@ -31,7 +31,7 @@ def keys_of(rows: Digits) -> list[bytes]:
     return [raw[start : start + width] for start in range(0, len(raw), width)] if width else [b""] * len(rows)
 
 
-def whole(space: ConfigSpace) -> Digits | None:
+def every_row(space: ConfigSpace) -> Digits | None:
     """Every valid configuration, if the space has few points or is a short list; shape (n, knobs)."""
     if isinstance(space, ListedSpace):
         return space.rows if len(space.rows) <= WHOLE else None

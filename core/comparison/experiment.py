@@ -98,11 +98,12 @@ class Experiment:
             began = reading() if side_by_side else None
             tuner, inputs = self._tuner(spec)
             result = self._search(spec, tuner)
-            waited = _waited(began, reading())
+            run_queue_wait = _run_queue_wait(began, reading())
         if result.stopped_because == "interrupted":
             raise KeyboardInterrupt
         experienced = inputs["experience"] is not None and bool(getattr(tuner, "experienced", True))
-        return replace(Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced), waited=waited)
+        run = Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced)
+        return replace(run, run_queue_wait=run_queue_wait)
 
     def _search(self, spec: RunSpec, tuner: Tuner) -> TuneResult:
         plan, benchmark = self.plan, self.benchmarks[spec.task]
@@ -135,11 +136,11 @@ class Experiment:
         return self._features[task]
 
 
-def _waited(began: Reading | None, ended: Reading | None) -> float:
+def _run_queue_wait(began: Reading | None, ended: Reading | None) -> float:
     """Compute the share of the time in which this thread waited for a core that others had; 0 where it is not known."""
     if began is None or ended is None:
         return 0.0
-    return min(1.0, (ended.waited - began.waited) / max(1, ended.clock - began.clock))
+    return min(1.0, (ended.run_queue_wait - began.run_queue_wait) / max(1, ended.clock - began.clock))
 
 
 def reason_of(error: Exception) -> str:

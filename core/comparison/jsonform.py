@@ -15,7 +15,7 @@ from pegbox.checks import check_path
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.errors import RecordError
 from pegbox.output import Content
-from pegbox.records.document import checked, config, costs, field, read_document, seconds
+from pegbox.records.document import checked, config, costs, field, read_document, seconds, with_new_names
 from pegbox.search.models.report import ModelReport
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MOST_TRIALS = 10**6
 """The largest budget of a report, whose curves are drawn trial by trial."""
 
 _MOST = 10**100
-"""The largest count. Larger integers are no floats."""
+"""The largest count. Larger integers do not fit a float."""
 
 _T = TypeVar("_T")
 _Check = Callable[[str, Any], Any]
@@ -116,7 +116,7 @@ def _runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
 
 def _of(kind: Callable[..., _T], name: str, form: Any, checks: Mapping[str, _Check]) -> _T:
     """Make a dataclass of a JSON object, each of its fields checked."""
-    given = checked(name, form, dict)
+    given = with_new_names(checked(name, form, dict))
     if unknown := [key for key in given if key not in checks]:
         raise ValueError(f"{name} has a field {reprlib.repr(unknown[0])}, which pegbox does not know")
     required = {each.name for each in fields(kind) if each.default is each.default_factory is MISSING}  # type: ignore[arg-type]
@@ -215,5 +215,5 @@ _RUN: dict[str, _Check] = {
     "failures": _failures,
     "model": partial(_optional, lambda _, value: _of(ModelReport, "a model", value, _MODEL), None),
     "experienced": _flag,
-    "waited": _share,
+    "run_queue_wait": _share,
 }

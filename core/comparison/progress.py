@@ -174,7 +174,7 @@ class _Progress:
         if problem.simulated:
             return
         winners = {
-            place: problem.whole.from_json(run.config)
+            place: problem.full_space.from_json(run.config)
             for place, run in enumerate(self.runs)
             if run.task == name and run.config is not None
         }

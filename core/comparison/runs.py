@@ -27,8 +27,8 @@ class Run:
     (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
     `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` is True
-    for a tuner that began with experience: measurements of other workloads. `waited` is the share of its real time in
-    which a simulated run waited for a core that other programs, or other runs, had.
+    for a tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real
+    time in which a simulated run waited for a core that other programs, or other runs, had.
     """
 
     task: str
@@ -47,7 +47,7 @@ class Run:
     model: ModelReport | None = None
     dropped: int = 0
     experienced: bool = False
-    waited: float = 0.0
+    run_queue_wait: float = 0.0
 
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:

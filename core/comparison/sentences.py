@@ -11,7 +11,7 @@ from pegbox.comparison.statistics import median, smallest_p
 from pegbox.comparison.verdicts import LEVEL, Question, Verdict
 from pegbox.task.work import format_seconds
 
-WAITED = 0.05
+LEAST_WAIT = 0.05
 """The least share of their time in which runs wait for cores that a remark mentions."""
 
 
@@ -56,7 +56,7 @@ def space_sentence(verdict: Verdict, best: Mapping[str, float]) -> str:
 
 def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
     """List the limits of the sentences; `runs` are those of one task by tuner."""
-    notes = _experience(runs) + (_waited(runs) if setup.jobs > 1 else [])
+    notes = _experience(runs) + (_run_queue_wait(runs) if setup.jobs > 1 else [])
     for tuner, some in runs.items():
         if ended := [run for run in some if len(run.curve) < setup.trials]:
             why = joined(sorted({run.stopped_because for run in ended}))
@@ -93,10 +93,10 @@ def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     ]
 
 
-def _waited(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+def _run_queue_wait(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     """Say how long runs waited for cores while others were made: these waits are part of the tuners' overhead."""
-    share = median([run.waited for some in runs.values() for run in some])
-    if share < WAITED:
+    share = median([run.run_queue_wait for some in runs.values() for run in some])
+    if share < LEAST_WAIT:
         return []
     return [
         f"Runs waited for a core for {share:.0%} of their time, as there were several at the same time; overheads have "

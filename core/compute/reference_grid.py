@@ -133,7 +133,7 @@ class Evaluator:
                 chosen = self.value(cond, mask)
                 return np.where(chosen, self.value(a, both(mask, chosen)), self.value(b, both(mask, ~chosen)))
             case Cast(dtype, a):
-                # As in C. Floats that are no value of an integer type are left open, as there.
+                # As in C. Floats outside the range of an integer type are left open, as there.
                 value = np.asarray(self.value(a, mask))
                 cast: Array = np.not_equal(value, 0) if dtype == "bool" else value.astype(dtype, copy=False)
                 return cast

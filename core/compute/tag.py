@@ -36,7 +36,7 @@ def tag_of(name: str, tag: object) -> str:
     """The tag of an operation: its own, or that of the block around.
 
     Raises:
-        ComputeError: it is no text, or there are both.
+        ComputeError: it is not a string, or there are both.
     """
     own = check_text(f"{name}: tag", tag, error=ComputeError)
     if own and _current.get():

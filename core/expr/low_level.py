@@ -164,7 +164,7 @@ def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
         ExprError: the name does not start with "llvm.", or an unknown dtype.
     """
     if not isinstance(name, str) or not name.startswith("llvm."):
-        raise ExprError(f"{value_text(name)} is no LLVM intrinsic; their names start with 'llvm.'")
+        raise ExprError(f"{value_text(name)} is not an LLVM intrinsic; their names start with 'llvm.'")
     return Call(name, args, dtypes.check_value(dtype))
 
 

@@ -154,7 +154,7 @@ class Expr:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's operators work as Python's; its functions are refused, which would ask for numbers."""
-        import numpy  # whoever calls this has loaded it
+        import numpy  # the caller has loaded it
 
         plain = [numpy.array(x, dtype=object) if isinstance(x, Expr) else x for x in inputs]
         try:

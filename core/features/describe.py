@@ -14,7 +14,7 @@ from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.footprint import NOTHING, Known, Memory, Touched, by_buffer
 from pegbox.features.index import Loop, loops_in, reach, step
-from pegbox.features.nest import Nest, Reference, Statement
+from pegbox.features.nest import BufferAccess, Nest, Statement
 from pegbox.features.symbol import Quantity, below, ceil_div, equal, largest, least, product
 from pegbox.loops.nodes import ForKind
 
@@ -165,7 +165,7 @@ def _innermost(statement: Statement) -> Loop | None:
     return loops[-1] if loops else None
 
 
-def _stride(access: Reference, loop: Loop | None, memory: Memory) -> Quantity:
+def _stride(access: BufferAccess, loop: Loop | None, memory: Memory) -> Quantity:
     """Count the elements from one iteration to the next; 0 if there is no next one."""
     if loop is None:
         return 0

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach
-from pegbox.features.nest import Nest, Reference, Statement
+from pegbox.features.nest import BufferAccess, Nest, Statement
 from pegbox.features.symbol import Quantity, at_most, ceil_div, largest, least, most, product
 from pegbox.features.traced import quantity
 
@@ -56,7 +56,7 @@ class Memory:
         self._counted: dict[tuple[Sum, Quantity, tuple[Loop | None, ...]], Count] = {}
         self._known = known
 
-    def of(self, accesses: Iterable[Reference], running: Set[Loop]) -> Touched:
+    def of(self, accesses: Iterable[BufferAccess], running: Set[Loop]) -> Touched:
         """Compute the elements that accesses of one buffer touch while some loops run."""
         total: Touched | None = None
         for access in accesses:
@@ -69,15 +69,15 @@ class Memory:
             total = found if total is None or total is found else total.joined(found)
         return total or NOTHING
 
-    def depend(self, accesses: Iterable[Reference], loops: Set[Loop]) -> bool:
+    def depend(self, accesses: Iterable[BufferAccess], loops: Set[Loop]) -> bool:
         """Decide if the footprint changes when these loops run."""
         return any(not loops.isdisjoint(self._loops_of(index)) for access in accesses for index in access.indices)
 
-    def elements(self, accesses: Iterable[Reference], running: Set[Loop]) -> Quantity:
+    def elements(self, accesses: Iterable[BufferAccess], running: Set[Loop]) -> Quantity:
         """Count the different elements that they touch."""
         return largest(product(points for points, _ in self._counts(access, running)) for access in accesses)
 
-    def _counts(self, access: Reference, running: Set[Loop]) -> Counts:
+    def _counts(self, access: BufferAccess, running: Set[Loop]) -> Counts:
         extents = self.shapes[access.buffer]
         return tuple([self._count(*dim, running) for dim in zip(access.indices, extents, strict=True)])
 
@@ -99,8 +99,8 @@ class Memory:
         return loops
 
 
-def by_buffer(accesses: Iterable[Reference]) -> dict[Buffer, list[Reference]]:
-    grouped: dict[Buffer, list[Reference]] = {}
+def by_buffer(accesses: Iterable[BufferAccess]) -> dict[Buffer, list[BufferAccess]]:
+    grouped: dict[Buffer, list[BufferAccess]] = {}
     for access in accesses:
         grouped.setdefault(access.buffer, []).append(access)
     return grouped
@@ -137,7 +137,7 @@ def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
 
     Lowering allocates this part (`pegbox.loops.passes.compact`).
     """
-    uses: dict[Buffer, list[tuple[Statement, Reference]]] = {}
+    uses: dict[Buffer, list[tuple[Statement, BufferAccess]]] = {}
     for statement in nest.statements:
         for access in statement.accesses:
             uses.setdefault(access.buffer, []).append((statement, access))
@@ -145,7 +145,7 @@ def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
     return {b: wholes[b] if b in nest.params else _used(wholes[b], found) for b, found in uses.items()}
 
 
-def _used(whole: Sequence[Quantity], uses: Sequence[tuple[Statement, Reference]]) -> tuple[Quantity, ...]:
+def _used(whole: Sequence[Quantity], uses: Sequence[tuple[Statement, BufferAccess]]) -> tuple[Quantity, ...]:
     common = uses[0][0].loops
     for statement, _ in uses:
         same = [a is b for a, b in zip(common, statement.loops, strict=False)]

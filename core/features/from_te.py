@@ -15,9 +15,9 @@ from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import rewrite, substitute
+from pegbox.features.circular_buffers import per_iteration
 from pegbox.features.index import Loop, Sum, digit, fixed, reach
-from pegbox.features.nest import Nest, Reference, Statement, statements_of, unroll_steps
-from pegbox.features.rolls import per_iteration
+from pegbox.features.nest import BufferAccess, Nest, Statement, statements_of, unroll_steps
 from pegbox.features.symbol import Quantity, ceil_div, least, most
 from pegbox.features.traced import quantity
 from pegbox.loops.from_compute import block_of
@@ -102,7 +102,7 @@ def _narrow(
 ) -> None:
     """Restrict the axes to the elements that one iteration of the loops around needs."""
     own = {t.buffer for t in op.outputs}
-    needed: list[tuple[Reference, Statement]] = [
+    needed: list[tuple[BufferAccess, Statement]] = [
         (access, statement)
         for host in placed.values()
         for statement in host.statements

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pegbox.compute.flop import operations
 from pegbox.expr.nodes import Buffer, Load, Var
 from pegbox.expr.visit import loads
+from pegbox.features.circular_buffers import rolled_extents
 from pegbox.features.index import Loop, Sum, index_of
-from pegbox.features.rolls import rolled_extents
 from pegbox.features.symbol import Quantity, product
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class BufferAccess:
     """A read or write of a buffer by a statement, with an index per dimension."""
 
     buffer: Buffer
@@ -40,7 +40,7 @@ class Statement:
     domain: Quantity
     iters: tuple[tuple[Sum, Quantity], ...]
     operations: int
-    accesses: tuple[Reference, ...]
+    accesses: tuple[BufferAccess, ...]
     is_reduction: bool
 
     @property
@@ -63,7 +63,7 @@ class _Body:
     inner: tuple[Loop, ...]
     values: dict[Var, Sum]
     operations: int = 0
-    accesses: list[Reference] = field(default_factory=list)
+    accesses: list[BufferAccess] = field(default_factory=list)
     parts: list[_Body] = field(default_factory=list)
 
     def flat(self) -> Iterator[_Body]:
@@ -117,7 +117,7 @@ def _collect(stmt: Stmt, into: _Body) -> None:
 
 def _touch(load: Load, into: _Body, *, is_write: bool) -> None:
     indices = tuple(index_of(index, into.values) for index in load.indices)
-    into.accesses.append(Reference(load.buffer, indices, is_write))
+    into.accesses.append(BufferAccess(load.buffer, indices, is_write))
 
 
 def unroll_steps(annotations: Mapping[str, object]) -> Quantity:

@@ -140,5 +140,5 @@ def parse_spec(text: str) -> Spec:
 
 
 def parse_nested(text: str) -> Spec:
-    """Read a spec that stood as a value in another one, where `;` parts the options."""
+    """Read a spec that is a value in another one, where `;` separates the options."""
     return parse_spec(text.replace(";", ","))

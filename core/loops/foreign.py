@@ -107,7 +107,7 @@ def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Ca
     """Make a call of a Python function on the arrays of pointers. It works in this process alone.
 
     Raises:
-        ArgumentError: it is no function.
+        ArgumentError: it is not a function.
     """
     check_callable("call_python: function", function, "a function of arrays")
     symbol = f"{PREFIX}{len(_functions)}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
+    from pegbox.measure.baselines.baseline import MOST_RUN_QUEUE_WAIT, Baseline
     from pegbox.measure.baselines.roofline import Roofline
-    from pegbox.measure.baselines.yardstick import WAITED, Yardstick
     from pegbox.measure.jobs.reply import Asked
     from pegbox.measure.machine.blas import blas_threads
     from pegbox.measure.machine.cores import CorePlan
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GIVEN_UP",
+    "MOST_RUN_QUEUE_WAIT",
     "RUN_GIVEN_UP",
-    "WAITED",
     "WARM",
     "Asked",
+    "Baseline",
     "Bench",
     "Builder",
     "CandidateArrays",
@@ -53,7 +54,6 @@ __all__ = [
     "RunnerWrapper",
     "TimingPolicy",
     "Tolerance",
-    "Yardstick",
     "blas_threads",
     "memory_share",
     "run_interleaved",

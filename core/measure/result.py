@@ -36,11 +36,11 @@ class Ok:
 
     `costs` are seconds per call, one per repeat; `total_seconds` is what the whole trial took;
     `timestamp` is seconds since the epoch; `phases` says where the trial's time went, in seconds.
-    `partial` marks a candidate dropped after its first run because it was far behind the best. `waited` is the share
-    of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not known:
-    the costs of one thread are without that time, those of several are not. `host` is the kind of machine that measured
-    it, where that is not this one, or what its record says. `threads` is the number of threads of the candidate, 0
-    where it is not known.
+    `partial` marks a candidate dropped after its first run because it was far behind the best. `run_queue_wait` is the
+    share of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not
+    known: the costs of one thread are without that time, those of several are not. `host` is the kind of machine that
+    measured it, where that is not this one, or what its record says. `threads` is the number of threads of the
+    candidate, 0 where it is not known.
     """
 
     costs: tuple[float, ...]
@@ -48,7 +48,7 @@ class Ok:
     timestamp: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     partial: bool = False
-    waited: float = 0.0
+    run_queue_wait: float = 0.0
     host: str = field(default="", compare=False)
     threads: int = 0
 

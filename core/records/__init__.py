@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         best_of_each,
         by_task,
         current_history,
-        latest_yardstick,
+        latest_baseline,
         load_history,
         matching,
         trials_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTOTVM_FAILURES", "AUTOTVM_NUMBERS", "FAILED_COST", "VERSION", "History", "Journal", "NotJson", "Record",
     "RecordWarning", "RecordedSpace", "ResultsReader", "apply_history_best", "best", "best_of_each", "by_run",
-    "by_task", "call", "check_archive", "check_packed", "current_history", "describe_host", "latest_yardstick",
+    "by_task", "call", "check_archive", "check_packed", "current_history", "describe_host", "latest_baseline",
     "load_history", "matching", "read_document", "read_unpacked", "trials_of",
 ]  # fmt: skip
 

@@ -57,6 +57,16 @@ def _depth(value: Any) -> int:
     return depth
 
 
+_RENAMED = {"waited": "run_queue_wait", "yardstick": "baseline"}
+
+
+def with_new_names(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Rename the fields of an object that older files give other names."""
+    if _RENAMED.keys().isdisjoint(form):
+        return form
+    return {_RENAMED.get(name, name): value for name, value in form.items()}
+
+
 MOST_SECONDS = 1e12
 """The longest time, small enough that sums of times stay finite."""
 

@@ -21,7 +21,7 @@ from pegbox.shown import value_text
 from pegbox.task.code import differ
 
 if TYPE_CHECKING:
-    from pegbox.measure.baselines.yardstick import Yardstick
+    from pegbox.measure.baselines.baseline import Baseline
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -236,12 +236,12 @@ def trials_of(records: Iterable[Record]) -> list[Record]:
     return [*(record for record in listed if not record.remeasured), *again]
 
 
-def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yardstick | None:
-    """Find the yardstick of the latest run's best record, if it has one; only that of the machine `host`, if given."""
+def latest_baseline(records: Sequence[Record], host: str | None = None) -> Baseline | None:
+    """Find the baseline of the latest run's best record, if it has one; only that of the machine `host`, if given."""
     if host is not None:
-        check_text("latest_yardstick: host", host, error=RecordError)
+        check_text("latest_baseline: host", host, error=RecordError)
     there = (record for record in reversed(check_records(records)) if host in (None, record.host))
-    return next((record.yardstick for record in there if record.yardstick is not None), None)
+    return next((record.baseline for record in there if record.baseline is not None), None)
 
 
 def best_of_each(records: Iterable[Record]) -> list[Record]:

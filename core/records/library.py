@@ -194,8 +194,9 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
         held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
         raise RecordError(f"{source}: recorded of {held}, but the task is {call(*plain(task.workload))}")
-    own = recorded.task if recorded.whole is recorded.task.space else None
-    _compare_fingerprints(recorded.whole.fingerprint if own is None else own.fingerprint, recorded.target, task, source)
+    own = recorded.task if recorded.full_space is recorded.task.space else None
+    fingerprint = recorded.full_space.fingerprint if own is None else own.fingerprint
+    _compare_fingerprints(fingerprint, recorded.target, task, source)
 
 
 def label(record: Record) -> str:

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.host import EMULATED, describe_host
 from pegbox.errors import RecordError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.autotvm import fields_of, form_of, is_autotvm
-from pegbox.records.document import NotJson, checked, config, costs, field, read_document, seconds, workload
+from pegbox.records.document import (
+    NotJson,
+    checked,
+    config,
+    costs,
+    field,
+    read_document,
+    seconds,
+    with_new_names,
+    workload,
+)
 from pegbox.shown import escaped, value_text
 from pegbox.space import Config
 
@@ -31,7 +41,7 @@ FAILED_COST = 1e9
 """The seconds of a failed trial in files, as AutoTVM stores them: scripts that sort by `result[0][0]` still work."""
 
 
-_OF_RESULT = ("partial", "waited", "threads")
+_OF_RESULT = ("partial", "run_queue_wait", "threads")
 _OPTIONAL = ("remeasured", "code", "unit", "run", "ref")
 """The fields, of a result and of a record, that lines leave out where they are empty."""
 
@@ -53,7 +63,7 @@ class Record:
     """A trial in a file. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run, and `yardstick` are the baselines of that time. `code`
+    marks one of the best, measured again at the end of a run, and `baseline` are the baselines of that time. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
     the `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
     "my_ops.py:conv"; nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
@@ -73,7 +83,7 @@ class Record:
     host: str = ""
     remeasured: bool = False
     code: str = ""
-    yardstick: Yardstick | None = None
+    baseline: Baseline | None = None
     unit: str = ""
     run: str = ""
     ref: str = ""
@@ -84,7 +94,7 @@ class Record:
         """Make the record of a trial of `task` on this machine.
 
         Args:
-            more: other fields: `tuner`, `seed`, `remeasured`, `yardstick`, `run`.
+            more: other fields: `tuner`, `seed`, `remeasured`, `baseline`, `run`.
 
         Raises `RecordError` for what is not a task, a config of it, and a result.
         """
@@ -152,8 +162,8 @@ class Record:
             listed, number = list(result.costs), 0
             extra = {name: value for name in _OF_RESULT if (value := getattr(result, name))}
         extra |= {name: value for name in _OPTIONAL if (value := getattr(self, name))}
-        if self.yardstick is not None:
-            extra["yardstick"] = self.yardstick.to_json()
+        if self.baseline is not None:
+            extra["baseline"] = self.baseline.to_json()
         form = {
             "input": [self.target, self.name, self.args, self.kwargs],
             "config": self.config,
@@ -182,7 +192,7 @@ class Record:
         except NotJson as error:
             raise NotJson(f"not JSON: {error}") from None
         try:
-            return cls._from_form(checked("the line", form, dict))
+            return cls._from_form(with_new_names(checked("the line", form, dict)))
         except KeyError as error:
             raise RecordError(f"the field {error} is missing") from None
         except ValueError as error:
@@ -214,7 +224,7 @@ class Record:
             host=field(form, "host", str, ""),
             remeasured=field(form, "remeasured", bool, False),
             code=field(form, "code", str, ""),
-            yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
+            baseline=Baseline.from_json(field(form, "baseline", dict)) if "baseline" in form else None,
             unit=field(form, "unit", str, ""),
             run=field(form, "run", str, ""),
             ref=field(form, "ref", str, ""),
@@ -230,14 +240,14 @@ def _result(form: Mapping[str, Any]) -> Result:
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
         return Failed(FailureKind(number), field(form, "message", str, "", kept="\n\t"), spent, when, phases, host)
-    waited = seconds("waited", form.get("waited", 0.0))
-    if waited > 1:
-        raise ValueError(f"waited={waited}: a share is at most 1")
+    run_queue_wait = seconds("run_queue_wait", form.get("run_queue_wait", 0.0))
+    if run_queue_wait > 1:
+        raise ValueError(f"run_queue_wait={run_queue_wait}: a share is at most 1")
     partial = field(form, "partial", bool, False)
     threads = field(form, "threads", int, 0)
     if threads < 0:
         raise ValueError(f"threads={threads}: a kernel has 1 or more; 0 means unknown")
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host, threads)
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, run_queue_wait, host, threads)
 
 
 def check_records(records: object) -> list[Record]:

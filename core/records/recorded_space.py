@@ -56,7 +56,7 @@ class RecordedSpace:
     source: str = ""
     host: str = ""
     target: str = ""
-    whole: ConfigSpace = dataclasses.field(init=False)
+    full_space: ConfigSpace = dataclasses.field(init=False)
     best_cost: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class RecordedSpace:
             )
         check_list(f"recorded space {name!r}: results", results, wanted, error=RecordError, of=Config)
         check_list(f"recorded space {name!r}: results", results.values(), wanted, error=RecordError, of=(Ok, Failed))
-        self.whole, self.results = space, dict(results)
+        self.full_space, self.results = space, dict(results)
         self.best_cost = min((result.cost for result in self.results.values()), default=math.inf)
         if not math.isfinite(self.best_cost):
             failed = next((each for each in self.results.values() if isinstance(each, Failed)), None)

@@ -113,7 +113,7 @@ def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
 
     It is simulated where a `RecordedSpace` was given for the task, or a `SimulatedRunner` for the runner. Then:
 
-    - tuners are made over `recorded.space`, and `run(space=recorded.whole, ...)` checks what they propose;
+    - tuners are made over `recorded.space`, and `run(space=recorded.full_space, ...)` checks what they propose;
     - `SimulatedMeasurer(recorded)` measures; `run` takes the clock from it.
 
     Raises:

@@ -35,7 +35,7 @@ MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A task to search: tuners are made over its space, their proposals have to belong to `whole`.
+    """A task to search: tuners are made over its space, their proposals have to belong to `full_space`.
 
     `open(**options)` makes the measurer of one run; a simulation ignores the options. `measured` is the object that the
     user named.
@@ -51,9 +51,9 @@ class Problem:
         return isinstance(self.task, RecordedSpace)
 
     @property
-    def whole(self) -> ConfigSpace:
+    def full_space(self) -> ConfigSpace:
         """The space of the configurations; of a recorded task, the space that they are a part of."""
-        return self.task.whole if isinstance(self.task, RecordedSpace) else self.task.space
+        return self.task.full_space if isinstance(self.task, RecordedSpace) else self.task.space
 
     @property
     def watches(self) -> list[Callback]:
@@ -76,8 +76,8 @@ class Problem:
         self, tuner: Tuner, measurer: Measurer, options: SearchOptions, *, prior: PriorTrials = PriorTrials()
     ) -> TuneResult:
         """Search with a tuner and an open measurer; see `pegbox.search.run`."""
-        whole, space = self.whole, self.task.space
-        return run(tuner, measurer, options, subject=self.subject, space=whole, searched=space, prior=prior)
+        full_space, space = self.full_space, self.task.space
+        return run(tuner, measurer, options, subject=self.subject, space=full_space, searched=space, prior=prior)
 
     def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
         """Raise `ArgumentError` where a simulation, which must not pass for a measurement, is given its options."""
@@ -170,7 +170,7 @@ def local_measurer(
     for name in options:
         if name in taken:
             raise ArgumentError(
-                f"measure_options: {name}={options[name]!r} is given by the caller itself; say it outside of "
+                f"measure_options: {name}={options[name]!r} is given by the caller itself; give it outside "
                 "measure_options, or leave it out"
             )
     bound = bind_options("measure_options", LocalMeasurer, options, but=taken)

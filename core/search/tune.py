@@ -77,7 +77,7 @@ def tune(
 
     Returns:
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
-        `.best.cost` (seconds), `.best.gflops`, `.best.yardstick` (NumPy's time for the same, and the machine's limits);
+        `.best.cost` (seconds), `.best.gflops`, `.best.baseline` (NumPy's time for the same, and the machine's limits);
         `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
         say how the run ended. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
         Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
@@ -98,7 +98,7 @@ def tune(
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
     problem = problem_of(task, runner, measurer)
     if isinstance(task, Objective):
-        raise ArgumentError(f"{task!r} is no task; pegbox.minimize(objective) searches it")
+        raise ArgumentError(f"{task!r} is not a task; pegbox.minimize(objective) searches it")
     problem.check_measured(records=records, resume=resume, measure_options=measure_options)
     options = SearchOptions.of(trials, budget, early_stopping, batch_size, callbacks, progress=progress)
     return search_problem(problem, tuner, options, records=records, resume=resume, seed=seed, transfer=transfer)
@@ -128,7 +128,7 @@ def search_problem(
                 recorder.check_host(host)
         callbacks = [*recording.callbacks, *shown, *problem.watches, *options.callbacks]
         limits = replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name)
-        prior = PriorTrials(recording.history, recording.trials, recording.yardstick(host))
+        prior = PriorTrials(recording.history, recording.trials, recording.baseline(host))
         return problem.search(made, opened, limits, prior=prior)
 
 

@@ -106,18 +106,18 @@ class NamedFunction:
         return made
 
     @classmethod
-    def of(cls: type[_Named], found: object, ref: object) -> _Named:
+    def of(cls: type[_Named], function: object, ref: object) -> _Named:
         """Wrap an object from the registry, which may be a plain function.
 
         Raises:
             TemplateError: it is not a function.
         """
-        if isinstance(found, cls):
-            return found
-        if callable(found) and not isinstance(found, NamedFunction):
-            return cls(getattr(found, "__name__", str(ref)), found)
+        if isinstance(function, cls):
+            return function
+        if callable(function) and not isinstance(function, NamedFunction):
+            return cls(getattr(function, "__name__", str(ref)), function)
         raise TemplateError(
-            f"{value_text(ref)} is {value_text(found)}, not a {cls.kind} function; decorate one with "
+            f"{value_text(ref)} is {value_text(function)}, not a {cls.kind} function; decorate one with "
             f"@pegbox.{cls.kind}('name')"
         )
 

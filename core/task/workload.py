@@ -221,7 +221,7 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
 
     Raises:
         UnknownName, PluginError: either is not found.
-        TemplateError: `workload` is not one, or `space` is no generator.
+        TemplateError: `workload` is not one, or `space` is not a generator.
         ArgumentError: an option that the generator does not have.
     """
     found = find_workload(workload)

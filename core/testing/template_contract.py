@@ -31,7 +31,7 @@ from pegbox.measure.trial.check import Tolerance, difference, poison
 from pegbox.search.testing.subprocess_test import in_another_process
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
-from pegbox.testing.twin_values import twin_values
+from pegbox.testing.duplicate_values import duplicate_values
 
 
 @cache
@@ -206,8 +206,9 @@ class TemplateContract:
 
     def test_every_value_of_every_knob_changes_the_program(self) -> None:
         for task in self.tasks():
-            twins = list(twin_values(task.space, partial(self.text, task), values=self.values))
-            assert not twins, f"{task!r}: these values make the same programs wherever they were tried: {twins}"
+            duplicates = list(duplicate_values(task.space, partial(self.text, task), values=self.values))
+            message = f"{task!r}: these values make the same programs wherever they were tried: {duplicates}"
+            assert not duplicates, message
 
     def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
         """Code that takes nothing but an int prevents it (`json.dumps`), or a template that remembers its runs.

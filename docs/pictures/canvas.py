@@ -75,5 +75,5 @@ class Canvas:
 
 
 def _n(value: float) -> str:
-    """A number without digits that nobody sees."""
+    """A number with two decimals at most, without trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

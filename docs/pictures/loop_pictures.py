@@ -69,7 +69,7 @@ def tile() -> str:
 
 
 def compute_at() -> str:
-    """A producer computed completely before its consumer, then piece by piece inside of its loop."""
+    """A producer computed completely before its consumer, then piece by piece inside its loop."""
     A = te.placeholder((18,), name="A")
     B = te.compute((18,), lambda i: A[i] * 2, name="B")
     C = te.compute((16,), lambda i: B[i] + B[i + 2], name="C")

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegbox.measure import WAITED, Ok, Yardstick
+from pegbox.measure import MOST_RUN_QUEUE_WAIT, Baseline, Ok
 from pegbox.plugins.cli.exits import NothingFound
-from pegbox.records import History, Journal, Record, by_run, by_task, call, latest_yardstick, trials_of
+from pegbox.records import History, Journal, Record, by_run, by_task, call, latest_baseline, trials_of
 from pegbox.records import best as best_of
 from pegbox.report import escaped
 from pegbox.search import Objective, gain_of, lost_threads, waiting
@@ -53,11 +53,11 @@ class HistorySummary:
         return best_of([record for record in self.records if not record.emulated])
 
     @cached_property
-    def yardstick(self) -> Yardstick | None:
+    def baseline(self) -> Baseline | None:
         """The baselines of the latest run on the machine of the best; those of another have only the work."""
-        if (known := latest_yardstick(self.records, "" if self.best is None else self.best.host)) is not None:
+        if (known := latest_baseline(self.records, "" if self.best is None else self.best.host)) is not None:
             return known
-        elsewhere = latest_yardstick(self.records)
+        elsewhere = latest_baseline(self.records)
         return None if elsewhere is None else replace(elsewhere, numpy=None, roofline=None)
 
     @property
@@ -82,7 +82,7 @@ class HistorySummary:
             "target": first.target,
             **self.counts,
             **{name: None if best is None else getattr(best, name) for name in ("cost", "config", "tuner", "host")},
-            "yardstick": None if self.yardstick is None else self.yardstick.to_json(),
+            "baseline": None if self.baseline is None else self.baseline.to_json(),
         }
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class HistorySummary:
         return "\n".join([*lines, f"  config {best.config.get('index')}: {escaped(choices)}"])
 
     def _speed(self, best: Record) -> str:
-        known = self.yardstick
+        known = self.baseline
         moved = {} if known is None else {"flop": known.flop, "bytes_moved": known.read + known.written}
         cost = format_cost(best.cost, best.unit if best.target == Objective.target else "s")
         return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
@@ -109,12 +109,13 @@ class HistorySummary:
     def _ratings(self, best: Record) -> Iterator[str]:
         """Rate the best, as far as the records allow."""
         result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
-        known = self.yardstick
-        if known is not None and (compared := known.text(best.cost, result.costs, result.waited)):
+        known = self.baseline
+        if known is not None and (compared := known.text(best.cost, result.costs, result.run_queue_wait)):
             yield compared
         if best.target != Objective.target and (gain := gain_of(best, self.records)) is not None:
             yield str(gain)
-        if result.waited >= WAITED and (waits := waiting(result.waited, known.cores if known else 1)):
+        wait = result.run_queue_wait
+        if wait >= MOST_RUN_QUEUE_WAIT and (waits := waiting(wait, known.cores if known else 1)):
             yield f"note: {waits}"
         if lost := lost_threads(self.trials, [record for record in self.records if record.remeasured], best):
             yield f"note: {lost}"

@@ -26,7 +26,7 @@ _NEEDS = {"template": "", "workload": " --space sketch"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """List the templates and workloads, their arguments and who brings them"""
+    """List the templates and workloads, their arguments and plugins"""
     parser.epilog = _EPILOG
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)

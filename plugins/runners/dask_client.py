@@ -52,13 +52,13 @@ def await_worker(client: Client, *, patience: float, start: str) -> None:
         raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
 
 
-def check_versions(found: Mapping[str, str]) -> None:
+def check_versions(versions: Mapping[str, str]) -> None:
     """Check that all have this process's version of distributed, whose parts understand no other; the keys name them.
 
     Raises `MeasureError` with a list of the others.
     """
     here = version("distributed")
-    if other := {place: there for place, there in found.items() if there != here}:
+    if other := {place: there for place, there in versions.items() if there != here}:
         listed = "".join(f"\n  {place}: {there}" for place, there in other.items())
         raise MeasureError(
             f"the cluster has other versions of distributed than this process ({here}); install the same there, or "

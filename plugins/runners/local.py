@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _JOBS = "pegbox.measure.jobs.run_job"
 # The time of a trial besides the candidate's own calls: loading it, checking the answer.
 _OVERHEAD_SECONDS = 10.0
-_YARDSTICK_SECONDS = 3.0
+_BASELINE_SECONDS = 3.0
 """The seconds that a measurement of the machine may take."""
 
 # What an earlier candidate may be guilty of: it may have damaged the process, or taken what others need.
@@ -98,7 +98,7 @@ class LocalRunner(Runner):
         found = self._ask("time_numpy", program, self._cores.running(threads))
         if not isinstance(found, list) or not found:
             return None
-        return found if all(isinstance(each, float) and 0 < each < _YARDSTICK_SECONDS for each in found) else None
+        return found if all(isinstance(each, float) and 0 < each < _BASELINE_SECONDS for each in found) else None
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
         """Measure the limits of the cores that candidates get. See `Runner`."""
@@ -127,7 +127,7 @@ class LocalRunner(Runner):
             self._pool.worker(turn) as worker,
         ):
             self._pool.wait_ready()
-            return worker.call(job, *arguments, timeout=_YARDSTICK_SECONDS)
+            return worker.call(job, *arguments, timeout=_BASELINE_SECONDS)
         return None
 
     def _take_turns(self, programs: list[CompiledProgram], turn: int) -> list[Result]:

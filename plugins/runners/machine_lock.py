@@ -76,7 +76,7 @@ def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
-        if not _waited(descriptor, how, given_up, patience):
+        if not _wait(descriptor, how, given_up, patience):
             raise MeasureError(
                 f"the lock of this machine, {str(path)!r}, has not been free for {patience:.0f} seconds; end the "
                 f"process that holds it (lslocks shows it), or {_REMEDY}"
@@ -87,7 +87,7 @@ def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[
     stack.callback(os.close, descriptor)
 
 
-def _waited(descriptor: int, how: int, given_up: Callable[[], bool], patience: float) -> bool:
+def _wait(descriptor: int, how: int, given_up: Callable[[], bool], patience: float) -> bool:
     """Wait for the lock; return False if it did not come in time. Then, or with `GivenUp`, close the file.
 
     The wait is on a thread, because nothing else ends it: looks at short intervals would come late for each trial, and

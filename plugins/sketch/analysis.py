@@ -111,7 +111,7 @@ def _parts(op: ComputeOp) -> list[Expr]:
 
 
 def panel_axis(load: Load) -> Expr | None:
-    """The axis j of a load such as B[j // 16, k, j % 16]: what is packed into panels of 16."""
+    """The axis j of a load such as B[j // 16, k, j % 16]: the axis that is packed, 16 elements at a time."""
     match load.indices[-1] if load.indices else None:
         case Binary("floormod", axis, Const(width)):
             for index in load.indices[:-1]:

@@ -15,7 +15,7 @@ _SHORT = 4  # vectors: an axis that is longer is worth its rest
 
 
 class _Choice(NamedTuple):
-    """An axis, and the operand that it is an index of: which dimension, or None where it is packed into panels."""
+    """An axis, and the operand that it is an index of: which dimension, or None where its layout is packed."""
 
     axis: int
     operand: str

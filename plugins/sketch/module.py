@@ -151,7 +151,7 @@ def _schedule(space: SketchSpace, sketch: Sketch, function: str) -> str:
 def _plain(sketch: Sketch, function: str) -> str:
     """The function that computes the same of operands that are unpacked, for the time that NumPy takes."""
     given = ", ".join(f"{name}: te.Tensor" for name in _inputs(sketch))
-    doc = "The same without panels: what NumPy is timed on."
+    doc = "The same without packed operands: what NumPy is timed on."
     return _function(f"{function}({given})", "list[te.Tensor]", doc, plain_lines(sketch.plain, sketch.tensors))
 
 

@@ -1,6 +1,6 @@
 """`PackedLayout`: the layout of an operand that is packed ahead of time, and computations that read it so.
 
-A stage that is tiled reads such an operand in panels: Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019.
+A stage that is tiled reads such an operand packed: Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 LAYOUT_FREE = "layout_free_placeholders"
 """The attribute of an operation that lists inputs whose layout is free; the name is TVM's."""
 
-_WIDEST = 4  # vectors in a panel, where an extent is no multiple of one
+_WIDEST = 4  # vectors in a panel, where an extent is not a multiple of one
 
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """An operand with an axis that is cut into panels: the innermost loops of a tile read one element after the other.
+    """An operand whose layout is packed along an axis: the innermost loops of a tile read one element after the other.
 
     B[k, j] of a product lies as (ceil(n / width), k, width): all rows of the first columns, then those of the next.
 
@@ -81,14 +81,14 @@ class PackedLayout:
         return (*(n + (n > self.axis) for n in self.order), self.axis + 1)
 
     def unpacked(self, packed: Tensor) -> Tensor:
-        """Compute the operand as it was, ahead of time, from its panels."""
+        """Compute the operand as it was, ahead of time, from the packed one."""
         whole = tuple(self.count * self.width if n == self.axis else size for n, size in enumerate(self.shape))
         ahead = {AHEAD: True}
         padded = compute(whole, lambda *at: packed(*self.indices(at)), name=f"{self.name}_padded", attrs=ahead)
         return compute(self.shape, lambda *at: padded(*at), name=self.name, attrs=ahead)
 
     def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Copy an operand into panels.
+        """Copy an operand into its packed layout.
 
         Raises:
             ArgumentError: it has another shape or dtype than the operand.
@@ -102,7 +102,7 @@ class PackedLayout:
 def pack_ahead(
     arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
 ) -> tuple[tuple[Tensor, ...], tuple[PackedLayout, ...], tuple[Tensor, ...]]:
-    """Rewrite a computation to read the inputs whose layout is free in panels; gives its arguments and the layouts.
+    """Rewrite a computation to read the inputs whose layout is free packed; gives its arguments and the layouts.
 
     Third are the outputs of the computation as it was, over the unpacked operands; none where no layout is free.
 
@@ -197,7 +197,7 @@ def _width(extent: int, lanes: int) -> int:
 def _rewritten(
     arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], layouts: Mapping[Buffer, PackedLayout]
 ) -> tuple[Tensor, ...]:
-    """Rewrite all operations to read other operands, some of them in panels; gives the arguments."""
+    """Rewrite all operations to read other operands, some of them packed; gives the arguments."""
     made = dict(replaced)
 
     def moved(expr: Expr) -> Expr | None:

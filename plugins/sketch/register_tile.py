@@ -28,7 +28,7 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
         state.knobs[last] = replace(state.knobs[last], policy="verbose")
         exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
     full = full_extents(state.knobs[last].innermosts(), lanes)
-    state.knobs[last] = replace(state.knobs[last], whole=tuple(sorted({*full, *exact})))
+    state.knobs[last] = replace(state.knobs[last], allowed=tuple(sorted({*full, *exact})))
     if tiles.like:
         return  # the limit of that stage is one of these knobs
     registers = target.vector_registers

@@ -102,16 +102,16 @@ class SplitFilter(Reference):
     """The filter of a `define_split`: the most iterations of the last loop, or a list of those that it may have."""
 
     most: int | None
-    whole: tuple[int, ...]
+    allowed: tuple[int, ...]
 
     def __call__(self, split: SplitEntity) -> bool:
-        return split.size[-1] in self.whole if self.whole else self.most is None or split.size[-1] <= self.most
+        return split.size[-1] in self.allowed if self.allowed else self.most is None or split.size[-1] <= self.most
 
     def resolve(self, run: None) -> SplitFilter:
         return self
 
     def python(self, context: None) -> str:
-        return f"lambda split: split.size[-1] {f'in {[*self.whole]}' if self.whole else f'<= {self.most}'}"
+        return f"lambda split: split.size[-1] {f'in {[*self.allowed]}' if self.allowed else f'<= {self.most}'}"
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class SketchKnob:
 
     Attributes:
         levels, innermost: of a split: the number of loops that it makes, and the most iterations of the last one.
-        whole: of a split: the iterations that the last one may have where its vectors are to be full; empty: any.
+        allowed: of a split: the iterations that the last one may have where its vectors are to be full; empty: any.
         when: another knob of the sketch, and its values for which this one exists.
     """
 
@@ -301,7 +301,7 @@ class SketchKnob:
     policy: str = "factors"
     candidates: tuple[Any, ...] = ()
     when: tuple[str, tuple[Any, ...]] | None = None
-    whole: tuple[int, ...] = ()
+    allowed: tuple[int, ...] = ()
 
     def declaration(self, name: str, when: Mapping[str, Any]) -> Step:
         """The step that declares it in a template's space, under a name and a condition on other knobs."""
@@ -322,4 +322,4 @@ class SketchKnob:
 
     @property
     def _filter(self) -> SplitFilter | None:
-        return SplitFilter(self.innermost, self.whole) if self.whole or self.innermost is not None else None
+        return SplitFilter(self.innermost, self.allowed) if self.allowed or self.innermost is not None else None

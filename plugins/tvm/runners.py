@@ -120,5 +120,5 @@ class Log(Callback):
         self._journal.append(self._record(trial.config, trial.result))
 
     def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        record = self._record(trial.config, trial.result, remeasured=True, yardstick=state.yardstick)
+        record = self._record(trial.config, trial.result, remeasured=True, baseline=state.baseline)
         self._journal.append(record)

@@ -139,14 +139,14 @@ def test_traceback_shows_where_an_error_was_raised(pegbox: Any, command: Any) ->
         (("best", "--everything"), "there is no option --everything; it has --help, --json, --traceback"),
     ],
 )
-def test_a_misspelt_option_is_told_with_the_near_ones(pegbox: Any, words: tuple[str, ...], said: str) -> None:
+def test_a_misspelt_option_is_reported_with_the_near_ones(pegbox: Any, words: tuple[str, ...], said: str) -> None:
     ran = pegbox(*words)
     assert ran.code == 2
     assert ran.err.splitlines()[-1].startswith(f"pegbox {words[0]}: error: {said}")
 
 
 @pytest.mark.parametrize("option", ["-num-cores 16", "-mcpu=znver4", "-mattr=+avx2", "-mtriple aarch64-linux-gnu"])
-def test_an_option_of_targets_is_told_where_it_goes(pegbox: Any, option: str) -> None:
+def test_an_option_of_targets_is_reported_where_it_goes(pegbox: Any, option: str) -> None:
     ran = pegbox("tune", "matmul", "8", *option.split(), "--trials", "4")
     assert ran.code == 2
     assert ran.err.startswith(

@@ -119,7 +119,7 @@ def test_a_template_chooses_among_records_of_several(pegbox: Any, api: Any, comp
         ("matmul --html no/r.html", "there is no folder 'no'"),
     ],
 )
-def test_bad_usage_is_told_before_anything_is_measured(
+def test_bad_usage_is_reported_before_anything_is_measured(
     pegbox: Any, api: Any, compared: dict[str, Any], words: str, said: str
 ) -> None:
     ran = pegbox("compare", *words.split())
@@ -128,7 +128,7 @@ def test_bad_usage_is_told_before_anything_is_measured(
     assert "options" not in compared
 
 
-def test_a_plot_that_cannot_be_drawn_is_told_before_anything_is_measured(
+def test_a_plot_that_cannot_be_drawn_is_reported_before_anything_is_measured(
     pegbox: Any, api: Any, compared: dict[str, Any]
 ) -> None:
     pytest.importorskip("matplotlib")

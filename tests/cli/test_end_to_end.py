@@ -175,7 +175,7 @@ def test_tune_writes_a_page_and_a_picture(tmp_path: Path, pegbox_here: Here) -> 
         (("tune", *MATMUL, "--records", "/no/such/folder/a.jsonl", "--trials", "1"), "/no/such/folder"),
     ],
 )
-def test_bad_input_is_told_without_a_traceback(
+def test_bad_input_is_reported_without_a_traceback(
     tuned: Path, words: tuple[str, ...], said: str, pegbox_here: Here
 ) -> None:
     ran = pegbox_here(*words, cwd=tuned)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pegbox as pb
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.baselines.roofline import Roofline
-from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok
 from pegbox.records import Journal, Record
 from pegbox.space import ConfigSpace
@@ -63,19 +63,19 @@ def test_best_shows_the_fastest_trial_and_counts(pegbox: Any, journal: Journal, 
 
 
 def test_best_says_how_good_it_is(pegbox: Any, journal: Journal, task: Task) -> None:
-    known = Yardstick(cores=1, flop=4e6, read=1.0, written=1.0, numpy=3e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
-    journal.append(Record.of(task, task.space.get(1), Ok((2e-3,)), remeasured=True, yardstick=known))
+    known = Baseline(cores=1, flop=4e6, read=1.0, written=1.0, numpy=3e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+    journal.append(Record.of(task, task.space.get(1), Ok((2e-3,)), remeasured=True, baseline=known))
     out = pegbox("best", "fake.jsonl").out
     assert "best: 2 ms, 2.0 GFLOP/s" in out
     assert "  NumPy 3 ms: 1.50x; 20% of the multiply-add peak, 10 GFLOP/s (1 core)\n" in out
     assert "  1.50x as fast as the first trial\n" in out
     (found,) = json.loads(pegbox("best", "fake.jsonl", "--json").out)
-    assert found["yardstick"]["numpy"] == 3e-3
+    assert found["baseline"]["numpy"] == 3e-3
 
 
 def test_machines_are_not_compared_with_each_other(pegbox: Any, journal: Journal, task: Task) -> None:
-    known = Yardstick(cores=1, flop=4e6, read=1.0, written=1.0, numpy=3e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
-    slower = Record.of(task, task.space.get(1), Ok((9e-3,)), remeasured=True, yardstick=known)
+    known = Baseline(cores=1, flop=4e6, read=1.0, written=1.0, numpy=3e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+    slower = Record.of(task, task.space.get(1), Ok((9e-3,)), remeasured=True, baseline=known)
     faster = Record.of(task, task.space.get(0), Ok((1e-3,)))
     journal.append(replace(slower, host="another machine"))
     journal.append(faster)

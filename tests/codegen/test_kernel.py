@@ -1,4 +1,4 @@
-"""Calling kernels: what is checked, what a wrong call is told, timing, memory."""
+"""Calling kernels: what is checked, the messages of wrong calls, timing, memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def unaligned() -> np.ndarray[Any, Any]:
         (replaced(0, np.zeros((4, 6), ">f4")), "has dtype >f4, expected float32"),
     ],
 )
-def test_a_wrong_call_is_told_what_and_how(add: Kernel, make: Callable[[], list[Any]], message: str) -> None:
+def test_a_wrong_call_is_reported_with_the_remedy(add: Kernel, make: Callable[[], list[Any]], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         add(*make())
     with pytest.raises(ArgumentError, match=message):

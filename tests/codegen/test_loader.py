@@ -30,7 +30,7 @@ from pegbox.expr.nodes import Buffer, Expr
 from pegbox.loops.nodes import Function, Stmt
 
 ARM = for_target("aarch64", cores=2)
-ELF_HERE = pytest.mark.skipif(sys.platform != "linux", reason="object code is no ELF file here")
+ELF_HERE = pytest.mark.skipif(sys.platform != "linux", reason="object code is not an ELF file here")
 
 
 def exponentials(target: Target) -> CompiledProgram:
@@ -86,7 +86,7 @@ def test_an_address_in_an_instruction_is_what_a_linker_writes(
 )  # fmt: skip
 def test_what_does_not_fit_into_an_instruction_is_refused(rules: Architecture, kind: int, value: int) -> None:
     image = bytearray(8)
-    with pytest.raises(ValueError, match=r"too far|no multiple"):
+    with pytest.raises(ValueError, match=r"too far|not a multiple"):
         rules.rules[kind].write(image, 0, value)
     assert image == bytes(8)
 
@@ -212,7 +212,7 @@ def test_damaged_object_code_is_refused() -> None:
         except (ValueError, struct.error):
             refused += 1
     assert refused > 20
-    with pytest.raises(ValueError, match="is no ELF file"):
+    with pytest.raises(ValueError, match="is not an ELF file"):
         elf.parse(b"MZ")
 
 
@@ -231,7 +231,7 @@ def test_an_image_says_what_it_lacks() -> None:
 @on_this_machine
 @ELF_HERE
 @pytest.mark.parametrize("fails", ["mmap", "mprotect"])
-def test_memory_that_cannot_be_had_is_told_with_the_remedy(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_cannot_be_had_is_reported_with_the_remedy(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*arguments: object, **options: object) -> int:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 

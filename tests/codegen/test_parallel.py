@@ -146,7 +146,7 @@ def test_reductions_inside_parallel_loops() -> None:
 
 @on_this_machine
 def test_two_threads_really_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The program is made to report the team's size, as the runtime tells it, from inside the region.
+    # The program is made to report the team's size, which the runtime knows, from inside the region.
     seen: list[int] = []
     note = ctypes.CFUNCTYPE(None, ctypes.c_int64)(seen.append)
     symbols = {**openmp.addresses(), "note": ctypes.cast(note, ctypes.c_void_p).value}
@@ -193,7 +193,7 @@ def forgotten_runtime() -> Iterator[None]:
 
 @on_this_machine
 @pytest.mark.usefixtures("forgotten_runtime")
-def test_without_an_openmp_runtime_the_error_tells_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_openmp_runtime_the_error_has_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openmp, "candidates", lambda: iter(["libnothing.so.7"]))
     compiled = compile_program(emit(rows(4), TWO_CORES))
     with pytest.raises(TargetError, match=r"libnothing.so.7.*libgomp1.*xgboost.*-num-cores 1"):

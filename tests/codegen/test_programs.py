@@ -246,7 +246,7 @@ def test_names_that_c_or_the_header_needs_are_changed(tmp_path: Path, names: tup
         subprocess.run(command, cwd=tmp_path, check=True)
 
 
-def test_without_a_linker_the_error_tells_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_linker_the_error_has_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(CompileError, match=r"no linker .*apt install gcc.*object file"):

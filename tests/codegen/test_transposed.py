@@ -68,7 +68,7 @@ def test_shuffles_stay_inside_of_16_bytes_or_move_these_whole() -> None:
 
 
 def test_rows_are_shorter_where_whole_ones_would_leave_the_buffer() -> None:
-    """The last row ends 8 elements after the last whole square; what lies beyond is nobody's."""
+    """The last row ends 8 elements after the last whole square; the elements beyond are unused."""
     text = emit(transposition(16, 24, stride=24), WIDE).ll
     assert text.count("load <16 x float>") == 16
     assert text.count("load <8 x float>") == 16

@@ -88,6 +88,13 @@ def test_the_good_report_is_read(tmp_path: Path) -> None:
     assert Comparison.load(tmp_path / "report.json") == REPORT
 
 
+def test_a_report_with_a_former_field_name_is_read(tmp_path: Path) -> None:
+    path, form = tmp_path / "report.json", changed(("runs", 0, "run_queue_wait"), 0.5)
+    form["runs"][0]["waited"] = form["runs"][0].pop("run_queue_wait")
+    path.write_text(json.dumps(form))
+    assert Comparison.load(path).runs[0].run_queue_wait == 0.5
+
+
 def test_another_value_anywhere_is_read_or_refused(tmp_path: Path) -> None:
     """Tries a part of some 7,000 reports with one other value; `PEGBOX_EXPLORE=1` takes another part."""
     chosen = random.Random(None if os.environ.get("PEGBOX_EXPLORE") == "1" else 0)
@@ -135,7 +142,7 @@ def test_a_run_that_proposed_nothing_has_an_empty_curve_and_no_cost(tmp_path: Pa
         (("runs", 0), {k: v for k, v in RUN.items() if k != "curve"}, "the field 'curve' is missing"),
         (("runs", 0, "curve"), [1.0, 0], r"costs \[0\]"),
         (("runs", 0, "failures"), {"timeout": 0.5}, "failures: timeout is 0.5, of the type float instead of int"),
-        (("runs", 0, "waited"), 1.5, "waited 1.5: a share is at most 1"),
+        (("runs", 0, "run_queue_wait"), 1.5, "run_queue_wait 1.5: a share is at most 1"),
         (("runs", -1, "model", "pairwise_accuracy"), 2, "pairwise_accuracy 2: a share"),
     ],
 )

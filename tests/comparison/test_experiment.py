@@ -234,10 +234,10 @@ def test_a_tuner_that_breaks_does_not_cost_the_finished_runs(tmp_path: Path) -> 
     report = broken.value.result
     assert [(run.tuner, run.seed) for run in report.runs] == [("walk", 0), ("Breaks", 0)]
     assert report.setup.planned == 6
-    told = (
+    message = (
         r"incomplete: 2 of 6 runs are finished: job, seed 1, Breaks: \S+:\d+: tuner .Breaks. raised ZeroDivisionError"
     )
-    assert re.search(told, str(report))
+    assert re.search(message, str(report))
     assert "error.result" not in broken.value.reason  # for the command line, which prints the report
     assert broken.value.reason.endswith(f"out of ideas; 2 of 6 runs are finished, and kept in {tmp_path / 'r.json'}")
     assert Comparison.load(tmp_path / "r.json") == report
@@ -314,7 +314,7 @@ def test_a_tuner_that_exhausts_the_space_is_compared_with_others() -> None:
     assert "walk ended early in 2 of 2 runs (exhausted), at the earliest after 44 trials." in report.words("job")
 
 
-def test_proposals_that_were_left_out_are_counted_and_told(tmp_path: Path) -> None:
+def test_proposals_that_were_left_out_are_counted_and_reported(tmp_path: Path) -> None:
     class Stutters(InOrder):
         def ask(self, n: int) -> list[Config]:
             return [config for config in super().ask(n) for _ in range(2)]

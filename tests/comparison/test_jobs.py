@@ -47,7 +47,7 @@ def simulated(tuners: Any = ("random", "ga"), **options: Any) -> Comparison:
 
 def results(report: Comparison) -> list[Run]:
     """The runs without what the clock says."""
-    return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
+    return [replace(run, seconds=0.0, tuner_seconds=0.0, run_queue_wait=0.0) for run in report.runs]
 
 
 @pytest.fixture(autouse=True)
@@ -118,9 +118,9 @@ def test_processes_give_the_results_of_one_run_after_the_other(capfd: pytest.Cap
     assert "2 runs at a time" in str(two)
     assert lines == [(n, 9) for n in range(1, 10)]
     assert [str(each.message) for each in warned].count("careful") == 1
-    told = set(capfd.readouterr().err.split("told in ")[1:])
-    assert 1 <= len(told) <= 2
-    assert str(os.getpid()) not in {pid.strip() for pid in told}
+    pids = set(capfd.readouterr().err.split("told in ")[1:])
+    assert 1 <= len(pids) <= 2
+    assert str(os.getpid()) not in {pid.strip() for pid in pids}
 
 
 @pytest.mark.filterwarnings("ignore:jobs=2, but this process")
@@ -136,7 +136,7 @@ def test_a_tuner_that_ends_its_process_is_named_and_the_others_runs_are_kept() -
     assert [run.tuner for run in broken.value.result.runs] == ["random"]
 
 
-def test_a_tuner_that_breaks_is_told_with_its_seed_and_line(here: list[HerePool]) -> None:
+def test_a_tuner_that_breaks_is_reported_with_its_seed_and_line(here: list[HerePool]) -> None:
     class Breaks(InOrder):
         def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:
             super().__init__(space, seed=seed)
@@ -247,7 +247,7 @@ def test_auto_is_one_process_for_each_core_and_none_where_something_is_timed(
     assert len(here) == 1
 
 
-def test_more_processes_than_cores_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_processes_than_cores_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from pegbox.comparison import pool
 
     monkeypatch.setattr(pool, "usable_cores", lambda: (0,))
@@ -285,7 +285,7 @@ def test_constraints_travel_though_they_are_lambdas() -> None:
     assert [config["a"].val for config in there.task.space.iterate()] == [2, 3]
 
 
-def test_what_cannot_leave_the_process_is_told_before_the_first_run() -> None:
+def test_what_cannot_leave_the_process_is_reported_before_the_first_run() -> None:
     lock = threading.Lock()
 
     def locked(space: ConfigSpace, *, seed: int = 0) -> InOrder:
@@ -296,7 +296,7 @@ def test_what_cannot_leave_the_process_is_told_before_the_first_run() -> None:
         simulated([locked], jobs=2)
 
 
-def test_a_module_that_is_not_there_is_told_with_the_tuner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_is_not_there_is_reported_with_the_tuner(monkeypatch: pytest.MonkeyPatch) -> None:
     module = type(sys)("only_here")
     exec("def tuner(space, *, seed=0): ...", vars(module))
     monkeypatch.setitem(sys.modules, "only_here", module)

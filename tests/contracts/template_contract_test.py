@@ -61,7 +61,7 @@ def broken(cfg: Any, n: int, fault: str) -> Any:
     cfg.define_knob("order", ["ijk", "jik", "kij"])
     cfg.define_knob("unroll", [1, 2, 4])
     order = cfg["order"].val
-    second = [j, i, k] if order == "jik" or fault == "twins" else [k, i, j]
+    second = [j, i, k] if order == "jik" or fault == "duplicates" else [k, i, j]
     s[b].reorder(*([i, j, k] if order == "ijk" else second))
     if fault != "dead knob":
         s[b].unroll(s[b].split(k, factor=cfg["unroll"].val)[1])
@@ -74,7 +74,7 @@ def broken(cfg: Any, n: int, fault: str) -> Any:
     ("fault", "checks"),
     [
         ("", ()),
-        ("twins", ("test_every_value_of_every_knob_changes_the_program",)),
+        ("duplicates", ("test_every_value_of_every_knob_changes_the_program",)),
         (
             "dead knob",
             ("test_every_value_of_every_knob_changes_the_program", "test_every_knob_changes_the_program"),

@@ -37,11 +37,11 @@ SLIPS: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("slip", "told"), SLIPS)
+@pytest.mark.parametrize(("slip", "message"), SLIPS)
 def test_a_value_that_is_asked_for_is_refused_with_the_remedy_and_the_line(
-    slip: Callable[[Any], Any], told: str
+    slip: Callable[[Any], Any], message: str
 ) -> None:
-    with pytest.raises(ExprError, match=told) as caught:
+    with pytest.raises(ExprError, match=message) as caught:
         te.compute((8,), slip, name="C")
     line = slip.__code__.co_firstlineno
     assert caught.value.source.endswith(f"test_unknown_value.py:{line}")

@@ -46,7 +46,7 @@ def _dot2(total: Any, a: Any, b: Any) -> Any:
     return total + products.reshape(-1, 2).sum(1)
 
 
-# The machine code of shipped tensor intrinsics; of any other nobody here knows what it does.
+# The machine code of shipped tensor intrinsics; the effect of any other is unknown here.
 _MACHINE: dict[str, Callable[..., Any]] = {
     "llvm.x86.avx512.vpdpbusd.512": _dot4,
     "llvm.x86.avx512bf16.dpbf16ps.512": _dot2,
@@ -169,7 +169,7 @@ class _Machine:
         def run(env: _Env) -> None:
             if not predicate(env):
                 return
-            # A block speaks of its own variables; one inside of another also of those of that one, and the loops
+            # A block speaks of its own variables; one inside another also of those of that one, and the loops
             # between.
             known = dict(env) if in_block else {}
             for var, extent, code in bound:
@@ -273,7 +273,7 @@ class _Machine:
 
 
 def _check_effect(expr: Expr) -> None:
-    """A prefetch has no effect; others have one that nobody here knows."""
+    """A prefetch has no effect; the effect of others is unknown here."""
     if not (isinstance(expr, Call) and expr.name == PREFETCH):
         raise LoweringError(f"the interpreter runs no machine code: {expr}; build the program instead")
 

@@ -230,7 +230,7 @@ class _Machine:
                 return parallel
 
     def effect(self, expr: Expr) -> Run:
-        """A prefetch touches nothing, but its address has to lie inside of the buffer."""
+        """A prefetch touches nothing, but its address has to lie inside the buffer."""
         if not (isinstance(expr, Call) and expr.name == PREFETCH and isinstance(expr.args[0], Address)):
             raise BrokenProgram(f"cannot run machine code: {expr}")
         place = self.place(expr.args[0].buffer, expr.args[0].indices)

@@ -70,7 +70,7 @@ class Wires:
         return f"10.77.0.{number + 1}"
 
     def cut(self, number: int) -> None:
-        """Take the wire out; packets are lost, and nobody is told."""
+        """Take the wire out; packets are lost without a message."""
         _ip("-n", self.name(number), "link", "set", "wire", "down")
 
     def join(self, number: int) -> None:

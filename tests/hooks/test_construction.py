@@ -50,8 +50,8 @@ def test_what_its_init_raises_names_the_plugin_and_the_line(name: str, tmp_path:
     Path("mine.py").write_text(BROKEN.format(line="raise ValueError('no luck')"))
     line, make = MAKERS[name]
     kind = {"Tuner": "tuner", "Model": "cost model", "Generator": "space generator"}[name]
-    told = rf"^mine.py:{line}: {kind} 'mine.py:{name}' raised ValueError when it was made: no luck$"
-    with pytest.raises(PluginError, match=told):
+    message = rf"^mine.py:{line}: {kind} 'mine.py:{name}' raised ValueError when it was made: no luck$"
+    with pytest.raises(PluginError, match=message):
         make(f"mine.py:{name}")
 
 

@@ -132,14 +132,14 @@ def test_disabled_plugins_are_not_imported(site: Any, make_registry: MakeRegistr
     assert module not in sys.modules
 
 
-def test_a_misspelt_hook_is_told_and_the_others_work(site: Any, make_registry: MakeRegistry) -> None:
+def test_a_misspelt_hook_is_reported_and_the_others_work(site: Any, make_registry: MakeRegistry) -> None:
     site.install("acme", GOOD + GOOD.replace("_tuners", "_runner"))
     registry = make_registry()
     assert registry.names("tuner") == ["good"]
     assert "no hook 'pegbox_register_runner'; did you mean 'pegbox_register_runners'" in problems(registry, "plug")
 
 
-def test_a_misspelt_name_of_a_disabled_plugin_is_told(site: Any, make_registry: MakeRegistry) -> None:
+def test_a_misspelt_name_of_a_disabled_plugin_is_reported(site: Any, make_registry: MakeRegistry) -> None:
     site.install("acme-one", GOOD, entry="plug")
     with pytest.warns(RuntimeWarning, match="PEGBOX_DISABLE_PLUGINS=plugg leaves nothing out: .*did you mean 'plug'"):
         assert make_registry(PEGBOX_DISABLE_PLUGINS="plugg,absent").names("tuner") == ["good"]

@@ -189,7 +189,7 @@ def test_a_file_that_failed_is_run_again(registry: Registry, tmp_path: Path) -> 
     assert registry.resolve("template", f"{path}:f")() == "repaired"
 
 
-def test_a_name_of_another_kind_is_told(registry: Registry) -> None:
+def test_a_name_of_another_kind_is_reported(registry: Registry) -> None:
     registry.register("runner", "steady", "acme:Steady", owner="tests")
     with pytest.raises(UnknownName, match="there is no tuner 'steady': 'steady' is a runner; give it as such"):
         registry.get("tuner", "steady")

@@ -26,7 +26,7 @@ def tiled() -> tuple[Any, Any]:
     return s, [a, b, c]
 
 
-def test_loops_are_told_by_name_extent_and_kind_without_those_of_one_iteration() -> None:
+def test_loops_are_reported_by_name_extent_and_kind_without_those_of_one_iteration() -> None:
     func = pb.lower(*tiled(), simple_mode=True)
     assert func.loops("C") == [("i.outer", 2, "parallel"), ("i.inner", 4, "serial"), ("j.inner", 8, "vectorized")]
 
@@ -43,7 +43,7 @@ def test_of_a_reduction_the_update_counts_unless_the_init_is_asked_for() -> None
     assert func.loops("C.local", init=True) == func.loops("C.local_init") == [("i.outer", 2, "parallel"), *tile]
 
 
-def test_allocations_are_told_by_shape_dtype_and_scope() -> None:
+def test_allocations_are_reported_by_shape_dtype_and_scope() -> None:
     assert pb.lower(*tiled()).allocations == {"C.local": ((4, 8), "float32", "local")}
 
 
@@ -68,7 +68,7 @@ def test_names_without_loops_are_refused_with_those_that_are_there() -> None:
         func.loops("C", init=True)
 
 
-def test_of_a_program_with_tails_the_main_part_is_told() -> None:
+def test_of_a_program_with_tails_the_main_part_is_reported() -> None:
     a, b = vector(10)
     s = te.create_schedule(b.op)
     s[b].split(b.op.axis[0], factor=4)

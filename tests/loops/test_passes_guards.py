@@ -110,7 +110,7 @@ def test_no_guard_is_dropped_that_keeps_a_divisor_from_being_zero() -> None:
 
 
 def test_no_guard_is_dropped_that_keeps_an_index_from_memory_valid() -> None:
-    # In the padding of `at` stands anything; after it, the index `at[0]` tells no more which iteration it belongs to.
+    # The padding of `at` holds anything; after it, the index `at[0]` does not show which iteration it belongs to.
     table, where = te.placeholder((5,), name="table"), te.placeholder((5,), "int32", "where")
     at = te.compute((5,), lambda i: te.maximum(te.minimum(te.cast("int64", where[i]), 4), 0), "at")
     picked = te.compute((5,), lambda i: table[at[i]], "picked")

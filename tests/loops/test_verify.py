@@ -1,4 +1,4 @@
-"""Programs that are not well-formed are told so."""
+"""Programs that are not well-formed are refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_what_is_wrong_is_told(message: str) -> None:
+def test_what_is_wrong_is_reported(message: str) -> None:
     with pytest.raises(LoweringError, match="f: .*" + message):
         verify(func(BAD[message]))
 

@@ -96,14 +96,14 @@ def test_a_measurer_takes_inputs_of_the_caller() -> None:
     a, b = benches[0].inputs
     assert (a == given).all()
     np.testing.assert_allclose(benches[0].expected[0], given @ b, rtol=1e-6)
-    with pytest.raises(ArgumentError, match="'D' is no input"):
+    with pytest.raises(ArgumentError, match="'D' is not an input"):
         LocalMeasurer(task, inputs={"D": given})
 
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"C": np.zeros(40, "float32")}, "'C' is no input.*A"),
+        ({"C": np.zeros(40, "float32")}, "'C' is not an input.*A"),
         ({"A": np.zeros((50, 40), "float32")}, r"A is float32 of shape \(40, 50\), got float32 of shape \(50, 40\)"),
         ({"A": np.zeros((40, 50))}, "got float64"),
         ([1], "dict"),

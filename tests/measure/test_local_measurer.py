@@ -240,7 +240,7 @@ def test_a_cluster_measures_several_at_once_and_results_keep_the_order_of_asking
     assert [result.host for result in measurer.remeasure(configs[:1])] == ["a rack"]
 
 
-def test_fewer_cores_of_a_cluster_than_threads_are_told_of() -> None:
+def test_fewer_cores_of_a_cluster_than_threads_are_reported() -> None:
     class TwoCores(ThreeMachines):
         cores = 2
 
@@ -382,10 +382,10 @@ def test_what_is_done_beside_measurements_keeps_off_the_timing_core(open_measure
     assert open_measurer(AddingTask(target=Target.host(num_cores=2))).beside() is None
 
 
-def test_more_threads_than_cores_are_told_once_where_kernels_are_timed(open_measurer: Any) -> None:
+def test_more_threads_than_cores_are_reported_once_where_kernels_are_timed(open_measurer: Any) -> None:
     cores = len(usable_cores())
-    told = f"-num-cores {cores + 3}, but this process may use {cores} core.*give -num-cores {cores} to tune for this"
-    with pytest.warns(RuntimeWarning, match=told) as caught:
+    message = f"-num-cores {cores + 3}, but this process may use {cores} core.*give -num-cores {cores} to tune for this"
+    with pytest.warns(RuntimeWarning, match=message) as caught:
         open_measurer(AddingTask(target=Target.host(num_cores=cores + 3)))
     assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
     with warnings.catch_warnings():
@@ -429,12 +429,12 @@ def test_closing_from_another_thread_ends_a_measurement_with_an_error(open_measu
     assert isinstance(heard[0], MeasureError)
 
 
-@pytest.mark.parametrize("call", ["measure", "remeasure", "yardstick"])
+@pytest.mark.parametrize("call", ["measure", "remeasure", "baseline"])
 def test_a_closed_measurer_measures_no_more(open_measurer: Any, call: str) -> None:
     measurer = open_measurer()
     measurer.close()
     with pytest.raises(MeasureError, match="was closed"):
-        list(getattr(measurer, call)([GOOD])) if call != "yardstick" else measurer.yardstick(1.0)
+        list(getattr(measurer, call)([GOOD])) if call != "baseline" else measurer.baseline(1.0)
 
 
 def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: Any) -> None:
@@ -474,8 +474,8 @@ def test_a_slow_build_is_cut_off(open_measurer: Any) -> None:
 def test_code_for_another_architecture_is_refused_before_it_is_compiled(runner: Any) -> None:
     name = "aarch64" if host.architecture() != "aarch64" else "riscv64"
     task = AddingTask(target=Target(f"llvm -mtriple={name}-linux-gnu -num-cores 1"))
-    told = f"is of the architecture .*, not {name}.*--runner dask"
-    with LocalMeasurer(task, runner=runner) as measurer, pytest.raises(MeasureError, match=told):  # type: ignore[arg-type]
+    message = f"is of the architecture .*, not {name}.*--runner dask"
+    with LocalMeasurer(task, runner=runner) as measurer, pytest.raises(MeasureError, match=message):  # type: ignore[arg-type]
         list(measurer.measure([GOOD]))
     assert task.lowered == []
 

@@ -21,7 +21,7 @@ from pegbox.workers.process import JobError
 
 
 class Elsewhere(RunnerWrapper):
-    """The local runner as one of other machines, which lowers as it is told."""
+    """The local runner as one of other machines, which lowers as it is asked to."""
 
     cluster = True
 

@@ -13,25 +13,27 @@ from pegbox.measure.machine.run_delay import Reading, WaitMeter, on_core, wait_u
 MS = 1_000_000
 
 
-def timed(spent: float, *, passed: float, waited: float, others: float = 0.0) -> float:
+def timed(spent: float, *, passed: float, run_queue_wait: float, others: float = 0.0) -> float:
     """Milliseconds of a timing of `spent`, while so many passed, were waited, and were computed by other threads."""
-    readings = iter([Reading(7 * MS, 3 * MS, 0), Reading(*(int(n * MS) for n in (7 + passed, 3 + waited, others)))])
+    readings = iter(
+        [Reading(7 * MS, 3 * MS, 0), Reading(*(int(n * MS) for n in (7 + passed, 3 + run_queue_wait, others)))]
+    )
     return on_core(lambda: int(spent * MS), lambda: next(readings)) / MS
 
 
 def test_the_time_that_a_thread_waited_for_its_core_is_not_that_of_the_kernel() -> None:
-    assert timed(25.0, passed=25.0, waited=20.0) == 5.0
-    assert timed(5.0, passed=5.0, waited=0.0) == 5.0
+    assert timed(25.0, passed=25.0, run_queue_wait=20.0) == 5.0
+    assert timed(5.0, passed=5.0, run_queue_wait=0.0) == 5.0
 
 
 def test_a_wait_outside_of_the_kernels_own_clock_is_not_subtracted() -> None:
-    assert timed(5.0, passed=8.0, waited=3.0) == 5.0
-    assert timed(9.0, passed=12.0, waited=7.0) == 5.0
+    assert timed(5.0, passed=8.0, run_queue_wait=3.0) == 5.0
+    assert timed(9.0, passed=12.0, run_queue_wait=7.0) == 5.0
 
 
 def test_nothing_is_subtracted_where_other_threads_compute_or_the_clock_is_anothers() -> None:
-    assert timed(25.0, passed=25.0, waited=20.0, others=5.0) == 25.0
-    assert timed(25.0, passed=0.1, waited=0.1) == 25.0
+    assert timed(25.0, passed=25.0, run_queue_wait=20.0, others=5.0) == 25.0
+    assert timed(25.0, passed=0.1, run_queue_wait=0.1) == 25.0
 
 
 def test_where_nothing_is_known_nothing_is_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +55,9 @@ def test_a_file_of_another_form_says_nothing(text: str, tmp_path: Path, monkeypa
 def test_the_share_counts_all_threads(
     waits: list[int], share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def thread(name: str, waited: int) -> None:
+    def thread(name: str, run_queue_wait: int) -> None:
         (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / "schedstat").write_text(f"99 {waited} 1\n")
+        (tmp_path / name / "schedstat").write_text(f"99 {run_queue_wait} 1\n")
 
     clock: Iterator[int] = iter([1000, 2000])
     monkeypatch.setattr(run_delay, "ALL", str(tmp_path))

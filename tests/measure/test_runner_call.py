@@ -1,4 +1,4 @@
-"""A runner that breaks its protocol is told by its name, with the line and what was expected."""
+"""A runner that breaks its protocol is reported with its name, the line and the expected form."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def test_a_sound_runner_is_passed_through() -> None:
 
 
 def test_an_error_of_a_runner_has_its_line() -> None:
-    told = line_of('raise KeyError("x")') + r"runner 'mine': run\(\) raised KeyError: 'x'; .*pegbox.measure.Failed"
-    with pytest.raises(MeasureError, match=told):
+    message = line_of('raise KeyError("x")') + r"runner 'mine': run\(\) raised KeyError: 'x'; .*pegbox.measure.Failed"
+    with pytest.raises(MeasureError, match=message):
         checked(Raises).run(None)  # type: ignore[arg-type]
 
 
 def test_an_interrupt_that_fails_has_its_line() -> None:
-    told = line_of('raise OSError("no answer")') + r"runner 'mine': interrupt\(\) raised OSError: no answer"
-    with pytest.raises(MeasureError, match=told):
+    message = line_of('raise OSError("no answer")') + r"runner 'mine': interrupt\(\) raised OSError: no answer"
+    with pytest.raises(MeasureError, match=message):
         checked(Stuck).interrupt()
 
 
@@ -118,7 +118,7 @@ def test_a_runner_that_cannot_be_ended_costs_no_result() -> None:
 
 
 @pytest.mark.parametrize("given", [None, 0.001, Ok(0.001), Ok(()), (1.0,)])  # type: ignore[arg-type]
-def test_what_is_no_result_is_told(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_result_is_reported(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gives, "given", given)
     with pytest.raises(MeasureError, match=rf"test_runner_call\.py:\d+: runner 'mine': run\(\) gave .*; {RESULT}"):
         checked(Gives).run(None)  # type: ignore[arg-type]
@@ -150,8 +150,10 @@ def test_a_runner_without_its_methods_is_refused() -> None:
 
 @pytest.mark.parametrize(("factory", "other"), [(BenchAlone, ""), (Tuner, "; this is a tuner: give it as tuner=")])
 def test_a_factory_of_another_form_is_refused_before_anything_runs(factory: Any, other: str) -> None:
-    told = r"runner 'mine' cannot be made as factory\(bench, \*, timing, cores, max_memory\): .*signature is .*" + other
-    with pytest.raises(ArgumentError, match=told):
+    message = (
+        r"runner 'mine' cannot be made as factory\(bench, \*, timing, cores, max_memory\): .*signature is .*" + other
+    )
+    with pytest.raises(ArgumentError, match=message):
         check_runner_factory("mine", factory)
     with pytest.raises(ArgumentError, match=f"runner '{factory.__name__}' cannot be made"):
         LocalMeasurer(AddingTask(), runner=factory)  # type: ignore[arg-type]

@@ -247,19 +247,19 @@ class SharedCore:
     """A core on which every third timing waits for another program four times as long as it computes."""
 
     def __init__(self) -> None:
-        self.clock = self.waited = self.calls = 0
+        self.clock = self.run_queue_wait = self.calls = 0
 
     def time_ns(self, arrays: Sequence[Any], number: int) -> int:
         a, b, c = arrays
         np.add(a, b, out=c)
         self.calls += 1
         wait = 4 * number * 100_000 if self.calls % 3 == 0 else 0
-        self.waited += wait
+        self.run_queue_wait += wait
         self.clock += number * 100_000 + wait
         return number * 100_000 + wait
 
     def reading(self) -> Reading:
-        return Reading(self.clock, self.waited, 0)
+        return Reading(self.clock, self.run_queue_wait, 0)
 
 
 def test_what_the_thread_waited_for_its_core_is_not_in_its_costs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +268,7 @@ def test_what_the_thread_waited_for_its_core_is_not_in_its_costs(monkeypatch: py
     result = run_trial(kernel, stage(), TimingPolicy())
     (again,) = run_interleaved([kernel], stage(), TimingPolicy())
     assert isinstance(result, Ok)
-    assert kernel.waited > 0
+    assert kernel.run_queue_wait > 0
     assert [*result.costs, *again.costs] == pytest.approx([1e-4] * (len(result.costs) + len(again.costs)))
 
 
@@ -280,4 +280,4 @@ def test_the_share_of_waiting_is_that_of_all_threads(monkeypatch: pytest.MonkeyP
     assert isinstance(result, Ok)
     hopeless = run_trial(PythonKernel(lambda call: 1.0), stage(), TimingPolicy(), best=0.01)
     assert isinstance(hopeless, Ok)
-    assert (result.waited, again.waited, hopeless.waited) == (0.25, 0.25, 0.25)
+    assert (result.run_queue_wait, again.run_queue_wait, hopeless.run_queue_wait) == (0.25, 0.25, 0.25)

@@ -132,9 +132,9 @@ def test_a_search_measures_each_trial_once_and_records_the_kind(client: Any, tmp
     assert [trial.config for trial in result.trials] == list(proposed)
     assert result.best is not None
     assert {json.loads(line)["host"] for line in records.read_text().splitlines()} == {Kind.own().name}
-    assert result.best.yardstick is not None
-    assert result.best.yardstick.numpy
-    assert result.best.yardstick.roofline
+    assert result.best.baseline is not None
+    assert result.best.baseline.numpy
+    assert result.best.baseline.roofline
     assert client.status == "running"
     assert not client.run(lambda dask_worker: [name for name in dask_worker.plugins if "pegbox" in name]).popitem()[1]
 

@@ -52,7 +52,7 @@ def compared(**options: Any) -> Comparison:
 
 
 def results(report: Comparison) -> list[Run]:
-    return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
+    return [replace(run, seconds=0.0, tuner_seconds=0.0, run_queue_wait=0.0) for run in report.runs]
 
 
 def test_what_makes_runs_leaves_the_workers_with_its_client(client: Any) -> None:
@@ -93,19 +93,19 @@ def test_runs_of_a_worker_that_dies_are_made_by_another(client: Any, monkeypatch
     assert results(report) == results(compared())
 
 
-def test_a_tuner_that_breaks_there_is_told_as_here(client: Any) -> None:
+def test_a_tuner_that_breaks_there_is_reported_as_here(client: Any) -> None:
     def broken(space: ConfigSpace, *, seed: int = 0) -> InOrder:
         if seed:
             raise ZeroDivisionError("out of ideas")
         return backwards(space, seed=seed)
 
-    told = []
+    messages = []
     for jobs in (1, client):
         with pytest.raises(ComparisonError) as error:
             pb.compare(_few(), [broken], trials=3, seeds=2, jobs=jobs, progress=False)
-        told.append(str(error.value))
-    assert told[0] == told[1]
-    assert re.search(r"seed 1, broken: .*: tuner 'broken' raised ZeroDivisionError .*: out of ideas", told[0])
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+    assert re.search(r"seed 1, broken: .*: tuner 'broken' raised ZeroDivisionError .*: out of ideas", messages[0])
 
 
 def test_other_versions_than_here_are_refused_with_a_list(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_a_file_of_kernel_tuner(tmp_path: Path) -> None:
     assert result.phases == {"compile": 0.6, "run": 0.08, "check": 0.02}
     assert seconds_of(result) == pytest.approx((0.6, 0.1))
     assert result.timestamp == pytest.approx(1703155482.236642)
-    assert recorded.space is recorded.whole  # every combination is there
+    assert recorded.space is recorded.full_space  # every combination is there
 
 
 def test_what_is_not_there_is_not_searched(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_units(tmp_path: Path, unit: Any, metadata: dict[str, Any], seconds: flo
     assert result.cost == pytest.approx(seconds)
 
 
-def test_units_that_nobody_knows_are_told(tmp_path: Path) -> None:
+def test_unknown_units_are_reported(tmp_path: Path) -> None:
     measured = [{"name": "time", "value": 2.0, "unit": "ticks"}]
     with pytest.warns(RecordWarning, match="times in 'ticks', which is not a known unit of time; taken as ms"):
         assert one(tmp_path, t4({"block": 1}, measurements=measured)).cost == pytest.approx(2e-3)
@@ -513,7 +513,7 @@ def tiled(path: Path) -> Path:
 
 def test_a_results_file_is_tuned_and_compared_on(tmp_path: Path) -> None:
     recorded = pb.recorded_space(tiled(tmp_path))
-    assert recorded.space is recorded.whole
+    assert recorded.space is recorded.full_space
     result = pb.tune(recorded, tuner="ga", trials=60, progress=False)
     assert result.simulated
     assert result.best is not None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import RecordError
-from pegbox.measure import Failed, FailureKind, Ok, Result
+from pegbox.measure import Baseline, Failed, FailureKind, Ok, Result
 from pegbox.records import FAILED_COST, VERSION, Record
 
 
@@ -24,6 +24,15 @@ def test_a_record_reads_back_equal(task: Any, result: Result) -> None:
     line = record.to_line()
     assert "\n" not in line
     assert Record.from_line(line) == record
+
+
+def test_a_record_with_former_field_names_reads_back_equal(task: Any) -> None:
+    baseline = Baseline(cores=2, flop=4e6, read=1.0, written=1.0, numpy=3e-3)
+    record = task.record(5, Ok((1e-3,), run_queue_wait=0.5), baseline=baseline)
+    line = record.to_line()
+    old = line.replace('"run_queue_wait"', '"waited"').replace('"baseline"', '"yardstick"')
+    assert set(json.loads(line)) - set(json.loads(old)) == {"run_queue_wait", "baseline"}
+    assert Record.from_line(old) == record
 
 
 def test_scripts_written_for_autotvm_find_their_fields(task: Any) -> None:

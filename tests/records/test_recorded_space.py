@@ -72,7 +72,7 @@ def test_a_whole_space_is_searched_as_it_is(tmp_path: Path) -> None:
     records = [trial(task, config.index, 1.0) for config in task.space.iterate()]
     recorded = pb.recorded_space(write(tmp_path / "all.jsonl", records))
     assert type(recorded.space) is pb.ConfigSpace
-    assert recorded.space is recorded.whole
+    assert recorded.space is recorded.full_space
 
 
 @pytest.mark.parametrize("name", ["data.py:f", "./data.py:f", "data:f", "data:f.g"])
@@ -202,9 +202,9 @@ def test_a_record_says_where_its_template_is_found_and_the_error_how_to_give_it(
     task = pb.create_task("ops/mine.py:rows", args=(8, 4), target="llvm -num-cores 1")
     record = trial(task, 0, 1e-3)
     assert record.ref == "ops/mine.py:rows"
-    told = rf"create_task\('ops/mine.py:rows', args=\(8, 4\), target='{task.target}'\)"
+    call = rf"create_task\('ops/mine.py:rows', args=\(8, 4\), target='{task.target}'\)"
     words = rf"on the command line ops/mine.py:rows 8 4 --target '{task.target}'"
-    with pytest.raises(RecordError, match=f"{told}, {words}"):
+    with pytest.raises(RecordError, match=f"{call}, {words}"):
         pb.load_result(write(tmp_path / "mine.jsonl", [dataclasses.replace(record, name="mine")]))
     namesake = dataclasses.replace(record, name="matmul", args=(8, 8, 8))
     with pytest.raises(RecordError, match=r"on the command line ops/mine\.py:rows 8 8 8"):
@@ -281,7 +281,7 @@ def test_a_space_without_a_template(rows: Any) -> None:
     assert recorded.best_cost == 1.0
 
 
-def test_another_space_on_another_target_is_told_by_the_target(tmp_path: Path, rows: Any) -> None:
+def test_another_space_on_another_target_is_reported_by_the_target(tmp_path: Path, rows: Any) -> None:
     elsewhere = trial(rows, 0, 1e-3, target="llvm -mcpu=znver4 -num-cores 7", space="0" * 64)
     file = write(tmp_path / "elsewhere.jsonl", [elsewhere])
     for read in (pb.load_result, pb.recorded_space):

@@ -123,7 +123,7 @@ def _in_place() -> Function:
 
 
 def _hidden_read() -> Function:
-    """O reads an element more than its region tells."""
+    """O reads an element more than its region has."""
     t, out = Buffer("T", (N,)), Buffer("O", (N,))
     consumer = _line("O", out, lambda v: Load(t, (v,)) + _before(t, v))
     assert isinstance(consumer, For)

@@ -176,7 +176,7 @@ def test_untouched_nests_are_shared(programs: Any) -> None:
     assert sch.tree.top_of(sch.tree.blocks["C"]) is before
 
 
-def test_a_replaced_loop_is_told_with_the_loops_that_are_there(programs: Any) -> None:
+def test_a_replaced_loop_is_reported_with_the_loops_that_are_there(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     i = sch.get_loop("C", 0)
     sch.split(i, factor=2)

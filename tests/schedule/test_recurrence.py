@@ -285,7 +285,7 @@ def test_rows_that_a_loop_carries_are_kept_around_it() -> None:
 
 
 def test_rows_of_a_fused_loop_are_kept_around_it() -> None:
-    """Which loops count the rows cannot be told after a fusion: the outermost one is taken to carry them."""
+    """The loops that count the rows are not known after a fusion: the outermost one is taken to carry them."""
     x, rows = mirrored()
     out = te.compute((M, N), lambda t, i: rows[t, i] * 2, name="out")
     sch = Schedule([x, out])

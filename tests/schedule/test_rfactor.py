@@ -211,7 +211,7 @@ def test_refuses_loops_that_are_not_bound(programs: Any) -> None:
 
 
 def test_refuses_what_it_cannot_take_apart(programs: Any) -> None:
-    """The updates of hand-written blocks say how values combine, or nobody does."""
+    """The updates of hand-written blocks say how values combine, or nothing does."""
     sch = Schedule(_with_update(programs.matmul()[0], lambda old, new: old * 2.0 + new))
     refused(sch, sch.get_loop("C", 2), match=r"rfactor\(k\): (it is not known how C combines|.*keep their order)")
 

@@ -84,10 +84,10 @@ DRAFTS: list[tuple[Callable[[], Made], str]] = [
 @pytest.mark.parametrize(("make", "message"), DRAFTS, ids=lambda value: getattr(value, "__name__", None))
 def test_te_what_is_not_legal_is_shown_with_a_mark_and_a_warning(make: Any, message: str, golden: Any) -> None:
     s, args = make()
-    with pytest.warns(UserWarning, match="is shown, but not legal, and is not built: .*") as told:
+    with pytest.warns(UserWarning, match="is shown, but not legal, and is not built: .*") as caught:
         program = pb.lower(s, args, simple_mode=True)
-    assert message in str(told[0].message)
-    assert told[0].filename == __file__
+    assert message in str(caught[0].message)
+    assert caught[0].filename == __file__
     assert f"# illegal = {message}" in str(program)
     golden(program)
 
@@ -125,9 +125,9 @@ def test_te_drafts_have_sizes_too() -> None:
     C = te.compute((n,), lambda i: B() * n, name="C")
     s = te.create_schedule(B.op)
     s[B].parallel(k)
-    with pytest.warns(UserWarning, match="the program is shown") as told:
+    with pytest.warns(UserWarning, match="the program is shown") as caught:
         program = pb.lower(s, [A, B, C], simple_mode=True)
-    assert [str(each.message).partition(":")[0] for each in told] == [
+    assert [str(each.message).partition(":")[0] for each in caught] == [
         "sizes are variables; the program is shown for n = 1023 (pegbox.lower takes others",
         "the program is shown, but not legal, and is not built",
         "the program is shown, but not legal, and is not built",

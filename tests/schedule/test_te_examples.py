@@ -26,8 +26,8 @@ def example(golden: Callable[[object], None]) -> Check:
     def check(s: Any, args: list[Any], *, loops: dict[str, str], allocations: dict[str, Any] | None = None) -> None:
         program = pb.lower(s, args, simple_mode=True)
         golden(program)
-        told = {name: " ".join(_loop(*loop) for loop in program.loops(name)) for name in loops}
-        assert told == loops
+        shown = {name: " ".join(_loop(*loop) for loop in program.loops(name)) for name in loops}
+        assert shown == loops
         assert program.allocations == {
             n: (shape, "float32", scope) for n, (shape, scope) in (allocations or {}).items()
         }

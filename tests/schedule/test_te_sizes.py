@@ -149,9 +149,9 @@ def test_te_extents_are_expressions_that_can_be_shown_and_used() -> None:
 
 def test_te_simple_programs_are_shown_for_numbers_that_a_warning_names(golden: Any) -> None:
     s, args = factored(te.var("n"), te.var("m"))
-    with pytest.warns(UserWarning, match=r"shown for n = 1023, m = 511 \(pegbox.lower takes others: sizes=") as told:
+    with pytest.warns(UserWarning, match=r"shown for n = 1023, m = 511 \(pegbox.lower takes others: sizes=") as caught:
         program = pb.lower(s, args, simple_mode=True)
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     golden(program)
 
 

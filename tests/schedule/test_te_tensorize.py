@@ -200,7 +200,7 @@ def test_te_source_that_does_not_compile_is_shown_with_the_compilers_words() -> 
         tir.c_source("")
 
 
-def test_te_no_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_te_no_compiler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     args = product(32)
     with pytest.raises(CompileError, match=r"no C compiler .*: none of \$CC, cc, gcc, clang is there; install one"):
@@ -412,7 +412,7 @@ def test_te_what_cannot_be_tensorized_is_refused() -> None:
 
 
 def test_te_rows_that_are_apart_need_a_stride() -> None:
-    """A body that is not told how far rows are apart takes it that they follow each other."""
+    """A body without the distance of rows takes it that they follow each other."""
     a, b = te.placeholder((8,), name="a"), te.placeholder((4, 8), name="b")
     k = te.reduce_axis((0, 8), name="k")
     c = te.compute((4,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="c")

@@ -210,7 +210,7 @@ CASES = {
         "`with` opens T.block(...), T.init(), T.decl_buffer(...) or T.allocate(...)",
     ),
     "a view of nothing": (of_body('V = ¦T.Buffer((8,), "float32")'), "T.Buffer(...) here has no memory"),
-    "a view of a number": (of_body("V = T.Buffer((8,), data=¦3)"), "3 is no memory"),
+    "a view of a number": (of_body("V = T.Buffer((8,), data=¦3)"), "3 is not a memory"),
     "a view of another type": (of_body("V = ¦T.Buffer((8,), 'int32', data=A.data)"), "a view of float32 as int32"),
     "a view that is too large": (
         of_body("V = ¦T.Buffer((65,), data=A.data)"),
@@ -225,7 +225,7 @@ CASES = {
             "V = T.Buffer((64,), data=A.data)\n"
             "for i in range(8):\n    ¦V[i * 7:i * 7 + 4] = T.Broadcast(T.float32(0), 4)"
         ),
-        "these elements of V are no box of A",
+        "these elements of V do not form a box of A",
     ),
     "memory as a value": (of_body("x = ¦A.data + 1"), "the memory of A is not a value"),
     "memory under a condition": (

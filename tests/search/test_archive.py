@@ -12,8 +12,8 @@ import pytest
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.baselines.roofline import Roofline
-from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
@@ -24,14 +24,14 @@ from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
 
-YARDSTICK = Yardstick(cores=1, flop=8192.0, read=1.0, written=1.0, numpy=5e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+BASELINE = Baseline(cores=1, flop=8192.0, read=1.0, written=1.0, numpy=5e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
 
 
 class Measuring(ArtificialMeasurer):
     compares = True
 
-    def yardstick(self, cost: float) -> Yardstick:
-        return YARDSTICK
+    def baseline(self, cost: float) -> Baseline:
+        return BASELINE
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def tuned(task: pb.Task, file: Path, **options: Any) -> TuneResult:
     return run(
         tuner,
         Measuring(cost),
-        SearchOptions(trials=20, callbacks=[recorder], yardstick=True, name="random", **options),
+        SearchOptions(trials=20, callbacks=[recorder], baseline=True, name="random", **options),
         subject=Subject(task.name, task, task.flop),
         space=task.space,
     )
@@ -77,8 +77,8 @@ def test_records_of_an_emulator_say_so_in_text_page_and_picture(
     original = Recorder.append
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
-        told = dataclasses.replace(result, waited=0.5, host="emulated by QEMU 9.2")
-        original(self, config, told, **options)
+        changed = dataclasses.replace(result, run_queue_wait=0.5, host="emulated by QEMU 9.2")
+        original(self, config, changed, **options)
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")
@@ -100,7 +100,7 @@ def test_its_notes_are_those_of_the_search(
     original = Recorder.append
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
-        original(self, config, dataclasses.replace(result, waited=0.5), **options)
+        original(self, config, dataclasses.replace(result, run_queue_wait=0.5), **options)
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")
@@ -117,8 +117,8 @@ def test_records_say_that_threads_lost_to_noise(
 
     def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
         slowed = result.cost > 2e-3
-        told = dataclasses.replace(result, threads=1 + slowed, waited=0.5 * slowed)
-        original(self, config, told, **options)
+        changed = dataclasses.replace(result, threads=1 + slowed, run_queue_wait=0.5 * slowed)
+        original(self, config, changed, **options)
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")

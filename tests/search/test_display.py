@@ -125,7 +125,7 @@ def test_importing_the_search_loads_nothing_slow() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_the_machines_of_a_cluster_are_told_once_and_again_when_there_are_others() -> None:
+def test_the_machines_of_a_cluster_are_reported_once_and_again_when_there_are_others() -> None:
     places = iter(["on 2 machines (http://host/status)"] * 5 + ["on 3 machines (http://host/status)"] * 5)
 
     class Cluster(ArtificialMeasurer):
@@ -136,5 +136,5 @@ def test_the_machines_of_a_cluster_are_told_once_and_again_when_there_are_others
     stream = io.StringIO()
     tuner, measurer = make_tuner("grid", small_space()), Cluster(lambda config: 1e-3)
     run(tuner, measurer, SearchOptions(trials=8, batch_size=8, name="x", callbacks=[LineProgress(stream)]))
-    told = [line for line in stream.getvalue().splitlines() if "measuring on" in line]
-    assert told == [f"x: measuring on {count} machines (http://host/status) ..." for count in (2, 3)]
+    lines = [line for line in stream.getvalue().splitlines() if "measuring on" in line]
+    assert lines == [f"x: measuring on {count} machines (http://host/status) ..." for count in (2, 3)]

@@ -685,7 +685,7 @@ def test_a_stream_that_cannot_be_left_ends_the_run_with_everything_kept() -> Non
     assert len(caught.value.result.trials) == 7
 
 
-def test_of_two_errors_the_first_is_told() -> None:
+def test_of_two_errors_the_first_is_reported() -> None:
     class Records(Essential):
         def on_trial(self, trial: Trial, state: SearchState) -> None:
             super().on_trial(trial, state)

@@ -34,18 +34,18 @@ class Costs(Measurer):
     """Gives these costs, one configuration after the other; threads waited for this share of the time."""
 
     def __init__(
-        self, costs: Sequence[tuple[float, ...]], again: Sequence[tuple[float, ...]] = (), waited: float = 0.0
+        self, costs: Sequence[tuple[float, ...]], again: Sequence[tuple[float, ...]] = (), run_queue_wait: float = 0.0
     ) -> None:
         self.costs = iter(costs)
         self.again = iter(again)
-        self.waited = waited
+        self.run_queue_wait = run_queue_wait
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         for config in configs:
-            yield config, Ok(next(self.costs), waited=self.waited)
+            yield config, Ok(next(self.costs), run_queue_wait=self.run_queue_wait)
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        return [Ok(next(self.again), waited=self.waited) for _ in configs]
+        return [Ok(next(self.again), run_queue_wait=self.run_queue_wait) for _ in configs]
 
 
 def warned(costs: Sequence[tuple[float, ...]], threads: int = 2, again: Sequence[tuple[float, ...]] = ()) -> list[str]:
@@ -56,20 +56,20 @@ def searched(
     costs: Sequence[tuple[float, ...]],
     threads: int = 2,
     again: Sequence[tuple[float, ...]] = (),
-    waited: float = 0.0,
+    run_queue_wait: float = 0.0,
 ) -> tuple[list[str], TuneResult]:
     """The warnings of a search, and its result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tuner = GridTuner(small_space())
         watch = [NoiseWatch(threads)]
-        measurer = Costs(costs, again, waited)
+        measurer = Costs(costs, again, run_queue_wait)
         result = run(tuner, measurer, SearchOptions(trials=len(costs), callbacks=watch, finalists=len(again)))
     assert {warning.filename for warning in caught} <= {__file__}  # the user's line, not one of pegbox
     return [str(warning.message) for warning in caught], result
 
 
-def test_timings_that_differ_by_many_times_are_told_once_with_a_remedy() -> None:
+def test_timings_that_differ_by_many_times_are_reported_once_with_a_remedy() -> None:
     (message,) = warned([QUIET, NOISY, NOISY, NOISY, NOISY])
     assert "takes 100 us to 8 ms" in message
     assert "3 of 4 configurations differ more than 2 times" in message
@@ -84,39 +84,39 @@ def test_a_kernel_of_one_thread_is_not_told_to_use_one() -> None:
 @pytest.mark.parametrize(
     "costs", [[QUIET] * 8, [NOISY, NOISY, QUIET, QUIET], [*[QUIET] * 17, *[NOISY] * 3], [(1e-3,), (8e-3,)] * 4]
 )
-def test_interruptions_of_a_few_are_not_told(costs: list[tuple[float, ...]]) -> None:
+def test_interruptions_of_a_few_are_not_reported(costs: list[tuple[float, ...]]) -> None:
     assert warned(costs) == []
 
 
-def test_a_neighbour_on_the_core_is_told() -> None:
+def test_a_neighbour_on_the_core_is_reported() -> None:
     (message,) = warned([QUIET, NEIGHBOUR, NEIGHBOUR, QUIET, NEIGHBOUR])
     assert "takes 499 us to 1.39 ms" in message
 
 
 @pytest.mark.parametrize(
-    ("again", "told"),
+    ("again", "expected"),
     [
         ([UNSTEADY, STEADY], "takes 500 us to 1.4 ms when measured again at the end, and 1 of 2"),
         ([tuple(0.5 * cost for cost in STEADY), STEADY], "took 1.05 ms in the search and 525 us when measured again"),
         ([tuple(2 * cost for cost in STEADY)] * 2, "took 1.05 ms in the search and 2.1 ms when measured again"),
     ],
 )
-def test_finalists_that_differ_from_themselves_or_from_the_search_are_told(
-    again: list[tuple[float, ...]], told: str
+def test_finalists_that_differ_from_themselves_or_from_the_search_are_reported(
+    again: list[tuple[float, ...]], expected: str
 ) -> None:
     (message,) = warned([QUIET, QUIET], again=again)
-    assert told in message
+    assert expected in message
     assert "End them" in message
 
 
-def test_steady_finalists_are_not_told_and_nothing_is_told_twice() -> None:
+def test_steady_finalists_are_not_reported_and_nothing_is_reported_twice() -> None:
     interrupted = (*STEADY[:-1], 20 * STEADY[-1])
     assert warned([QUIET] * 4, again=[STEADY, interrupted, STEADY, STEADY]) == []
     assert len(warned([NOISY] * 4, again=[UNSTEADY] * 4)) == 1
 
 
-def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> None:
-    (message,), result = searched([QUIET] * 9, again=[STEADY], waited=0.44)
+def test_a_core_that_is_busy_all_the_time_is_reported_though_no_timing_differs() -> None:
+    (message,), result = searched([QUIET] * 9, again=[STEADY], run_queue_wait=0.44)
     assert "for 44% of the time in which kernels were timed, threads of the kernels waited for a core" in message
     assert "python (process 4711, 98% of a core)" in message
     assert "-num-cores 1" in message
@@ -124,19 +124,19 @@ def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> 
     assert "44%" in note
 
 
-def test_finalists_whose_threads_waited_are_told() -> None:
-    (message,), _ = searched([QUIET] * 2, again=[STEADY], waited=0.3)
+def test_finalists_whose_threads_waited_are_reported() -> None:
+    (message,), _ = searched([QUIET] * 2, again=[STEADY], run_queue_wait=0.3)
     assert "for 30% of the time" in message
 
 
-def test_short_waits_are_not_told() -> None:
-    messages, result = searched([QUIET] * 9, again=[STEADY], waited=0.04)
+def test_short_waits_are_not_reported() -> None:
+    messages, result = searched([QUIET] * 9, again=[STEADY], run_queue_wait=0.04)
     assert messages == []
     assert result.notes == []
 
 
 def test_one_thread_has_its_waits_left_out_of_the_costs_which_is_noted_and_no_warning() -> None:
-    messages, result = searched([QUIET] * 9, threads=1, again=[STEADY], waited=0.5)
+    messages, result = searched([QUIET] * 9, threads=1, again=[STEADY], run_queue_wait=0.5)
     assert messages == []
     (note,) = result.notes
     assert "50% of the time" in note
@@ -151,14 +151,16 @@ def test_the_result_and_its_page_say_what_was_warned_of(tmp_path: Path) -> None:
     assert escape(result.notes[0]) in (tmp_path / "search.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("factor", "told"), [(0.7, "slowed the search down"), (1.3, "lucky"), (1.2, ""), (0.9, "")])
-def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, told: str) -> None:
+@pytest.mark.parametrize(
+    ("factor", "expected"), [(0.7, "slowed the search down"), (1.3, "lucky"), (1.2, ""), (0.9, "")]
+)
+def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, expected: str) -> None:
     _, result = searched([QUIET] * 3, again=[tuple(factor * 1.05e-3 for _ in range(9))] * 3)
-    assert len(result.notes) == bool(told)
-    assert all(told in note and "took 1.05 ms in the search and" in note for note in result.notes)
+    assert len(result.notes) == bool(expected)
+    assert all(expected in note and "took 1.05 ms in the search and" in note for note in result.notes)
 
 
-SLOWED = Ok((3e-3,) * 3, waited=0.5, threads=2)
+SLOWED = Ok((3e-3,) * 3, run_queue_wait=0.5, threads=2)
 
 
 class SharedCores(Measurer):
@@ -226,7 +228,7 @@ def test_threads_that_lost_to_noise_are_measured_again_at_a_quiet_moment_and_may
     "slowed",
     [
         SLOWED,
-        Ok((3e-3,), waited=0.5, threads=2, partial=True),
+        Ok((3e-3,), run_queue_wait=0.5, threads=2, partial=True),
         Ok((1.2e-3, 4e-3, 3e-3), threads=2),  # where nothing counts the waits
     ],
 )
@@ -238,20 +240,20 @@ def test_a_result_says_that_threads_lost_to_noise_that_does_not_end(slowed: Ok) 
 
 
 def test_threads_that_lost_without_noise_are_not_measured_again() -> None:
-    measurer = SharedCores(Ok((3e-3,) * 3, waited=0.04, threads=2))
+    measurer = SharedCores(Ok((3e-3,) * 3, run_queue_wait=0.04, threads=2))
     result = shared(measurer)
     assert (threads_of(result), measurer.waits) == ([1, 1, 1], 0)
     assert result.notes == []
 
 
 def test_threads_that_lead_in_the_noise_are_measured_again_at_a_quiet_moment() -> None:
-    measurer = SharedCores(Ok((0.9e-3,) * 3, waited=0.5, threads=2))
+    measurer = SharedCores(Ok((0.9e-3,) * 3, run_queue_wait=0.5, threads=2))
     result = shared(measurer)
     assert (result.best.cost, measurer.waits, threads_of(result)) == (0.6e-3, 1, [2, 2, 2])
 
 
 def test_unknown_threads_are_not_waited_for() -> None:
-    measurer = SharedCores(Ok((3e-3,) * 3, waited=0.5))
+    measurer = SharedCores(Ok((3e-3,) * 3, run_queue_wait=0.5))
     assert not [note for note in shared(measurer).notes if "the best has" in note]
     assert measurer.waits == 0
 

@@ -196,7 +196,7 @@ def test_a_wrong_report_loses_nothing(report: Callable[[], Any], message: str) -
     assert len(caught.value.result.trials) == 4
 
 
-def test_the_first_fault_tells_its_place() -> None:
+def test_the_first_fault_has_its_place() -> None:
     assert first_fault(ALL[:3], SPACE) is None
     assert first_fault([], SPACE) is None
     fault = first_fault([*ALL[:2], matmul_space().get(0)], SPACE)

@@ -15,8 +15,8 @@ from shipped_spaces import shipped_space
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.baselines.roofline import Roofline
-from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.result import Failed, FailureKind, Ok
 from pegbox.records import Journal
 from pegbox.report.figure import saved
@@ -29,7 +29,7 @@ from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
 
 TARGET = "llvm -mcpu=x86-64-v3 -num-cores 1"
-YARDSTICK = Yardstick(
+BASELINE = Baseline(
     cores=1, flop=8192.0, read=2048.0, written=1024.0, numpy=5e-3, roofline=Roofline(1, 10.0, 100.0, 100.0)
 )
 
@@ -41,9 +41,9 @@ class Measuring(ArtificialMeasurer):
 
     compares = True
 
-    def yardstick(self, cost: float) -> Yardstick:
+    def baseline(self, cost: float) -> Baseline:
         self.asked = [*self.asked, cost]
-        return YARDSTICK
+        return BASELINE
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def cost(config: Config) -> float:
 
 def tuned(task: pb.Task, trials: int = 30, **options: Any) -> TuneResult:
     tuner = make_tuner("random", task.space, seed=3)
-    prior = PriorTrials(options.pop("history", ()), yardstick=options.pop("recorded_yardstick", None))
+    prior = PriorTrials(options.pop("history", ()), baseline=options.pop("recorded_baseline", None))
     subject = Subject(options.pop("subject", ""), task, task.flop)
-    settings = SearchOptions(trials=trials, **{"yardstick": True, "name": "random", **options})
+    settings = SearchOptions(trials=trials, **{"baseline": True, "name": "random", **options})
     return run(tuner, Measuring(cost), settings, subject=subject, space=task.space, prior=prior)
 
 
@@ -79,31 +79,31 @@ def test_the_summary_and_the_best_say_how_good_it_is(task: pb.Task) -> None:
         assert "the best of the first 10 trials" in text
 
 
-def test_without_a_yardstick_nothing_is_said_of_it(task: pb.Task) -> None:
-    result = tuned(task, yardstick=False)
+def test_without_a_baseline_nothing_is_said_of_it(task: pb.Task) -> None:
+    result = tuned(task, baseline=False)
     assert "NumPy" not in str(result)
     assert result.best is not None
-    assert result.best.yardstick is None
+    assert result.best.baseline is None
 
 
 def test_the_measurer_is_asked_on_both_sides_of_the_finalists_and_a_simulation_never(task: pb.Task) -> None:
     measurer = Measuring(cost)
-    run(make_tuner("random", task.space, seed=3), measurer, SearchOptions(trials=30, yardstick=True), space=task.space)
+    run(make_tuner("random", task.space, seed=3), measurer, SearchOptions(trials=30, baseline=True), space=task.space)
     assert measurer.asked == [1e-3, 1e-3]
     space = shipped_space("matmul-512x512x512")
     assert "NumPy" not in str(pb.tune(space, tuner="random", trials=3, progress=False))
 
 
-def test_a_yardstick_that_cannot_be_had_costs_no_result(task: pb.Task) -> None:
+def test_a_baseline_that_cannot_be_had_costs_no_result(task: pb.Task) -> None:
     class Broken(ArtificialMeasurer):
         compares = True
 
-        def yardstick(self, cost: float) -> Yardstick:
+        def baseline(self, cost: float) -> Baseline:
             raise OSError("no such machine")
 
     with pytest.warns(RuntimeWarning, match="no such machine"):
         result = run(
-            make_tuner("random", task.space), Broken(cost), SearchOptions(trials=4, yardstick=True), space=task.space
+            make_tuner("random", task.space), Broken(cost), SearchOptions(trials=4, baseline=True), space=task.space
         )
     assert result.best is not None
 
@@ -111,10 +111,10 @@ def test_a_yardstick_that_cannot_be_had_costs_no_result(task: pb.Task) -> None:
 def test_records_keep_it_and_it_comes_back(task: pb.Task, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "r.jsonl")
     tuned(task, callbacks=[Recorder(journal, task, "random", 3)])
-    found = [record.yardstick for record in journal.read() if record.remeasured]
+    found = [record.baseline for record in journal.read() if record.remeasured]
     assert found
-    assert set(found) == {YARDSTICK}
-    assert all(record.yardstick is None for record in journal.read() if not record.remeasured)
+    assert set(found) == {BASELINE}
+    assert all(record.baseline is None for record in journal.read() if not record.remeasured)
 
 
 def test_gain_is_counted_from_the_first_trials() -> None:
@@ -198,7 +198,7 @@ def test_a_resumed_search_shows_the_recorded_trials_too(task: pb.Task) -> None:
 
 
 def test_a_resumed_search_with_nothing_left_shows_what_is_recorded(task: pb.Task, tmp_path: Path) -> None:
-    result = resumed(task, 0, [4e-3, 0.5e-3, 6e-3], recorded_yardstick=YARDSTICK, subject="matmul")
+    result = resumed(task, 0, [4e-3, 0.5e-3, 6e-3], recorded_baseline=BASELINE, subject="matmul")
     assert str(result).startswith("3 recorded trials, none left\n")
     assert "NumPy 5 ms: 10.00x" in str(result)
     lines = lines_of(result)
@@ -213,23 +213,23 @@ def test_a_resumed_search_with_nothing_left_shows_what_is_recorded(task: pb.Task
     assert "where the luckiest is lowest, NumPy&#x27;s time for the same</figcaption>" in text
 
 
-def test_what_a_resumed_search_measured_goes_before_the_yardstick_of_the_records(task: pb.Task) -> None:
-    old = dataclasses.replace(YARDSTICK, numpy=7e-3)
-    assert resumed(task, 3, [4e-3], recorded_yardstick=old).best.yardstick == YARDSTICK
+def test_what_a_resumed_search_measured_goes_before_the_baseline_of_the_records(task: pb.Task) -> None:
+    old = dataclasses.replace(BASELINE, numpy=7e-3)
+    assert resumed(task, 3, [4e-3], recorded_baseline=old).best.baseline == BASELINE
 
 
-def test_recordings_keep_the_latest_yardstick_of_this_machine(task: pb.Task, tmp_path: Path) -> None:
+def test_recordings_keep_the_latest_baseline_of_this_machine(task: pb.Task, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "r.jsonl")
     tuned(task, callbacks=[Recorder(journal, task, "random", 3)])
     recording = open_recording(journal, task, resume=True, tuner="random", seed=0)
-    assert recording.yardstick("") == YARDSTICK
+    assert recording.baseline("") == BASELINE
     elsewhere = [dataclasses.replace(record, host="another") for record in journal.read()]
     other = Journal(tmp_path / "other.jsonl")
     for record in elsewhere:
         other.append(record)
     found = open_recording(other, task, resume=True, tuner="random", seed=0)
-    assert found.yardstick("") is None
-    assert found.yardstick("another") == YARDSTICK
+    assert found.baseline("") is None
+    assert found.baseline("another") == BASELINE
 
 
 def test_a_cluster_goes_on_with_records_of_its_own_kind_only(task: pb.Task, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_no_number_and_no_label_of_the_picture_is_cut_off(tmp_path: Path, unit: 
 
 
 def test_the_caption_speaks_of_what_the_picture_has(task: pb.Task) -> None:
-    once, again = (search_svg(tuned(task, yardstick=False, finalists=finalists))[1] for finalists in (0, 3))
+    once, again = (search_svg(tuned(task, baseline=False, finalists=finalists))[1] for finalists in (0, 3))
     best = "each trial, the best so far by the first timing of each, where the luckiest is lowest"
     assert once == f"costs on a logarithmic axis: {best}"
     end = "the result (star): the best as it was measured again at the end, with more care"
@@ -342,9 +342,9 @@ def test_the_result_is_a_line_from_its_trial_to_the_end(task: pb.Task) -> None:
 def test_numpys_line_says_where_timings_are_too_noisy_to_compare(task: pb.Task, tmp_path: Path, noisy: str) -> None:
     result = tuned(task)
     spread = (1e-3, 1e-3, 9e-3, 9e-3)
-    yardstick = dataclasses.replace(YARDSTICK, numpy_costs=spread if noisy == "numpy" else ())
+    baseline = dataclasses.replace(BASELINE, numpy_costs=spread if noisy == "numpy" else ())
     measured = result.best.result if noisy == "numpy" else Ok(spread)
-    result = dataclasses.replace(result, best=dataclasses.replace(result.best, yardstick=yardstick, result=measured))
+    result = dataclasses.replace(result, best=dataclasses.replace(result.best, baseline=baseline, result=measured))
     assert "too noisy to compare" in str(result)
     assert "NumPy" not in lines_of(result)
     assert set(lines_of(result)["NumPy, too noisy to compare"][1]) == {5e-3}

@@ -125,7 +125,7 @@ def test_what_is_no_tuner_is_named() -> None:
         make_tuner("list", small_space())
 
 
-def test_built_in_names_are_found_and_near_names_are_told() -> None:
+def test_built_in_names_are_found_and_near_names_are_reported() -> None:
     assert type(make_tuner("random", small_space())).__name__ == "RandomTuner"
     with pytest.raises(UnknownName, match="random"):
         make_tuner("randon", small_space())

@@ -1,4 +1,4 @@
-"""Choices that make a program nobody wants are constraints of the space, not trials."""
+"""Choices that make a useless program are constraints of the space, not trials."""
 
 from __future__ import annotations
 

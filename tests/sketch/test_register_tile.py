@@ -69,7 +69,7 @@ def test_small_shapes_have_the_tiles_that_there_are() -> None:
     assert len(space.sample(5, np.random.default_rng(0))) == 5
 
 
-def test_a_refused_tile_is_told_why() -> None:
+def test_a_refused_tile_is_reported_with_the_reason() -> None:
     space = task_of(256, 256, 256).space
     row = space.sample(1, np.random.default_rng(0))[0].tolist()
     knobs = {knob.name: n for n, knob in enumerate(space.structure.knobs)}

@@ -159,7 +159,7 @@ def test_a_registered_rule_changes_the_default_but_not_ansors(request: pytest.Fi
 
 
 class Illegal(RowBlocks):
-    """Computes an output inside of itself."""
+    """Computes an output inside itself."""
 
     def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
         new = state.copy()

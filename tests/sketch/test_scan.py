@@ -1,4 +1,4 @@
-"""Sketches of scans: rows in order inside of tiles, and values that stay NumPy's."""
+"""Sketches of scans: rows in order inside tiles, and values that stay NumPy's."""
 
 from __future__ import annotations
 

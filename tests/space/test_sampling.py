@@ -110,7 +110,7 @@ def test_a_small_space_without_valid_config_is_an_error_too():
 
 
 def test_giving_up_says_how_much_was_tried(monkeypatch):
-    """Nobody can prove in a moment that this space is empty."""
+    """No quick proof shows that this space is empty."""
     monkeypatch.setattr("pegbox.space.sampling.LIST_BUDGET", 1_000)
     monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 5_000)
     space = ConfigSpace()

@@ -73,7 +73,7 @@ SIZE = r"the entity of a knob \(\[-1, 1\]\) .*\.size, as in cfg\['tile'\]\.size\
         pytest.param(lambda c, s, B: c["U"], SpaceError, "no knob 'U' .*known: u, tile", id="knob"),
     ],
 )
-def test_a_slip_in_a_template_is_told_with_its_line(body: Any, kind: type[PegboxError], message: str) -> None:
+def test_a_slip_in_a_template_is_reported_with_its_line(body: Any, kind: type[PegboxError], message: str) -> None:
     with pytest.raises(kind, match=f"(?s){HERE}.*{message}"):
         task(body)
 
@@ -100,7 +100,7 @@ SPACE.define_knob("x", [1, 2])
         (lambda c: c.spice, r"no attribute 'spice'; did you mean 'space'\? \(\S*test_first_hour\.py:\d+\)$"),
     ],
 )
-def test_a_slip_in_a_function_to_minimize_is_told_with_its_line(function: Any, message: str) -> None:
+def test_a_slip_in_a_function_to_minimize_is_reported_with_its_line(function: Any, message: str) -> None:
     result = pb.minimize(function, SPACE, tuner="random", trials=2, progress=False)
     for trial in result.trials:
         assert isinstance(trial.result, Failed)
@@ -124,7 +124,7 @@ def shifted(index: Callable[..., Any], where: bool = False) -> te.Tensor:
     return te.compute((8, 8), lambda i, j: index(A, i, j), name="B")
 
 
-def test_an_index_beyond_its_tensor_is_told_when_the_task_is_made() -> None:
+def test_an_index_beyond_its_tensor_is_reported_when_the_task_is_made() -> None:
     def template(cfg: Any) -> Any:
         B = shifted(lambda A, i, j: A[i, j + 1])
         return te.create_schedule(B.op), [*B.op.inputs, B]
@@ -222,7 +222,7 @@ def test_a_space_is_printed_where_only_ascii_is() -> None:
     assert b"0, 1, 2, 3, 4, ..., 39" in stream.buffer.getvalue()  # type: ignore[attr-defined]
 
 
-def test_arguments_that_fit_no_memory_are_told_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_that_fit_no_memory_are_reported_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> Any:
         raise MemoryError("Unable to allocate")
 
@@ -247,8 +247,10 @@ def gathered(cfg: Any) -> Any:
 def test_an_index_from_memory_that_is_wrong_names_its_line_and_whose_values_these_are() -> None:
     task = pb.create_task(gathered)
     line = gathered.__code__.co_firstlineno + 5
-    told = rf'hour.py:{line}: A\[int64\(where\[i\]\)\] reads index .* values of B are random.*"inputs": \{{"B": array'
-    with pytest.raises(MeasureError, match=told) as caught:
+    message = (
+        rf'hour.py:{line}: A\[int64\(where\[i\]\)\] reads index .* values of B are random.*"inputs": \{{"B": array'
+    )
+    with pytest.raises(MeasureError, match=message) as caught:
         LocalMeasurer(task)
     assert "--inputs FILE.npz" in str(caught.value)
     with pytest.raises(MeasureError, match="reads index 8") as caught:

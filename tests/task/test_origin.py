@@ -241,7 +241,7 @@ def test_a_file_that_breaks_while_it_is_imported_names_the_line(written: Any) ->
         {"kwargs": {"n": 8, "m": 4}},
     ],
 )
-def test_a_template_without_cfg_is_told_how_it_begins(written: Any, call: dict[str, Any]) -> None:
+def test_a_template_without_cfg_is_reported_with_the_right_form(written: Any, call: dict[str, Any]) -> None:
     ref = written(
         "def ops(n, m=4, dtype='float32'):\n    A = te.placeholder((n, m), dtype)\n"
         "    C = te.compute((n, m), lambda *i: A[i])\n    return te.create_schedule(C.op), [A, C]\n"

@@ -336,7 +336,7 @@ def test_ctrl_c_in_a_template_is_not_swallowed() -> None:
 
 
 @pytest.mark.parametrize("made", [None, 5, "schedule", ([], []), (1, 2, 3)])
-def test_a_template_that_returns_something_else_is_told_what_to_return(made: Any) -> None:
+def test_a_template_that_returns_something_else_is_reported_with_the_right_form(made: Any) -> None:
     with pytest.raises(TemplateError, match=r"returned .*; return \(s, \[A, B, C\]\): the schedule and the arguments"):
         create_task(lambda cfg: made)
 
@@ -458,7 +458,7 @@ def test_knobs_can_be_declared_anywhere_in_the_template() -> None:
     lambda cfg: cfg.define_split("late", 8),
     lambda cfg: cfg.define_annotate("late", ["x"], policy="try_vec"),
 ])  # fmt: skip
-def test_a_knob_that_only_some_runs_declare_is_told_what_to_do(define: Any) -> None:
+def test_a_knob_that_only_some_runs_declare_is_reported_with_the_remedy(define: Any) -> None:
     def moody(cfg: Any) -> Any:
         cfg.define_knob("x", [1, 2])
         if cfg["x"].val == 2:

@@ -175,12 +175,14 @@ def trials_to(costs: list[float], goal: float) -> int:
 def test_experience_takes_the_place_of_random_trials() -> None:
     space = wide_space()
     program = Digit(space)
-    told = [costs_of(BayesTuner(space, seed=seed, program=program, experience=knowing), trials=16) for seed in range(4)]
+    experienced = [
+        costs_of(BayesTuner(space, seed=seed, program=program, experience=knowing), trials=16) for seed in range(4)
+    ]
     left = [
         costs_of(BayesTuner(space, seed=seed, program=program, experience=knowing, use_experience=False), trials=16)
         for seed in range(4)
     ]
-    assert np.median([min(costs[:8]) for costs in told]) < np.median([min(costs) for costs in left])
+    assert np.median([min(costs[:8]) for costs in experienced]) < np.median([min(costs) for costs in left])
 
 
 @pytest.mark.parametrize("kind", [BayesTuner, XGBTuner, EvolutionTuner])
@@ -281,9 +283,11 @@ def test_measurements_of_other_shapes_are_experience() -> None:
     program = Digit(space)
     rows = space.sample(300, np.random.default_rng(7))
     other = Transfer("other", program(rows), np.array([1e-6 * bowl(space.config(row)) for row in rows.tolist()]))
-    told = [costs_of(BayesTuner(space, seed=seed, program=program, transfer=[other]), trials=12) for seed in range(3)]
+    transferred = [
+        costs_of(BayesTuner(space, seed=seed, program=program, transfer=[other]), trials=12) for seed in range(3)
+    ]
     alone = [costs_of(BayesTuner(space, seed=seed, program=program), trials=12) for seed in range(3)]
-    assert np.median([min(costs) for costs in told]) < np.median([min(costs) for costs in alone])
+    assert np.median([min(costs) for costs in transferred]) < np.median([min(costs) for costs in alone])
 
 
 def test_experience_with_a_space_in_which_nothing_is_open() -> None:

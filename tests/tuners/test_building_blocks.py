@@ -99,7 +99,7 @@ def test_without_weight_the_best_are_picked_in_order() -> None:
     assert pick_diverse(rows, np.array([1.0, 5.0, 3.0, 4.0, 2.0]), 3, weight=0.0).tolist() == [1, 3, 2]
 
 
-def test_with_weight_twins_of_the_best_make_room() -> None:
+def test_with_weight_duplicates_of_the_best_make_room() -> None:
     rows = np.array([[0, 0, 0], [0, 0, 1], [5, 5, 5], [9, 9, 9]])
     scores = np.array([1.0, 0.99, 0.9, 0.0])
     assert pick_diverse(rows, scores, 2, weight=1.0).tolist() == [0, 2]

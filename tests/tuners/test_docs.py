@@ -1,4 +1,4 @@
-"""The tuner that docs/write-a-tuner.md teaches keeps the contract of tuners; docs/tuners.md tells the options."""
+"""The tuner that docs/write-a-tuner.md teaches keeps the contract of tuners; docs/tuners.md has the options."""
 
 import inspect
 import re
@@ -67,5 +67,5 @@ def test_the_options_of_tuners_are_those_of_the_page(name: str, tuner: Any) -> N
         written |= dict(zip(listed, values.split(", ") if len(listed) > 1 else [values], strict=True))
     assert set(written) == set(defaults)
     # Of what is None the page says in words what it depends on.
-    told = {option: value for option, value in defaults.items() if value is not None}
-    assert {option: written[option].strip("`") for option in told} == {o: spelled(value) for o, value in told.items()}
+    given = {option: value for option, value in defaults.items() if value is not None}
+    assert {option: written[option].strip("`") for option in given} == {o: spelled(value) for o, value in given.items()}

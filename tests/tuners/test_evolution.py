@@ -230,9 +230,9 @@ def test_beats_random_search_at_equal_trials() -> None:
         costs: list[float] = []
         while len(costs) < 96:
             configs = tuner.ask(8)
-            told = [matmul_cost(config) for config in configs]
-            tuner.tell(configs, [result_of(cost) for cost in told])
-            costs += told
+            measured = [matmul_cost(config) for config in configs]
+            tuner.tell(configs, [result_of(cost) for cost in measured])
+            costs += measured
         return min(costs)
 
     evolved, random = ([best(name, seed) for seed in range(8)] for name in ("evolution", "random"))

@@ -108,7 +108,7 @@ class TestNames:
         assert autotvm.template("testing/matmul", matmul.__wrapped__)(*ARGS)  # the same again, as in a notebook
 
     @pytest.mark.parametrize("name", ["tophub", "graph_tuner", "apply_graph_best", "database", "feature"])
-    def test_what_is_not_here_is_told_with_the_way_instead(self, name: str) -> None:
+    def test_what_is_not_here_is_reported_with_the_way_instead(self, name: str) -> None:
         with pytest.raises(ImportError, match=f"autotvm.{name} is not here: "):
             getattr(autotvm, name)
 

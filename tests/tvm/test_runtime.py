@@ -174,7 +174,7 @@ def test_functions_are_registered_by_name() -> None:
     remove_global_func("tests.twice")
 
 
-def test_what_this_machine_can_do_is_told() -> None:
+def test_what_this_machine_can_do_is_reported() -> None:
     assert tvm.runtime.enabled("llvm")
     assert not tvm.runtime.enabled("cuda")
     assert tvm.__version__.startswith("0.18.0+pegbox.")
@@ -190,7 +190,7 @@ def test_arrays_are_compared_within_bounds() -> None:
         tvm.testing.assert_allclose(np.ones(2), np.ones((1, 2)))
 
 
-def test_parts_that_are_not_here_are_told_with_what_to_use() -> None:
+def test_parts_that_are_not_here_are_reported_with_what_to_use() -> None:
     with pytest.raises(ImportError, match=r"tvm\.relay is not here: pegbox reads no models"):
         from pegbox.plugins.tvm import relay  # noqa: F401
     with pytest.raises(tvm.TVMError, match=r"tvm\.meta_schedule is not here: search with auto_scheduler"):

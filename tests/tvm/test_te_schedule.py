@@ -95,9 +95,9 @@ class TestLoops:
         back = pickle.loads(pickle.dumps(s))
         assert isinstance(back, te.Schedule)
         assert str(back.outputs[0].body) == str(s.outputs[0].body)
-        twin = back.outputs[0].output(0)
-        source = twin.op.input_tensors[0].op.input_tensors[0]
-        assert str(tvm.lower(back, [source, twin])) == str(tvm.lower(s, [A, C]))
+        output = back.outputs[0].output(0)
+        source = output.op.input_tensors[0].op.input_tensors[0]
+        assert str(tvm.lower(back, [source, output])) == str(tvm.lower(s, [A, C]))
 
     @pytest.mark.parametrize("disabled", [False, True])
     def test_splits_that_divide_need_no_test(self, disabled: bool) -> None:

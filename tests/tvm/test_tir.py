@@ -66,9 +66,9 @@ def test_names_do_not_count_where_programs_are_compared() -> None:
     other = tir.Schedule(
         te.create_prim_func([A := te.placeholder((8,), name="X"), te.compute((8,), lambda i: A[i] * 2.0)])
     )
-    twin = main.with_attr({"global_symbol": "main", "tir.noalias": True})
-    tvm.ir.assert_structural_equal(other.mod["main"], twin)
-    assert other.mod["main"] != twin
+    changed = main.with_attr({"global_symbol": "main", "tir.noalias": True})
+    tvm.ir.assert_structural_equal(other.mod["main"], changed)
+    assert other.mod["main"] != changed
 
 
 def test_programs_are_compared() -> None:

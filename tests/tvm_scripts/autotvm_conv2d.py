@@ -1,4 +1,4 @@
-"""A convolution with knobs of every kind, a fallback for shapes that nobody tuned, and several files of records."""
+"""A convolution with knobs of every kind, a fallback for shapes that were not tuned, and several files of records."""
 
 import numpy as np
 

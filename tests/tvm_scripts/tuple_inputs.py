@@ -1,4 +1,4 @@
-"""Several outputs of one operation: elementwise, as a reduction of pairs, and computed inside of a consumer."""
+"""Several outputs of one operation: elementwise, as a reduction of pairs, and computed inside a consumer."""
 
 import numpy as np
 

@@ -59,7 +59,7 @@ HEAD = """
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         return process.pid
 
-    def told(*pids):
+    def shown(*pids):
         print(*pids, watchdog._running[0].pid, flush=True)
         time.sleep(1000)
 """
@@ -93,7 +93,7 @@ def end(process: subprocess.Popen[str], number: int) -> None:
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_stopped_processes_and_folders_go_with_their_client(number: int, tmp_path: Path) -> None:
-    process, pids = client("kept(); told(left())", tmp_path)
+    process, pids = client("kept(); shown(left())", tmp_path)
     assert (tmp_path / "kept").is_dir()
     end(process, number)
     assert all(gone(pid) for pid in pids)
@@ -102,7 +102,7 @@ def test_stopped_processes_and_folders_go_with_their_client(number: int, tmp_pat
 
 @needs_proc
 def test_a_watchdog_that_is_stopped_does_its_work_all_the_same(tmp_path: Path) -> None:
-    process, pids = client("kept(); told(left())", tmp_path)
+    process, pids = client("kept(); shown(left())", tmp_path)
     ready(pids[-1])
     os.kill(pids[-1], signal.SIGSTOP)
     end(process, signal.SIGKILL)
@@ -118,7 +118,7 @@ def test_one_that_is_killed_is_replaced_at_the_next_use(use: str, tmp_path: Path
         watchdog._running[0].kill()
         os.waitid(os.P_PID, watchdog._running[0].pid, os.WEXITED | os.WNOWAIT)
         {use}
-        told()
+        shown()
     """
     process, (pid,) = client(script, tmp_path)
     assert state_of(f"/proc/{pid}") in b"SR"
@@ -128,7 +128,7 @@ def test_one_that_is_killed_is_replaced_at_the_next_use(use: str, tmp_path: Path
 
 @needs_proc
 def test_signals_that_end_other_processes_do_not_end_it(tmp_path: Path) -> None:
-    process, (pid,) = client("kept(); told()", tmp_path)
+    process, (pid,) = client("kept(); shown()", tmp_path)
     ready(pid)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         os.kill(pid, number)
@@ -137,7 +137,7 @@ def test_signals_that_end_other_processes_do_not_end_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_released_stays(tmp_path: Path) -> None:
-    process, (pid,) = client("kept(); watchdog.release(os.path.join(sys.argv[1], 'kept')); told()", tmp_path)
+    process, (pid,) = client("kept(); watchdog.release(os.path.join(sys.argv[1], 'kept')); shown()", tmp_path)
     end(process, signal.SIGTERM)
     assert gone(pid)
     assert os.listdir(tmp_path) == ["kept"]
@@ -158,7 +158,7 @@ def test_the_end_of_a_fork_leaves_what_is_its_parents(tmp_path: Path) -> None:
         pid = left()
         if fork := os.fork():
             os.waitpid(fork, 0)
-            told(pid)
+            shown(pid)
         watchdog.new_mark()  # it has a watchdog of its own
         watchdog._end()
         os._exit(0)

@@ -96,7 +96,7 @@ def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, 
 def load_vector(frame: Frame, node: VectorLoad, where: Index) -> Value:
     """Load neighbours as one value, in scalar code."""
     if not is_contiguous(node.buffer.shape, node.box):
-        raise CompileError(f"{node}: these {node.lanes} elements are no neighbours in {node.buffer!r}; pack them first")
+        raise CompileError(f"{node}: these {node.lanes} elements are not adjacent in {node.buffer!r}; pack them first")
     text = _load_plain(frame, node.buffer, where.terms, where.const, node.lanes)
     return Value(text, node.buffer.dtype, node.lanes)
 

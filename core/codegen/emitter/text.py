@@ -33,7 +33,7 @@ class FunctionText:
     """The text of a function that is being written.
 
     `level` is the current loop body, `block` the label of the current basic block, `inlined` the number of instructions
-    that calls stand for, `divided` of those that divisions of vectors stand for, `loops` the number of loops so far.
+    that calls become, `divided` of those that divisions of vectors become, `loops` the number of loops so far.
     """
 
     __slots__ = ("_before", "_count", "allocas", "block", "divided", "entry", "inlined", "level", "lines", "loops")

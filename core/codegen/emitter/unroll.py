@@ -43,7 +43,7 @@ def plan(body: Stmt) -> Unrolling:
 
 
 @dataclass(frozen=True)
-class _Summary:
+class _CodeSize:
     """The size of a statement: steps of its code, stores that run; flags for a loop that stays, and a shaped one."""
 
     steps: int
@@ -52,14 +52,14 @@ class _Summary:
     shaped: bool = False
 
 
-def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling, copies: int) -> _Summary:
+def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling, copies: int) -> _CodeSize:
     """Plan the loops of a statement that outer unrolled loops copy `copies` times."""
     if isinstance(stmt, Store | Evaluate):
-        return _Summary(1, 1)
+        return _CodeSize(1, 1)
     if not isinstance(stmt, For):
         parts = [_visit(child, limit, explicit, result, copies) for child in children(stmt)]
         steps, stores = sum(part.steps for part in parts), sum(part.stores for part in parts)
-        return _Summary(steps, stores, any(part.looped for part in parts), any(part.shaped for part in parts))
+        return _CodeSize(steps, stores, any(part.looped for part in parts), any(part.shaped for part in parts))
     notes = dict(stmt.annotations)
     limit = int(notes.get("pragma_auto_unroll_max_step", limit))
     explicit = bool(notes.get("pragma_unroll_explicit", explicit))
@@ -68,12 +68,12 @@ def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling, copies: in
     body = _visit(stmt.body, limit, explicit, result, inside)
     steps, stores = body.steps * stmt.extent, body.stores * stmt.extent
     if stmt.kind is ForKind.VECTORIZED:
-        return _Summary(body.steps * -(-stmt.extent // STEP_LANES), stores, body.looped, True)
+        return _CodeSize(body.steps * -(-stmt.extent // STEP_LANES), stores, body.looped, True)
     if unrolled or stmt.extent == 1:
-        return _Summary(steps, stores, body.looped, True)
+        return _CodeSize(steps, stores, body.looped, True)
     if stmt.kind is ForKind.SERIAL and not body.looped and steps <= limit:
         (result.explicit if explicit else result.hinted).add(stmt.var)
-        return _Summary(steps, stores, False, body.shaped)
+        return _CodeSize(steps, stores, False, body.shaped)
     if body.shaped or (copies > 1 and copies * stores > MOST_COPIED):
         result.shaped.add(stmt.var)
-    return _Summary(body.steps, stores, True, body.shaped)
+    return _CodeSize(body.steps, stores, True, body.shaped)

@@ -69,7 +69,7 @@ def parse(code: bytes) -> ObjectFile:
         ValueError: another format, a damaged file, or symbols of a kind that compilers no longer write.
     """
     if not code.startswith(MAGIC):
-        raise ValueError("it is no ELF file of 64 bits, little endian")
+        raise ValueError("it is not an ELF file of 64 bits, little endian")
     try:
         return _parse(code)
     except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:

@@ -33,8 +33,8 @@ def translate_apart(text: str, machine: TargetMachine, form: Form, passes: Passe
     except WorkerTimeout:
         raise OutOfTime(timeout) from None
     except WorkerDied as death:
-        told = "it takes too long" if death.signal == signal.SIGXCPU else death.tail or str(death)
-        raise ProcessDied(told) from None
+        reason = "it takes too long" if death.signal == signal.SIGXCPU else death.tail or str(death)
+        raise ProcessDied(reason) from None
     if not isinstance(reply, bytes):
         raise RuntimeError(str(reply))
     return reply

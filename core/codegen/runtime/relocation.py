@@ -57,7 +57,7 @@ def _check(value: int, bits: int, step: int = 1) -> int:
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise ValueError(f"something lies {value:#x} bytes away, too far for an instruction of {bits} bits")
     if value % step:
-        raise ValueError(f"an address is no multiple of {step}")
+        raise ValueError(f"an address is not a multiple of {step}")
     return value
 
 
@@ -114,7 +114,7 @@ def _low12(scale: int) -> Write:
     def write(image: bytearray, at: int, value: int) -> None:
         low = value & 0xFFF
         if low % scale:
-            raise ValueError(f"an address is no multiple of {scale}")
+            raise ValueError(f"an address is not a multiple of {scale}")
         _put(image, at, 0xFFF << 10, low // scale << 10)
 
     return write

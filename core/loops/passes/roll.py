@@ -7,8 +7,8 @@
                                                  ... B[... % 6]
 
 The buffer has room for one iteration, and lives as long as the loop. A later iteration needs the indices from `low` on;
-those that the iteration before has made too are `kept`. Loops further inside may keep indices of other dimensions. The
-idea is the sliding window of Halide (Ragan-Kelley et al., PLDI 2013), with its storage folded.
+those that the iteration before has made too are `reused`. Loops further inside may keep indices of other dimensions.
+The idea is the sliding window of Halide (Ragan-Kelley et al., PLDI 2013), with its storage folded.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.access.block_region import repeats
 from pegbox.loops.access.written_box import Box, box_of
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, Function, If, Region, Stmt
-from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.notes import DOUBLE
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.visit import common_path, expressions, loop_ranges, paths, walk
 
 _LONGEST = 4096  # iterations of a loop whose steps are looked at one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReusedRegion:
     """The `count` indices of a dimension from `low` on, which all iterations of a loop but the first find made."""
 
     loop: For
@@ -45,24 +45,28 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """A buffer with room for `extent` indices in the dimension of the first of the `kept`, the outermost loop's."""
+    """A buffer with room for `extent` indices in the dimension of the first of the `reused`, the outermost loop's."""
 
     buffer: Buffer
     extent: int
-    kept: tuple[Kept, ...]
+    reused: tuple[ReusedRegion, ...]
 
     @property
     def loop(self) -> For:
         """The loop that carries the buffer from one iteration to the next."""
-        return self.kept[0].loop
+        return self.reused[0].loop
 
     @property
     def dim(self) -> int:
         """The dimension that is circular."""
-        return self.kept[0].dim
+        return self.reused[0].dim
 
 
-class NothingKept(Obstacle):
+class RollFailure(Refusal):
+    """A reason that a buffer cannot be circular."""
+
+
+class NothingReused(RollFailure):
     """A roll would be right, but no iteration needs what another one has made."""
 
 
@@ -78,7 +82,7 @@ class _Site:
     ranges: Ranges
 
 
-def roll_of(func: Function, buffer: Buffer) -> Roll | Obstacle:
+def roll_of(func: Function, buffer: Buffer) -> Roll | RollFailure:
     """Decide how an intermediate of a scheduled program rolls, or why it cannot."""
     site = _site(func, buffer)
     wrong = _placed(func, site) or next((w for path in site.writers if (w := _computed_once(site, path))), None)
@@ -87,8 +91,9 @@ def roll_of(func: Function, buffer: Buffer) -> Roll | Obstacle:
     boxes = [_box(site, path) for path in site.writers]
     first = boxes[0]
     if first is None or any(box is None or not _equal(box, first) for box in boxes):
-        return Obstacle(
-            f"what {_names(site.writers)} writes of {buffer.name} in an iteration is no box, as far as can be shown",
+        return RollFailure(
+            f"the elements of {buffer.name} that {_names(site.writers)} writes in an iteration do not form a box, as "
+            "far as can be shown",
             "call rolling_buffer before the loops of the block are split or fused",
             _blocks(site.writers),
         )
@@ -118,41 +123,43 @@ def _names(ways: Sequence[tuple[Stmt, ...]]) -> str:
     return ", ".join(_blocks(ways))
 
 
-def _placed(func: Function, site: _Site) -> Obstacle | None:
+def _placed(func: Function, site: _Site) -> RollFailure | None:
     """Are there loops around all uses of the buffer, and nothing that has to decide where it is stored?"""
     name, users = site.buffer.name, site.in_order
     if site.buffer not in func.allocs:
-        return Obstacle(
+        return RollFailure(
             f"{name} is a parameter of the function, of which all elements are kept",
             "roll an intermediate buffer: cache_write makes one",
             _blocks(site.writers),
         )
     if not site.readers:
-        return Obstacle(f"no other block reads {name}", "roll the buffer of a producer", _blocks(site.writers))
+        return RollFailure(f"no other block reads {name}", "roll the buffer of a producer", _blocks(site.writers))
     if not site.around:
-        return Obstacle(
+        return RollFailure(
             f"no loop is around both {_names(site.writers)} and {_names(site.readers)}",
             "compute_at a loop of its consumer first",
             _blocks(users),
         )
     if any(key == DOUBLE for path in users for key, _ in _block(path).annotations):
-        return Obstacle(
+        return RollFailure(
             f"{name} is a double buffer, of which each half holds other iterations",
             f"have one of the two: unannotate {DOUBLE}",
             _blocks(site.writers),
         )
     first = next((n for n, path in enumerate(site.in_order) if any(path is r for r in site.readers)), len(users))
     if first < len(site.writers):
-        return Obstacle(
+        return RollFailure(
             f"{_block(site.in_order[first]).name} reads {name} before {_block(site.writers[-1]).name} has written it",
             "let all that reads a buffer come after all that writes it",
             _blocks(users),
         )
     if any(isinstance(s, If) for path in users for s in path):
-        return Obstacle(f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users))
+        return RollFailure(
+            f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users)
+        )
     bound = next((x for x in site.around if x.kind.is_bound), None)
     if bound is not None:
-        return Obstacle(
+        return RollFailure(
             f"{bound.var.name} around it is {bound.kind.in_words}, whose iterations share memory or have their own",
             "roll in programs without bound loops",
             (bound.var, *_blocks(site.writers)),
@@ -160,7 +167,7 @@ def _placed(func: Function, site: _Site) -> Obstacle | None:
     return next((w for path in users if (w := _by_elements(site.buffer, path))), None)
 
 
-def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> Obstacle | None:
+def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> RollFailure | None:
     """Does a block touch the buffer by single elements, so that each can be anywhere?"""
     block = _block(path)
     writes = any(w.buffer is buffer for w in block.writes)
@@ -168,7 +175,7 @@ def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> Obstacle | None:
         found = [x for expr in expressions(stmt) for x in loads(expr) if x.buffer is buffer]
         boxes = any(isinstance(x, Address) or any(n > 1 for n in x.box) for x in found)
         if boxes or (writes and stmt is not path[-1] and isinstance(stmt, Evaluate | For | Alloc | BlockRealize)):
-            return Obstacle(
+            return RollFailure(
                 f"block {block.name} uses {buffer.name} by more than single elements, which a circular buffer may tear",
                 "do without rolling_buffer where machine code, or a block of blocks, uses the buffer",
                 (block.name,),
@@ -176,7 +183,7 @@ def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> Obstacle | None:
     return None
 
 
-def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> Obstacle | None:
+def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> RollFailure | None:
     """Does the block compute one element a time, always the same value for it, and whole?"""
     block, around = _block(path), {x.var for x in site.around if x.extent > 1}
     realize = path[-1]
@@ -199,7 +206,7 @@ def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> Obstacle | None:
         wrong = f"reduce loops are around it and what reads {site.buffer.name}"
     if not wrong:
         return None
-    return Obstacle(
+    return RollFailure(
         f"block {block.name} may make another value of an element in each iteration: {wrong}",
         "roll the buffer of a block that computes each element from its own variables",
         (block.name,),
@@ -223,28 +230,28 @@ def _equal(a: Box, b: Box) -> bool:
     return all(x.width == y.width and x.lo.minus(y.lo) == constant(0) for x, y in pairs)
 
 
-def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
-    kept = tuple(k for depth, x in enumerate(site.around) if (k := _kept(x, site.around[depth + 1 :], box)))
-    if not kept:
-        return NothingKept(
+def _rolled(site: _Site, box: Box) -> Roll | RollFailure:
+    reused = tuple(k for depth, x in enumerate(site.around) if (k := _reused(x, site.around[depth + 1 :], box)))
+    if not reused:
+        return NothingReused(
             f"no loop around {_names(site.writers)} and {_names(site.readers)} moves on by less than what an iteration "
             f"needs of {site.buffer.name}: nothing that one has made is needed again",
             "compute_at a loop that moves along one dimension of the buffer, in steps that overlap",
             _blocks(site.in_order),
         )
-    depth = next(n for n, x in enumerate(site.around) if x is kept[0].loop)
+    depth = next(n for n, x in enumerate(site.around) if x is reused[0].loop)
     unordered = next((x for x in site.around[depth:] if not x.kind.in_order), None)
     if unordered is not None:
-        return Obstacle(
+        return RollFailure(
             f"{unordered.var.name} is {unordered.kind}: an iteration needs what the one before it has made",
-            f"leave {kept[0].loop.var.name} and the loops between it and the uses of {site.buffer.name} serial, or "
+            f"leave {reused[0].loop.var.name} and the loops between it and the uses of {site.buffer.name} serial, or "
             "unroll them",
             (unordered.var, *_blocks(site.writers)),
         )
-    return Roll(site.buffer, box.intervals[kept[0].dim].width + 1, kept)
+    return Roll(site.buffer, box.intervals[reused[0].dim].width + 1, reused)
 
 
-def _kept(loop: For, inside: Sequence[For], box: Box) -> Kept | None:
+def _reused(loop: For, inside: Sequence[For], box: Box) -> ReusedRegion | None:
     """Find the region that an earlier iteration has made: the loop moves along one dimension that no inner loop moves
     along.
     """
@@ -258,7 +265,7 @@ def _kept(loop: For, inside: Sequence[For], box: Box) -> Kept | None:
     steps = _steps(needed.lo, loop)
     if steps is None or steps[0] < 0 or steps[1] > needed.width or not all(_held(c, loop.var) for c in box.conditions):
         return None
-    return Kept(loop, dim, needed.lo, needed.width + 1 - steps[1])
+    return ReusedRegion(loop, dim, needed.lo, needed.width + 1 - steps[1])
 
 
 def _steps(low: Linear, loop: For) -> tuple[int, int] | None:

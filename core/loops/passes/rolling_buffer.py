@@ -25,16 +25,16 @@ def roll_buffers(func: Function, *, strict: bool = True) -> tuple[Function, dict
     Raises:
         LoweringError: a buffer with a note cannot roll.
     """
-    rolls: list[Roll] = []
+    circular_buffers: list[Roll] = []
     for realize, buffer in rolling(func):
         found = roll_of(func, buffer)
         if isinstance(found, Roll):
-            rolls.append(found)
+            circular_buffers.append(found)
         elif strict:
             where = f"{ROLLING} of {buffer.name} in block {realize.block.name}"
             raise LoweringError(f"{where}: {found.reason}; {found.remedy}")
     carried: dict[Buffer, Var] = {}
-    for roll in rolls:
+    for roll in circular_buffers:
         buffer = roll.buffer
         shape = (*buffer.shape[: roll.dim], roll.extent, *buffer.shape[roll.dim + 1 :])
         new = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
@@ -68,10 +68,10 @@ def _circular(roll: Roll, new: Buffer, body: Stmt) -> Stmt:
         region = next((w for w in block.writes if w.buffer is roll.buffer), None)
         if region is None:
             return realize
-        for kept in roll.kept:
+        for reused in roll.reused:
             # An element is new in the first iteration, or beyond what is kept.
-            beyond = linear(substitute(region.box[kept.dim][0], realize.bindings)).minus(kept.low).to_expr()
-            is_new = any_of([compare("lt", kept.loop.var, ONE), compare("ge", beyond, index(kept.count))])
+            beyond = linear(substitute(region.box[reused.dim][0], realize.bindings)).minus(reused.low).to_expr()
+            is_new = any_of([compare("lt", reused.loop.var, ONE), compare("ge", beyond, index(reused.count))])
             predicate = logical_and(predicate, is_new)
         notes = tuple(note for note in block.annotations if note[0] != ROLLING)
         return BlockRealize(realize.values, replace(block, annotations=notes), predicate)

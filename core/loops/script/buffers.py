@@ -49,7 +49,7 @@ class Buffers(Expressions):
         data = self.value(given)
         below = data.buffer if isinstance(data, Data | View) else data
         if not isinstance(below, Buffer):
-            self.fail(given, f"{ast.unparse(given)} is no memory", "write A.data, or a name that T.allocate gave")
+            self.fail(given, f"{ast.unparse(given)} is not a memory", "write A.data, or a name that T.allocate gave")
         name = self.fresh_name(target)
         parts = {key: value for key, value in self.parts(call.args, call).items() if key != "data"}
         for key, plain in (("strides", ()), ("elem_offset", 0), ("axis_separators", ())):

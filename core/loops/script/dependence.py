@@ -15,28 +15,28 @@ from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.nodes import For, Function, Seq, Stmt
-from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.threads.barrier import cut_at_barriers, thread_conflicts, waiting_remedy
 from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 
-def fresh(func: Function) -> Function | Obstacle:
-    """Show that each iteration writes what it reads in intermediates; an obstacle is about the buffer that it names.
+def fresh(func: Function) -> Function | Refusal:
+    """Show that each iteration writes what it reads in intermediates; a refusal is about the buffer that it names.
 
     Loops whose iterations wait for each other are cut where they do, so that the function changes.
     """
     carried = _carried(func, but=thread_conflicts(func))
     cut = cut_at_barriers(func) if carried is None else func
-    if isinstance(cut, Obstacle):
+    if isinstance(cut, Refusal):
         return cut
     if cut is not func:
         carried = _carried(cut)
     return cut if carried is None else _stale(*carried)
 
 
-def _stale(buffer: Buffer, loop: For) -> Obstacle:
+def _stale(buffer: Buffer, loop: For) -> Refusal:
     """Describe a buffer with old values for the iterations of a loop."""
     why = "the memory of T.alloc_buffer is made anew where its uses are"
     remedy = f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
@@ -46,7 +46,7 @@ def _stale(buffer: Buffer, loop: For) -> Obstacle:
     reason = (
         f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and {why}"
     )
-    return Obstacle(reason, remedy, (buffer.name,))
+    return Refusal(reason, remedy, (buffer.name,))
 
 
 def _carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
@@ -112,7 +112,7 @@ def _holds(
     return between is not None and between[0] >= 0 and between[1] + wanted.width <= around.width
 
 
-def early_init(func: Function) -> Obstacle | None:
+def early_init(func: Function) -> Refusal | None:
     """Find a block whose init, which is done before all reduce loops, reads a buffer that is written in them."""
     tops = func.body.stmts if isinstance(func.body, Seq) else (func.body,)
     for top in tops:
@@ -120,7 +120,7 @@ def early_init(func: Function) -> Obstacle | None:
         for block in (realize.block for realize in realizes(top)):
             for buffer in () if block.init is None else read_below(block.init):
                 if buffer in changed:
-                    return Obstacle(
+                    return Refusal(
                         f"the init of block {block.name!r} reads {buffer.name}, which is written in the loops around "
                         "it, and inits are done before all reduce loops",
                         "write the start as a block of its own, where its values are ready",

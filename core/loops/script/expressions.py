@@ -236,7 +236,7 @@ class Expressions(Reader):
         if below is None:
             self.fail(
                 node,
-                f"these elements of {base.name} are no box of {base.buffer.name}, on whose memory it is declared",
+                f"these elements of {base.name} do not form a box of {base.buffer.name}, whose memory it has",
                 f"use {base.buffer.name}{list(base.buffer.shape)} itself",
             )
         return base.buffer, below

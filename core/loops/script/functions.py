@@ -12,7 +12,7 @@ from pegbox.errors import LoweringError, ScriptError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function, Seq, Stmt, seq
-from pegbox.loops.obstacle import Obstacle
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.dependence import early_init, fresh
 from pegbox.loops.script.printer import APART, FRESH, written_params
@@ -160,14 +160,14 @@ def _function(
     except LoweringError as error:
         raise source.fault(_head(node), str(error)) from None
 
-    def refuse(found: Obstacle, places: Mapping[str, ast.AST], more: str = "") -> ScriptError:
+    def refuse(found: Refusal, places: Mapping[str, ast.AST], more: str = "") -> ScriptError:
         place = next((places[str(name)] for name in found.place if name in places), _head(node))
         return source.fault(place, found.reason, found.remedy + more)
 
     if (early := early_init(func)) is not None:
         raise refuse(early, reader.inits)
     made = func if is_fresh else fresh(func)
-    if isinstance(made, Obstacle):
+    if isinstance(made, Refusal):
         raise refuse(made, {buffer.name: place for buffer, place in reader.places.items()})
     if not apart and (found := race(made)) is not None:
         trust = f'; where they certainly do not meet, say so: T.func_attr({{"{APART}": True}})'

@@ -17,15 +17,15 @@ from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.nodes import For, ForKind, Function, Stmt, Store
-from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.reductions.update import reads, update
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.visit import children, expressions, loop_ranges, realizes, walk
 
 
-def race(func: Function) -> Obstacle | None:
-    """Find a loop whose iterations cannot be shown to be able to run at once; the obstacle is about its name."""
+def race(func: Function) -> Refusal | None:
+    """Find a loop whose iterations cannot be shown to be able to run at once; the refusal is about its name."""
     if not any(isinstance(s, For) and not s.kind.in_order and s.extent > 1 for s in walk(func.body)):
         return None
     flat = flatten_blocks(lower_inits(func)) if any(True for _ in realizes(func.body)) else func
@@ -56,7 +56,7 @@ class _RacingLoop:
         self.loop, self.outside, self.ranges = loop, outside, ranges
         self.inside = [s.var for s in walk(loop.body) if isinstance(s, For)]
 
-    def race(self, params: Set[Buffer], own: Set[Buffer]) -> Obstacle | None:
+    def race(self, params: Set[Buffer], own: Set[Buffer]) -> Refusal | None:
         uses: dict[Buffer, list[Access]] = {}
         for access in accesses(self.loop.body):
             uses.setdefault(access.buffer, []).append(access)
@@ -122,7 +122,7 @@ class _RacingLoop:
         alike = not any(self.loop.var in free_vars(e) for s in stmts for e in expressions(s))
         return alike if not changed else self.loop.kind.waits or (alike and found[0].stores)
 
-    def _described(self, buffer: Buffer, found: Sequence[Access], moves: bool) -> Obstacle:
+    def _described(self, buffer: Buffer, found: Sequence[Access], moves: bool) -> Refusal:
         name, loop = buffer.name, self.loop
         if not any(not access.stores for access in found):
             why = f"several of its iterations may write the same elements of {name}"
@@ -134,4 +134,4 @@ class _RacingLoop:
             why = f"an iteration may touch elements of {name} that another one writes"
             remedy = "write to another buffer than is read"
         reason = f"{loop.var.name} cannot be {loop.kind.in_words}: {why}"
-        return Obstacle(reason, f"{remedy}, or leave the loop serial", (loop.var.name,))
+        return Refusal(reason, f"{remedy}, or leave the loop serial", (loop.var.name,))

@@ -25,7 +25,7 @@ from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation,
 from pegbox.loops.access.private_loops import private_loops
 from pegbox.loops.kind import is_global
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
-from pegbox.loops.obstacle import Obstacle
+from pegbox.loops.refusal import Refusal
 from pegbox.loops.threads.cooperation import Piece, ThreadNest, is_plain, is_pure, tops
 from pegbox.loops.visit import children, expressions, loop_ranges, only_reduces, path_to, walk, walk_nest
 
@@ -36,10 +36,10 @@ class _Uncut(Exception):
     """The reason why a nest cannot be cut, and the remedy."""
 
 
-def cut_at_barriers(func: Function) -> Function | Obstacle:
+def cut_at_barriers(func: Function) -> Function | Refusal:
     """Give each step between two barriers a loop over the threads, if threads use memory together.
 
-    An obstacle is the reason why the result cannot be shown to be that of the threads.
+    A refusal is the reason why the result cannot be shown to be that of the threads.
     """
     tried: set[Var] = set()
     place = tuple(buffer.name for buffer in thread_conflicts(func))[:1]
@@ -49,13 +49,13 @@ def cut_at_barriers(func: Function) -> Function | Obstacle:
             cut = _Barriers(func, top).done()
         except _Uncut as error:
             reason, remedy = error.args
-            return Obstacle(reason, remedy, place)
+            return Refusal(reason, remedy, place)
         if cut is not None:
             tried |= loop_ranges(cut.body).keys() - loop_ranges(func.body).keys()
             func = cut
     for buffer, loop in thread_conflicts(func).items():
         where = "outside conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
-        return Obstacle(
+        return Refusal(
             f"threads of {loop.var.name} touch elements of {buffer.name} that others write, and no barrier can be put "
             "in between",
             f"{_REMEDY}, {where}",

@@ -1,1 +1,1 @@
-"""The yardsticks of costs: the time of NumPy, and the limits of the machine."""
+"""The baselines of costs: the time of NumPy, and the limits of the machine."""

@@ -177,7 +177,7 @@ def _read() -> dict[str, tuple[Roofline, int]]:
 
 
 def _write(rooflines: dict[str, tuple[Roofline, int]]) -> None:
-    """Replace the file at once; a folder that cannot be written to is no reason to fail."""
+    """Replace the file at once; a folder that cannot be written to is not an error."""
     kept = {key: {**asdict(held), "times": times} for key, (held, times) in rooflines.items()}
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_file()

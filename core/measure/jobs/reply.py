@@ -40,7 +40,7 @@ def of_result(result: Result) -> dict[str, Any]:
         "costs": list(result.costs),
         "partial": result.partial,
         "phases": result.phases,
-        "waited": result.waited,
+        "run_queue_wait": result.run_queue_wait,
     }
 
 
@@ -104,14 +104,14 @@ class Asked:
         return self._ok(data, self.policy.rounds)
 
     def _ok(self, data: Any, most: int) -> Ok:
-        costs, partial, phases, waited = _fields(data, "costs", "partial", "phases", "waited")
+        costs, partial, phases, run_queue_wait = _fields(data, "costs", "partial", "phases", "run_queue_wait")
         if not isinstance(costs, list) or not 1 <= len(costs) <= most or not isinstance(partial, bool):
             raise BrokenReply(f"not 1 to {most} costs")
         if not all(cost > 0 for cost in _times(costs, self.seconds)):
             raise BrokenReply("a cost that is not above 0 seconds")
-        if type(waited) is not float or not 0 <= waited <= 1:
+        if type(run_queue_wait) is not float or not 0 <= run_queue_wait <= 1:
             raise BrokenReply("a share of waiting that is not between 0 and 1")
-        return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial, waited=waited)
+        return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial, run_queue_wait=run_queue_wait)
 
 
 def _failed(data: Any, kinds: Iterable[FailureKind], seconds: float) -> Failed:
@@ -139,5 +139,5 @@ def _times(values: Iterable[Any], most: float) -> list[float]:
     """Check seconds that passed within `most` seconds, which another clock has counted."""
     found = list(values)
     if not all(type(value) is float and 0 <= value <= most * 1.01 + 0.001 for value in found):
-        raise BrokenReply(f"times that are no seconds between 0 and {most:.3g}")
+        raise BrokenReply(f"times that are not between 0 and {most:.3g} seconds")
     return found

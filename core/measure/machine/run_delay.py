@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     """The nanoseconds of the clock, of this thread's run-queue wait, and of other threads' computing."""
 
     clock: int
-    waited: int
+    run_queue_wait: int
     others: int
 
 
@@ -44,23 +44,23 @@ def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = 
     before = read()
     spent = run()
     after = read() if before is not None else None
-    return spent if before is None or after is None else spent - _waited(spent, before, after)
+    return spent if before is None or after is None else spent - _run_queue_wait(spent, before, after)
 
 
-def _waited(spent: int, before: Reading, after: Reading) -> int:
+def _run_queue_wait(spent: int, before: Reading, after: Reading) -> int:
     passed = after.clock - before.clock
     if after.others - before.others > _QUIET * passed or spent > passed:  # `spent` is by a clock that is not of here
         return 0
-    waited = after.waited - before.waited - (passed - spent)
-    return min(max(waited, 0), spent)
+    run_queue_wait = after.run_queue_wait - before.run_queue_wait - (passed - spent)
+    return min(max(run_queue_wait, 0), spent)
 
 
 def reading() -> Reading | None:
     """Read the counters of the calling thread; None where the system does not count."""
-    waited = _delay(OWN)
-    if waited is None:
+    run_queue_wait = _delay(OWN)
+    if run_queue_wait is None:
         return None
-    return Reading(time.perf_counter_ns(), waited, time.process_time_ns() - time.thread_time_ns())
+    return Reading(time.perf_counter_ns(), run_queue_wait, time.process_time_ns() - time.thread_time_ns())
 
 
 class WaitMeter:
@@ -78,10 +78,10 @@ class WaitMeter:
         idle. So it is no more than what other programs computed on these cores.
         """
         passed = max(1, time.perf_counter_ns() - self._began)
-        waited = sum(delay - self._delays.get(thread, 0) for thread, delay in _all_delays().items())
+        run_queue_wait = sum(delay - self._delays.get(thread, 0) for thread, delay in _all_delays().items())
         if len(self._cores) > 1:
-            waited = min(waited, self._others(passed))
-        return min(1.0, max(0.0, waited / passed))
+            run_queue_wait = min(run_queue_wait, self._others(passed))
+        return min(1.0, max(0.0, run_queue_wait / passed))
 
     def others(self) -> float:
         """Return the cores that other programs have used since, on average; 0 for a single core, or if not known."""

@@ -23,7 +23,7 @@ def window_of(builders: int, machines: int) -> int:
     return builders + 2 * machines + 1
 
 
-class Trial(Protocol):
+class TrialSteps(Protocol):
     """The two steps of a trial that block; they run on the threads of the executors."""
 
     def build(self) -> CompiledProgram | Failed: ...
@@ -55,7 +55,7 @@ class Batch:
         self._lock = threading.Lock()
         self._building = self._unfinished = 0
         self._lowered = False
-        self._held: list[tuple[Trial, CompiledProgram, Future[Result]]] = []
+        self._held: list[tuple[TrialSteps, CompiledProgram, Future[Result]]] = []
 
     @property
     def load(self) -> int:
@@ -63,7 +63,7 @@ class Batch:
         with self._lock:
             return self._unfinished - len(self._held)
 
-    def submit(self, trial: Trial, future: Future[Result] | None = None) -> Future[Result]:
+    def submit(self, trial: TrialSteps, future: Future[Result] | None = None) -> Future[Result]:
         """Start a trial on its way; return the future of its result, which may be given."""
         future = Future() if future is None else future
         with self._lock:
@@ -98,7 +98,7 @@ class Batch:
             self._lowered = True
         self._release()
 
-    def _build(self, trial: Trial, future: Future[Result]) -> None:
+    def _build(self, trial: TrialSteps, future: Future[Result]) -> None:
         try:
             built = RUN_GIVEN_UP if self.given_up.is_set() else trial.build()
             if isinstance(built, Failed):
@@ -124,7 +124,7 @@ class Batch:
         for trial in held:
             self._runners.submit(self._run, *trial)
 
-    def _run(self, trial: Trial, built: CompiledProgram, future: Future[Result]) -> None:
+    def _run(self, trial: TrialSteps, built: CompiledProgram, future: Future[Result]) -> None:
         try:
             self._settle(future, RUN_GIVEN_UP if self.given_up.is_set() else trial.run(built))
         except BaseException as error:

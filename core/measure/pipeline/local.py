@@ -12,7 +12,7 @@ from pegbox.checks import check_cost, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.machine.cores import CorePlan, warn_of_threads
 from pegbox.measure.machine.memory import memory_share
 from pegbox.measure.machine.run_delay import wait_until_quiet
@@ -149,7 +149,7 @@ class LocalMeasurer(Measurer):
 
     @property
     def compares(self) -> bool:  # type: ignore[override]
-        """True if the runner can measure a yardstick."""
+        """True if the runner can measure a baseline."""
         return self._pipeline is None or self._pipeline.runs.runner.compares
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
@@ -168,8 +168,8 @@ class LocalMeasurer(Measurer):
         """
         return self._open().remeasure(configs)
 
-    def yardstick(self, cost: float) -> Yardstick | None:
-        """Measure the yardstick: NumPy's time, and the machine's limits. It takes about a second.
+    def baseline(self, cost: float) -> Baseline | None:
+        """Measure the baseline: NumPy's time, and the machine's limits. It takes about a second.
 
         `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
         again.

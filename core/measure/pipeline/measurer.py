@@ -12,7 +12,7 @@ from pegbox.errors import ArgumentError
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
-    from pegbox.measure.baselines.yardstick import Yardstick
+    from pegbox.measure.baselines.baseline import Baseline
     from pegbox.measure.result import Result
     from pegbox.space import Config
 
@@ -36,7 +36,7 @@ class Measurer(ABC):
     """The machines that measure, for people ("on 8 machines"); empty for this one."""
 
     compares: bool = False
-    """True if `yardstick` may return something."""
+    """True if `baseline` may return something."""
 
     @abstractmethod
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
@@ -46,7 +46,7 @@ class Measurer(ABC):
     def remeasure(self, configs: Sequence[Config], /) -> Sequence[Result]:
         """Measure a few again with care, interleaved; results in the order of `configs`."""
 
-    def yardstick(self, cost: float) -> Yardstick | None:
+    def baseline(self, cost: float) -> Baseline | None:
         """Return what costs are compared with; `cost` is the best."""
         return None
 

@@ -7,9 +7,9 @@ import statistics
 from typing import TYPE_CHECKING
 
 from pegbox.compute.flop import slow_operations
+from pegbox.measure.baselines.baseline import NEAR, Baseline
 from pegbox.measure.baselines.numpy_time import call_overhead
 from pegbox.measure.baselines.roofline import Roofline, kept_roofline
-from pegbox.measure.baselines.yardstick import NEAR, Yardstick
 from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class BaselineProbe:
-    """Measures the yardstick of a task. NumPy's timings of all calls count, and the machine's limits are kept."""
+    """Measures the baseline of a task. NumPy's timings of all calls count, and the machine's limits are kept."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._numpy_costs: list[float] = []
         self._roofline: Roofline | None = None
 
-    def measure(self, runner: Runner, cost: float, *, cores: int) -> Yardstick:
-        """Measure the yardstick of a cost in seconds. The limits are measured again if the cost comes near them.
+    def measure(self, runner: Runner, cost: float, *, cores: int) -> Baseline:
+        """Measure the baseline of a cost in seconds. The limits are measured again if the cost comes near them.
 
         `cores` is the number of cores that candidates are timed on.
         """
@@ -44,7 +44,7 @@ class BaselineProbe:
             costs = runner.time_numpy(task.numpy, threads=task.target.num_cores)
             self._numpy_costs += [costs] if isinstance(costs, float) else costs or ()
         self._roofline = self._roofline or limits(anew=False)
-        yardstick = Yardstick(
+        baseline = Baseline(
             cores=cores if self._roofline is None else self._roofline.cores,
             flop=task.flop,
             read=read,
@@ -55,7 +55,7 @@ class BaselineProbe:
             numpy_costs=tuple(self._numpy_costs),
             numpy_call=call_overhead() if self._numpy_costs else 0.0,
         )
-        if (yardstick.measured_share(cost) or 0.0) > NEAR:
+        if (baseline.measured_share(cost) or 0.0) > NEAR:
             self._roofline = limits(anew=True)
-            yardstick = dataclasses.replace(yardstick, roofline=self._roofline)
-        return yardstick
+            baseline = dataclasses.replace(baseline, roofline=self._roofline)
+        return baseline

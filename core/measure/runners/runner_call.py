@@ -61,7 +61,7 @@ class CheckedFactory:
 
     Raises:
         UnknownName: there is no such runner.
-        ArgumentError: an option that it does not have, or what is given is no runner.
+        ArgumentError: an option that it does not have, or the given value is not a runner.
     """
 
     def __init__(self, runner: RunnerLike, options: Mapping[str, Any] | None) -> None:

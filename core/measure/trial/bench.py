@@ -143,7 +143,7 @@ def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
     listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
     for name, array in listed.items():
         if name not in inputs:
-            raise ArgumentError(f"inputs: {name!r} is no input of the kernel; give some of {', '.join(inputs)}")
+            raise ArgumentError(f"inputs: {name!r} is not an input of the kernel; give some of {', '.join(inputs)}")
         check_array(f"inputs: {name} is", array, inputs[name].shape, str(dtypes.numpy_dtype(inputs[name].dtype)))
     return {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in listed.items()}
 

@@ -51,14 +51,14 @@ class TimingPolicy:
         """Return the given policy, else one of these options, which has room for so many `repeats`.
 
         Raises:
-            ArgumentError: what is given is no policy, or an option is out of its domain.
+            ArgumentError: the given value is not a policy, or an option is out of its domain.
         """
         if policy is None:
             most = max(10, repeats) if isinstance(repeats, int) else 10
             return cls(repeats=repeats, max_repeats=most, **options)
         if not isinstance(policy, TimingPolicy):
             raise ArgumentError(
-                f"timing={value_text(policy)} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)"
+                f"timing={value_text(policy)} is not a TimingPolicy; make one with pegbox.measure.TimingPolicy(...)"
             )
         return policy
 

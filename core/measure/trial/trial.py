@@ -115,14 +115,14 @@ def run_trial(
     meter = WaitMeter()
     with guard(policy.first_call_limit(best, flop=stage.bench.flop)):
         first = _seconds(kernel, stage, 1)
-    waited = meter.share()
+    run_queue_wait = meter.share()
     watch.lap("first_run")
     wrong = stage.complaint()
     watch.lap("check")
     if wrong is not None:
         return Failed(FailureKind.WRONG_RESULT, wrong, phases=watch.phases)
     if policy.far_behind(first, best, cold=True):
-        return Ok((max(first, 1e-9),), phases=watch.phases, partial=True, waited=waited)
+        return Ok((max(first, 1e-9),), phases=watch.phases, partial=True, run_queue_wait=run_queue_wait)
     stage.poison()
     watch.lap("check")
     meter = WaitMeter()
@@ -133,14 +133,14 @@ def run_trial(
             per_call = min(per_call, _probe(kernel, stage))
         partial = policy.far_behind(per_call, best)
         costs = (per_call,) if partial else _repeat(kernel, stage, policy, per_call, best)
-    waited = meter.share()
+    run_queue_wait = meter.share()
     watch.lap("timing")
     wrong = stage.complaint()
     watch.lap("check")
     if wrong is not None:
         message = f"right in its first call, not in later ones: {wrong}"
         return Failed(FailureKind.WRONG_RESULT, message, phases=watch.phases)
-    return Ok(costs, phases=watch.phases, partial=partial, waited=waited)
+    return Ok(costs, phases=watch.phases, partial=partial, run_queue_wait=run_queue_wait)
 
 
 def run_interleaved(
@@ -164,12 +164,12 @@ def run_interleaved(
             rounds.append([_timing(k, stage, policy, n) for k, n in zip(kernels, numbers, strict=True)])
     spent = (time.perf_counter() - began) / max(1, len(kernels))
     costs = list(zip(*rounds, strict=True))
-    waited = meter.share()
+    run_queue_wait = meter.share()
     with guard(policy.timeout * len(kernels)):
         wrong = [_wrong_again(kernel, stage) for kernel in kernels]
     stage.use(stage.bench.values)
     return [
-        Ok(own, phases={"timing": spent}, waited=waited)
+        Ok(own, phases={"timing": spent}, run_queue_wait=run_queue_wait)
         if message is None
         else Failed(FailureKind.WRONG_RESULT, message, phases={"timing": spent})
         for own, message in zip(costs, wrong, strict=True)

@@ -21,7 +21,7 @@ from pegbox.schedule.rewrites.copy import fresh_iters, insert_at_top
 from pegbox.schedule.rewrites.layout import (
     fills_whole,
     is_plain_nest,
-    obstacle,
+    layout_problem,
     pad_producer,
     padding_block,
     with_layout,
@@ -195,7 +195,7 @@ def _padding(sch: ScheduleState, realize: BlockRealize, pad_value: float | Layou
 def _check_users(sch: ScheduleState, buffer: Buffer) -> None:
     for user in (*sch.tree.writers(buffer), *sch.tree.readers(buffer)):
         name = user.block.name
-        why = obstacle(user, buffer)
+        why = layout_problem(user, buffer)
         if why is not None:
             raise ScheduleError(why, "transform the layout first, blockize or tensorize after", name)
         if has_alignment(user, buffer):

@@ -15,7 +15,7 @@ from pegbox.loops.visit import iter_ranges
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.primitives.layout import Layouter, Which, choose, map_of
 from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_name, fresh_iters, store_block
-from pegbox.schedule.rewrites.layout import Indices, obstacle, with_indices
+from pegbox.schedule.rewrites.layout import Indices, layout_problem, with_indices
 from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written, fresh_buffer_name
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
@@ -222,7 +222,7 @@ def _indices(realize: BlockRealize, buffer: Buffer) -> Indices:
         if not any(all(map(same, place, known)) for known in places):
             places.append(place)
     variables = {it.var for it in realize.block.iters}
-    problem = obstacle(realize, buffer)
+    problem = layout_problem(realize, buffer)
     if problem is None and len(places) > 1:
         problem = f"{name} uses {buffer.name} at {len(places)} places"
     if problem is None and any(True for i in places[0] for _ in loads(i)):

@@ -53,7 +53,7 @@ def _with_regions(realize: BlockRealize, change: Callable[[Region], Region]) -> 
     return BlockRealize(realize.values, regions, realize.predicate)
 
 
-def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
+def layout_problem(realize: BlockRealize, buffer: Buffer) -> str | None:
     """The reason that the indices of a buffer in a block cannot be changed one by one; None where they can."""
     for stmt in walk_stmts(realize):
         if isinstance(stmt, BlockRealize):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.obstacle import Obstacle
 from pegbox.loops.passes.notes import ROLLING
-from pegbox.loops.passes.roll import NothingKept, roll_of
+from pegbox.loops.passes.roll import NothingReused, RollFailure, roll_of
 from pegbox.loops.passes.rolling_buffer import rolling
 from pegbox.schedule.tree import BlockBody, Tree
 
@@ -25,20 +24,20 @@ def check_circular_buffer(tree: Tree, name: str, buffer: Buffer) -> None:
             name,
         )
     found = roll_of(tree.func, buffer)
-    if isinstance(found, Obstacle):
+    if isinstance(found, RollFailure):
         raise ScheduleError(found.reason, found.remedy, *found.place)
 
 
 def keeps_nothing(tree: Tree, buffer: Buffer) -> bool:
     """Could the buffer be circular, but without any use, as no iteration needs values of another one?"""
-    return isinstance(roll_of(tree.func, buffer), NothingKept)
+    return isinstance(roll_of(tree.func, buffer), NothingReused)
 
 
 def check_circular_buffers(before: Tree, after: Tree) -> None:
     """Raises ScheduleError: after a step, a circular buffer could not be one any more."""
     for realize, buffer in rolling(after.func):
         found = roll_of(after.func, buffer)
-        if isinstance(found, Obstacle):
+        if isinstance(found, RollFailure):
             raise ScheduleError(
                 f"{buffer.name} of block {realize.block.name} could not be a rolling buffer any more: {found.reason}",
                 'do this first and rolling_buffer last, or unannotate(block, "rolling_buffer")',

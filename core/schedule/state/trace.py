@@ -246,7 +246,7 @@ def _step(item: Any) -> Step:
     if not isinstance(primitive, str):
         raise ValueError(f"{primitive!r} is not a primitive")
     if not isinstance(args, list | tuple):
-        raise ValueError(f"the arguments {args!r} are no list")
+        raise ValueError(f"the arguments {args!r} are not a list")
     return Step(primitive, _decode(args), tuple((k, _decode(v)) for k, v in options.items()))
 
 

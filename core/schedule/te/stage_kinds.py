@@ -161,7 +161,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
 
     Raises:
         ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
-            positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop is
+            positive integer; when lowered: the tensor is inlined or made inside the loop, or the loop is
             vectorized.
     """
     if not isinstance(tensor, Tensor):

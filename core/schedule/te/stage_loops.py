@@ -46,8 +46,8 @@ def split(
                     B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0
 
     Raises:
-        ScheduleError: not a loop of this stage, not exactly one positive number given, or a tail although there shall
-            be no test.
+        ScheduleError: not a loop of this stage, not exactly one positive number given, or a tail that needs a test,
+            which is not wanted.
     """
     position = stage.position(parent)
     stage.check_serial(parent)

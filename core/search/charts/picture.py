@@ -112,11 +112,11 @@ def draw_search(axes: Any, result: TuneResult) -> None:
             [best.place, end + 0.5], [best.cost] * 2, "*-", markevery=[0], linewidth=1.2,
             color=COLOURS[3], markersize=11, markeredgewidth=0, label="the result, measured again",
         )  # fmt: skip
-    yardstick = best.yardstick if best is not None else None
-    if yardstick is not None and yardstick.numpy is not None:
-        steady = yardstick.is_comparable(best.result.costs, best.result.waited)
+    baseline = best.baseline if best is not None else None
+    if baseline is not None and baseline.numpy is not None:
+        steady = baseline.is_comparable(best.result.costs, best.result.run_queue_wait)
         axes.axhline(
-            yardstick.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
+            baseline.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
             label="NumPy" if steady else "NumPy, too noisy to compare",
         )  # fmt: skip
     _finish(axes, len(trials), result.unit, emulated=result.emulated)

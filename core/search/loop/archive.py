@@ -9,7 +9,7 @@ from typing import Any
 
 from pegbox.checks import check_list, check_path
 from pegbox.errors import ArgumentError, RecordError, SpaceError
-from pegbox.records.history import best, latest_yardstick, trials_of
+from pegbox.records.history import best, latest_baseline, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, rows_of
 from pegbox.records.record import FUNCTION, Record
@@ -105,9 +105,9 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
     if winner is not None:
         found = again.get(id(winner)) or trial(number_of(winner), winner)
         gain = gain_of(winner, records) if subject.unit == "s" else None
-    yardstick = latest_yardstick(records, records[0].host)
+    baseline = latest_baseline(records, records[0].host)
     return TuneResult(
-        best=BestTrial.of(found, subject=subject, yardstick=yardstick, gain=gain),
+        best=BestTrial.of(found, subject=subject, baseline=baseline, gain=gain),
         trials=trials,
         elapsed=max(each.elapsed for each in trials),
         phases={},

@@ -17,7 +17,7 @@ from pegbox.search.loop.proposals import SearchFailure
 from pegbox.search.loop.state import PhaseClock
 
 if TYPE_CHECKING:
-    from pegbox.measure.baselines.yardstick import Yardstick
+    from pegbox.measure.baselines.baseline import Baseline
     from pegbox.space import Config
 
 _T = TypeVar("_T")
@@ -46,9 +46,9 @@ class CheckedMeasurer:
         return self._called(lambda: self._measurer.compiles)
 
     @property
-    def yardstick(self) -> Callable[[float], Yardstick | None] | None:
+    def baseline(self) -> Callable[[float], Baseline | None] | None:
         """The measurement of the baselines. Its errors do not end a search."""
-        return self._measurer.yardstick if self._called(lambda: self._measurer.compares) else None
+        return self._measurer.baseline if self._called(lambda: self._measurer.compares) else None
 
     def wait_until_quiet(self) -> bool:
         """Wait for a moment without other programs; False if that means nothing, as in a simulation."""

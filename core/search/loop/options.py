@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pegbox.checks import check_flag, check_instance, check_int, check_list, check_seconds, check_text
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
@@ -31,7 +31,7 @@ class SearchOptions:
             picked from them; 0 leaves that out.
         callbacks: functions of a trial, or `Callback` objects.
         progress: whether `tune` shows its progress.
-        yardstick: whether the measurer is asked at the end for the costs to compare with, if it knows any.
+        baseline: whether the measurer is asked at the end for the costs to compare with, if it knows any.
         name: the tuner's name in messages; None for that of its class.
 
     Raises:
@@ -45,7 +45,7 @@ class SearchOptions:
     finalists: int = DEFAULT_FINALISTS
     callbacks: Iterable[CallbackLike] = ()
     progress: bool = False
-    yardstick: bool = False
+    baseline: bool = False
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class SearchOptions:
             check_int("batch_size", self.batch_size)
         check_int("finalists", self.finalists, minimum=0)
         check_flag("progress", self.progress)
-        check_flag("yardstick", self.yardstick)
+        check_flag("baseline", self.baseline)
         if self.name is not None:
             check_text("name", self.name)
 
@@ -70,12 +70,12 @@ class SearchOptions:
         progress: bool,
         finalists: int = DEFAULT_FINALISTS,
     ) -> SearchOptions:
-        """Check the arguments of `tune`, which asks for a yardstick, and at least one trial."""
+        """Check the arguments of `tune`, which asks for a baseline, and at least one trial."""
         if trials is not None:
             check_int("trials", trials)  # none at all would read as if nothing valid had been found
         seconds = None if budget is None else check_seconds("budget", budget)
         listed = check_callbacks(callbacks)
-        return cls(trials, seconds, early_stopping, batch_size, finalists, listed, progress, yardstick=True)
+        return cls(trials, seconds, early_stopping, batch_size, finalists, listed, progress, baseline=True)
 
     @property
     def limits(self) -> Limits:
@@ -103,12 +103,12 @@ class PriorTrials:
         results: the latest result of each configuration, which is reported to the tuner first.
         trials: the results of the trials themselves, where `results` has remeasurements: they compare with those of
             new trials.
-        yardstick: the costs to compare with, for a search that measures none.
+        baseline: the costs to compare with, for a search that measures none.
     """
 
     results: Sequence[tuple[Config, Result]] = ()
     trials: Mapping[Config, Result] = field(default_factory=dict)
-    yardstick: Yardstick | None = None
+    baseline: Baseline | None = None
 
     def __post_init__(self) -> None:
         check_history("results", self.results)

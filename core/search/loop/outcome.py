@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from pegbox.checks import check_flag, check_path
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.output import check_output, write_file
 from pegbox.report.figure import check_plot
@@ -93,7 +93,7 @@ class BestTrial:
     that found it.
 
     `remeasured` is True if the cost comes from the careful measurement at the end, not from the trial itself.
-    `subject` is the computation or function, with the unit of the cost. `yardstick` has NumPy's time for the
+    `subject` is the computation or function, with the unit of the cost. `baseline` has NumPy's time for the
     same and the machine's limits, `gain` the gain of the search; None where they are not known. `recorded` trials
     came from the records of an earlier run.
     """
@@ -106,7 +106,7 @@ class BestTrial:
     remeasured: bool = False
     phases: Mapping[str, float] = field(default_factory=dict)
     subject: Subject = Subject()
-    yardstick: Yardstick | None = None
+    baseline: Baseline | None = None
     gain: Gain | None = None
     recorded: int = 0
 
@@ -117,7 +117,7 @@ class BestTrial:
         *,
         phases: Mapping[str, float] | None = None,
         subject: Subject = Subject(),
-        yardstick: Yardstick | None = None,
+        baseline: Baseline | None = None,
         gain: Gain | None = None,
         recorded: int = 0,
     ) -> BestTrial | None:
@@ -125,7 +125,7 @@ class BestTrial:
         if trial is None or not isinstance(trial.result, Ok):
             return None
         found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
-        return cls(*found, phases or {}, subject, yardstick, gain, recorded)
+        return cls(*found, phases or {}, subject, baseline, gain, recorded)
 
     @property
     def place(self) -> int:
@@ -151,7 +151,8 @@ class BestTrial:
     @property
     def quality(self) -> list[str]:
         """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
-        beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs, self.result.waited)
+        result, known = self.result, self.baseline
+        beside = "" if known is None else known.text(self.cost, result.costs, result.run_queue_wait)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:
@@ -169,7 +170,7 @@ class TuneResult:
     """Everything that a run measured. `print` shows a summary, `plot` and `to_html` draw it.
 
     `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
-    its seconds, `best.yardstick` what NumPy takes for the same and what the machine could. `trials` are all trials in
+    its seconds, `best.baseline` what NumPy takes for the same and what the machine could. `trials` are all trials in
     their order, each with `config`, `cost` and `result`; `history` are those that a resumed run had from its records,
     which come before. `subject` is the computation or function: its name, task, and work.
 
@@ -248,7 +249,7 @@ class TuneResult:
         """The number of threads of each kernel, as far as it is known."""
         if self.task is not None:
             return self.task.target.num_cores
-        known = None if self.best is None else self.best.yardstick
+        known = None if self.best is None else self.best.baseline
         return 1 if known is None else int(known.cores)
 
     @property

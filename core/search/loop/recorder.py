@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Result
-from pegbox.records.history import check_host, latest_by_config, latest_yardstick, own_records, trials_of
+from pegbox.records.history import check_host, latest_baseline, latest_by_config, own_records, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.records.runs import new_run, run_to_go_on
@@ -66,14 +66,14 @@ class Recorder(Callback):
         self.append(trial.config, trial.result)
 
     def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        self.append(trial.config, trial.result, remeasured=True, yardstick=state.yardstick)
+        self.append(trial.config, trial.result, remeasured=True, baseline=state.baseline)
 
     def append(
-        self, config: Config, result: Result, *, remeasured: bool = False, yardstick: Yardstick | None = None
+        self, config: Config, result: Result, *, remeasured: bool = False, baseline: Baseline | None = None
     ) -> None:
         """Write one result."""
         source = {"tuner": self.tuner, "seed": self.seed, "run": self.run}
-        record = Record.of(self.task, config, result, remeasured=remeasured, yardstick=yardstick, **source)
+        record = Record.of(self.task, config, result, remeasured=remeasured, baseline=baseline, **source)
         self.journal.append(record)
 
 
@@ -89,9 +89,9 @@ class Recording:
     held: Sequence[Record] = ()
     callbacks: Sequence[Recorder] = ()
 
-    def yardstick(self, host: str) -> Yardstick | None:
-        """Find the yardstick of the best on this host, or on this machine where `host` is empty."""
-        return latest_yardstick(self.held, host or describe_host())
+    def baseline(self, host: str) -> Baseline | None:
+        """Find the baseline of the best on this host, or on this machine where `host` is empty."""
+        return latest_baseline(self.held, host or describe_host())
 
     @property
     def best_cost(self) -> float:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from pegbox.measure.baselines.yardstick import UNSTEADY, WAITED
+from pegbox.measure.baselines.baseline import MOST_RUN_QUEUE_WAIT, UNSTEADY
 from pegbox.measure.result import Ok
 from pegbox.measure.trial.timing import spread
 from pegbox.task.work import format_seconds
@@ -30,7 +30,7 @@ _FEWEST = 3
 _SHARE = 0.25
 _ENOUGH = 8  # trials that say how long threads wait for cores
 # The load of cores is counted in steps of 10 ms, a trial lasts 20: their mean is less certain than that of finalists.
-_WAITED_IN_TRIALS = 2 * WAITED
+_MOST_WAIT_OF_TRIALS = 2 * MOST_RUN_QUEUE_WAIT
 
 
 class SearchNoise:
@@ -53,14 +53,14 @@ class SearchNoise:
         if trial.result.emulated:
             return
         if isinstance(trial.result, Ok):
-            self._shares.append(trial.result.waited)
+            self._shares.append(trial.result.run_queue_wait)
         if len(_costs(trial)) >= 2:
             self._timed += 1
             if spread(_costs(trial)) > MANY:
                 self._noisy.append(trial)
 
     @property
-    def waited(self) -> float:
+    def run_queue_wait(self) -> float:
         """The share of the time in which threads waited for cores; 0 before there are enough trials to say so."""
         return statistics.fmean(self._shares) if len(self._shares) >= _ENOUGH else 0.0
 
@@ -69,8 +69,8 @@ class SearchNoise:
 
         A few disturbed trials in a long search are interruptions.
         """
-        if self.threads > 1 and self.waited >= _WAITED_IN_TRIALS:
-            return waiting(self.waited, self.threads)
+        if self.threads > 1 and self.run_queue_wait >= _MOST_WAIT_OF_TRIALS:
+            return waiting(self.run_queue_wait, self.threads)
         if _are_many(len(self._noisy), self._timed):
             return _differ(
                 f"{_range(self._noisy)}, and {len(self._noisy)} of {self._timed} configurations differ more than "
@@ -99,7 +99,7 @@ def finalists_noise(
 ) -> str:
     """Compare the finalists' times with those in the search, in words; empty where there is nothing to say."""
     again = [trial for trial in finalists if trial.ok and not trial.result.emulated]
-    if threads > 1 and (share := _waited(again)) >= WAITED:
+    if threads > 1 and (share := _run_queue_wait(again)) >= MOST_RUN_QUEUE_WAIT:
         return waiting(share, threads)
     unsteady = [trial for trial in again if spread(_costs(trial)) > UNSTEADY]
     if unsteady and 2 * len(unsteady) >= len(again):
@@ -123,7 +123,7 @@ def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured 
     """Find the fastest trial with threads `above` this number, if other programs slowed such trials down; else None."""
     more = [trial for trial in trials if threads_of(trial) > above and not trial.result.emulated]
     timed = [spread(_costs(trial)) for trial in more if len(_costs(trial)) >= 2]
-    if _waited(more) < _WAITED_IN_TRIALS and not _are_many(sum(each > MANY for each in timed), len(timed)):
+    if _run_queue_wait(more) < _MOST_WAIT_OF_TRIALS and not _are_many(sum(each > MANY for each in timed), len(timed)):
         return None
     return min(more, key=lambda trial: trial.result.cost)
 
@@ -152,7 +152,7 @@ def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
     if best is None or not best.remeasured or shown == math.inf or _ratio(shown, best.cost) < MOVED:
         return ""
     reason = "other programs slowed the search down" if shown > best.cost else "the search's timings were lucky"
-    if shown < best.cost and best.result.waited >= WAITED:
+    if shown < best.cost and best.result.run_queue_wait >= MOST_RUN_QUEUE_WAIT:
         reason = "other programs slowed that down"
     return (
         f"the best took {format_seconds(shown)} in the search and {format_seconds(best.cost)} when measured again: "
@@ -168,8 +168,8 @@ def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial
         ]
     noise = SearchNoise(threads, trials)
     found = noise.describe() or finalists_noise(finalists, trials, best, threads)
-    if not found and max(noise.waited, _waited(finalists)) >= WAITED:
-        found = waiting(max(noise.waited, _waited(finalists)), threads)
+    if not found and max(noise.run_queue_wait, _run_queue_wait(finalists)) >= MOST_RUN_QUEUE_WAIT:
+        found = waiting(max(noise.run_queue_wait, _run_queue_wait(finalists)), threads)
     lost = lost_threads(trials, finalists, best)
     return [line for line in (found, lost, contradiction(trials, best)) if line]
 
@@ -183,9 +183,9 @@ def _count(threads: int) -> str:
     return f"{threads} thread{'s' if threads != 1 else ''}"
 
 
-def _waited(trials: Sequence[Trial | Record]) -> float:
+def _run_queue_wait(trials: Sequence[Trial | Record]) -> float:
     return statistics.fmean(
-        [t.result.waited for t in trials if isinstance(t.result, Ok) and not t.result.emulated] or [0.0]
+        [t.result.run_queue_wait for t in trials if isinstance(t.result, Ok) and not t.result.emulated] or [0.0]
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.yardstick import Yardstick
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.records.simulation import VirtualClock
 from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport
@@ -54,7 +54,7 @@ class SearchState:
     """The state of a run. Callbacks read it; only the loop writes it.
 
     `best` is the fastest trial so far, history included; `failures` counts failed trials by kind; `not_recorded`
-    those that a simulation has no answer for; `model` is the tuner's report on its model; `yardstick` the baselines of
+    those that a simulation has no answer for; `model` is the tuner's report on its model; `baseline` the baselines of
     the costs, once they are measured; `activity` the present activity, in words.
     """
 
@@ -66,7 +66,7 @@ class SearchState:
     best: Trial | None = None
     since_improvement: int = 0
     model: ModelReport | None = None
-    yardstick: Yardstick | None = None
+    baseline: Baseline | None = None
     activity: str = ""
     started: float = field(init=False)
 

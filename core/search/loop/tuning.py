@@ -89,7 +89,7 @@ class _Loop:
         wanted = options.batch_size if options.batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
         self.options, self.prior = options, prior
         self.batch_size = check_int("batch_size", wanted)
-        self.with_yardstick = options.yardstick
+        self.with_baseline = options.baseline
         self.clock = PhaseClock(clock)
         self.proposer = Proposer(tuner, name, space=space, searched=searched)
         self.measurer = CheckedMeasurer(measurer, self.clock)
@@ -231,22 +231,22 @@ class _Loop:
         with self.clock.phase("learn"):
             self.proposer.tell(batch, [measured[config] for config in batch])
 
-    def _measure_yardstick(self, cost: float) -> None:
-        measure = self.measurer.yardstick
-        if not self.with_yardstick or measure is None or cost == math.inf:
+    def _measure_baseline(self, cost: float) -> None:
+        measure = self.measurer.baseline
+        if not self.with_baseline or measure is None or cost == math.inf:
             return
-        with self._phase("yardstick", "timing NumPy for comparison"):
+        with self._phase("baseline", "timing NumPy for comparison"):
             try:
-                self.state.yardstick = measure(cost)
+                self.state.baseline = measure(cost)
             except Exception as error:  # the result is of use without it
-                self.with_yardstick = False
+                self.with_baseline = False
                 warnings.warn(f"nothing to compare the result with: {error}", RuntimeWarning, stacklevel=users_level())
 
     def _measure_finalists(self) -> None:
         if not self.state.trials:
             return  # nothing new: the history has its best already
         trials = [*self.history, *self.state.trials]
-        self._measure_yardstick(min(trial.cost for trial in trials))
+        self._measure_baseline(min(trial.cost for trial in trials))
         for _ in range(MAX_ROUNDS):
             chosen = pick_finalists(trials, self.options.finalists, known=self.remeasured)
             if not chosen:
@@ -256,7 +256,7 @@ class _Loop:
             with self._phase("remeasure", "measuring the best again"):
                 results = self.measurer.remeasure([trial.config for trial in chosen])
             # Asked on both sides of the finalists, it meets their noise; it comes before their records, which keep it.
-            self._measure_yardstick(min(result.cost for result in results))
+            self._measure_baseline(min(result.cost for result in results))
             with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
                     again = self._trial(trial.number, trial.config, result, self.state.elapsed, remeasured=True)
@@ -290,7 +290,7 @@ class _Loop:
             winner or state.best,
             phases=phases if state.trials else None,  # else they took no time
             subject=state.subject,
-            yardstick=state.yardstick or self.prior.yardstick,
+            baseline=state.baseline or self.prior.baseline,
             gain=Gain.of([*recorded, *state.trials]) if state.subject.unit == "s" else None,
             recorded=len(self.history),
         )

@@ -255,7 +255,7 @@ def sweep(
     """
     if not isinstance(task, Task):
         check_task(task)
-        why = "is recorded already; to measure it" if isinstance(task, RecordedSpace) else "is no task; to sweep one"
+        why = "is recorded already; to measure it" if isinstance(task, RecordedSpace) else "is not a task; to sweep one"
         raise ArgumentError(f"{task!r} {why}, give the task: pegbox.create_task(...)")
     check_int("seed", seed, minimum=0)
     budget_seconds = None if budget is None else check_seconds("budget", budget)

@@ -42,7 +42,7 @@ class RecordReader:
 
 
 def load_records(filename: str) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """Read the trials of a log, oldest first; configurations measured again at the end of a search are no trials.
+    """Read the trials of a log, oldest first; configurations measured again at the end of a search are not trials.
 
     Raises:
         RecordError: the file cannot be read, or a record is from another space than its task has now.

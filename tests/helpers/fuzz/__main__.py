@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--kind", help="of graphs; by default all")
     parser.add_argument("--language", choices=tuple(LANGUAGES))
     parser.add_argument("--thorough", action="store_true", help="every check of each case, and more often all of LLVM")
-    parser.add_argument("--trace", help="the steps of --seed, as a report tells them, instead of drawing them again")
+    parser.add_argument("--trace", help="the steps of --seed, as a report has them, instead of drawing them again")
     args = parser.parse_args()
     guarded_calls.install()
     if args.seed is None:

@@ -31,7 +31,7 @@ def too_large(s: TESchedule, inlined: Collection[Stage]) -> bool:
 def block_too_large(sch: Schedule, block: str) -> bool:
     """Tell whether inlining a block into its consumers, or into its producer, makes any of them too large."""
     tree = sch.tree
-    if block not in tree.blocks:  # it is inside of another one, and refused
+    if block not in tree.blocks:  # it is inside another one, and refused
         return False
     expand = {region.buffer: _block_size(sch, block, {}) for region in tree.blocks[block].block.writes}
     consumers = [b.name for b in sch.get_consumers(block)]

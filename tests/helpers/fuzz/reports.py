@@ -1,4 +1,4 @@
-"""Cases that fail: made smaller, and told with all that is needed to run them again."""
+"""Cases that fail: made smaller, and reported with everything that a new run needs."""
 
 from __future__ import annotations
 

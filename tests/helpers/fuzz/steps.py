@@ -1,4 +1,4 @@
-"""Random primitives of `tir.Schedule`: THE list of them. Whoever makes a primitive adds a step for it here.
+"""Random primitives of `tir.Schedule`: THE list of them. Each new primitive gets a step here.
 
 A step takes a schedule and `choose(n)`, a number below n, and calls a primitive with arguments that are legal more
 often than not, and wild at times. Random sequences of them are run by the tests of schedules, of lowering and of mixed
@@ -25,7 +25,7 @@ Choose = Callable[[int], int]
 
 
 def _block(sch: Schedule, choose: Choose) -> str:
-    """Now and then one inside of a block, where there are any."""
+    """Now and then one inside a block, where there are any."""
     names = [b.name for b in sch.get_blocks()]
     inner = [name for name in nested_paths(sch.func) if isinstance(name, str)]
     if inner and not choose(3):

@@ -1,4 +1,4 @@
-"""Random calls of TE: THE list of them. Whoever makes a primitive of TE adds a step for it here.
+"""Random calls of TE: THE list of them. Each new primitive of TE gets a step here.
 
 A step takes a TE schedule and a source of random numbers, and makes a call that is legal more often than not. Where it
 cannot find anything to do it raises `Nothing`.

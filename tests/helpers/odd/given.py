@@ -633,7 +633,7 @@ EXEMPT = {
         "measuring calls it",
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. Measurer. Runner. TimingPolicy.",
     ),
-    **_each("the report calls it", "Question. Setup. TaskInfo. Yardstick."),
+    **_each("the report calls it", "Question. Setup. TaskInfo. Baseline."),
     **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),
     **_each(

@@ -11,7 +11,7 @@ from pegbox.features.index import Loop, Sum, step
 from pegbox.features.symbol import Quantity, ceil_div, least
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import For, Function
-from pegbox.loops.passes.roll import Kept, Roll, roll_of
+from pegbox.loops.passes.roll import ReusedRegion, Roll, roll_of
 from pegbox.loops.passes.rolling_buffer import rolling
 from pegbox.loops.visit import paths
 
@@ -38,20 +38,20 @@ def rolled_extents(func: Function) -> Mapping[Var, Quantity]:
             loops = [stmt for stmt in path if isinstance(stmt, For)]
             region = next(write for write in realize.block.writes if write.buffer is roll.buffer)
             values = realize.bindings
-            for kept in roll.kept:
-                terms = linear(substitute(region.box[kept.dim][0], values)).terms
+            for reused in roll.reused:
+                terms = linear(substitute(region.box[reused.dim][0], values)).terms
                 found |= _shortened(
-                    kept, [loop for loop in loops[loops.index(kept.loop) + 1 :] if loop.var in terms], terms
+                    reused, [loop for loop in loops[loops.index(reused.loop) + 1 :] if loop.var in terms], terms
                 )
     return found
 
 
-def _shortened(kept: Kept, loops: Sequence[For], strides: Mapping[Expr, int]) -> dict[Var, Quantity]:
+def _shortened(reused: ReusedRegion, loops: Sequence[For], strides: Mapping[Expr, int]) -> dict[Var, Quantity]:
     """Shorten the outermost of the dimension's loops by the whole reduction: a split makes whole tiles."""
     if not loops:
         return {}
     whole = 1 + sum((loop.extent - 1) * strides[loop.var] for loop in loops)
-    mean = _mean(whole, whole - kept.count, kept.loop.extent)
+    mean = _mean(whole, whole - reused.count, reused.loop.extent)
     first = max(loops, key=lambda loop: strides[loop.var])
     return {first.var: least(quantity(first.extent), ceil_div(mean, strides[first.var]))}
 

@@ -20,6 +20,7 @@ from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_k
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
 from pegbox.measure import LocalMeasurer, Runner, RunnerWrapper
+from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.baselines.numpy_time import call_overhead, time_program
 from pegbox.measure.baselines.roofline import (
     Roofline,
@@ -29,7 +30,6 @@ from pegbox.measure.baselines.roofline import (
     measure_roofline,
     size_class,
 )
-from pegbox.measure.baselines.yardstick import Yardstick
 from pegbox.measure.jobs import run_job
 from pegbox.measure.machine import heap
 from pegbox.measure.machine.heap import kept_heap
@@ -43,23 +43,23 @@ TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
 ROOF = Roofline(1, 100.0, 20.0, 10.0)
 
 
-def yardstick(**changed: Any) -> Yardstick:
+def baseline(**changed: Any) -> Baseline:
     about = {"cores": 1, "flop": 1e9, "read": 1e6, "written": 1e6, "numpy": 40e-3, "roofline": ROOF}
-    return Yardstick(**{**about, **changed})
+    return Baseline(**{**about, **changed})
 
 
 def test_the_roof_that_takes_longer_bounds() -> None:
-    much = yardstick()
+    much = baseline()
     assert (much.bound, much.share(20e-3)) == ("multiply-add", pytest.approx(0.5))
-    little = yardstick(flop=1e6)
+    little = baseline(flop=1e6)
     assert (little.bound, little.share(0.4e-3)) == ("memory", pytest.approx(0.5))
     assert little.text(0.4e-3) == "NumPy 40 ms: 100.00x; 50% of the memory bandwidth, 10 GB/s (1 core)"
 
 
 def test_a_bound_that_counts_slow_operations_as_fast_ones_says_so() -> None:
-    little = yardstick(flop=1e6, slow=("exp",)).text(4e-3)
+    little = baseline(flop=1e6, slow=("exp",)).text(4e-3)
     assert little == "NumPy 40 ms: 10.00x; 5.0% of the memory bandwidth, 10 GB/s, exp counted as nothing (1 core)"
-    much = yardstick(slow=("exp", "sqrt", "division")).text(20e-3)
+    much = baseline(slow=("exp", "sqrt", "division")).text(20e-3)
     assert "multiply-add peak, 100 GFLOP/s, exp, sqrt and division counted as one operation (1 core)" in much
 
 
@@ -69,73 +69,73 @@ def test_what_is_read_alone_is_read_faster_than_copied() -> None:
 
 
 def test_a_share_beyond_the_roof_is_left_out() -> None:
-    assert yardstick().share(9e-3) is None
-    assert yardstick().measured_share(9e-3) == pytest.approx(10 / 9)
-    assert yardstick().text(9e-3) == "NumPy 40 ms: 4.44x (1 core)"
+    assert baseline().share(9e-3) is None
+    assert baseline().measured_share(9e-3) == pytest.approx(10 / 9)
+    assert baseline().text(9e-3) == "NumPy 40 ms: 4.44x (1 core)"
 
 
 def test_a_share_a_little_beyond_the_roof_is_all_of_it() -> None:
-    assert yardstick().share(9.8e-3) == 1.0
-    assert "100% of the multiply-add peak" in yardstick().text(9.8e-3)
+    assert baseline().share(9.8e-3) == 1.0
+    assert "100% of the multiply-add peak" in baseline().text(9.8e-3)
 
 
 @pytest.mark.parametrize("missing", ["cores", "read", "roofline"])
-def test_a_damaged_yardstick_is_refused(missing: str) -> None:
-    form = yardstick().to_json()
+def test_a_damaged_baseline_is_refused(missing: str) -> None:
+    form = baseline().to_json()
     if missing == "roofline":
         form["roofline"]["copy"] = None
     else:
         form[missing] = None
     with pytest.raises(ValueError, match="has the wrong form"):
-        Yardstick.from_json(form)
+        Baseline.from_json(form)
 
 
 def test_only_what_is_known_is_said() -> None:
-    assert yardstick(numpy=None, roofline=None).text(1e-3) == ""
-    assert yardstick(roofline=None, cores=2).text(10e-3) == "NumPy 40 ms: 4.00x (2 cores)"
+    assert baseline(numpy=None, roofline=None).text(1e-3) == ""
+    assert baseline(roofline=None, cores=2).text(10e-3) == "NumPy 40 ms: 4.00x (2 cores)"
     unknown = Roofline(1, None, 20.0, 10.0)
-    assert yardstick(roofline=unknown).share(1.0) is None  # multiply-adds may bind, and their peak is not known
-    assert yardstick(roofline=unknown, flop=0.0).bound == "memory"
-    assert yardstick().text(float("inf")) == ""
+    assert baseline(roofline=unknown).share(1.0) is None  # multiply-adds may bind, and their peak is not known
+    assert baseline(roofline=unknown, flop=0.0).bound == "memory"
+    assert baseline().text(float("inf")) == ""
 
 
 def test_timings_that_differ_by_many_times_make_no_ratio() -> None:
     busy, steady = (1.1e-3, 1.2e-3, 30e-3, 36e-3), (1e-3, 1.01e-3, 1.02e-3, 9e-3)
     known = {"roofline": None, "numpy": 1.2e-3}
-    assert yardstick(**known, numpy_costs=steady).text(1e-3, steady) == "NumPy 1.2 ms: 1.20x (1 core)"
-    told = yardstick(**known, numpy_costs=busy).text(1e-3, steady)
-    assert told == "NumPy 1.1 ms to 36 ms: too noisy to compare (1 core)"
-    told = yardstick(**known, numpy_costs=steady).text(1e-3, busy)
-    assert told == "NumPy 1.2 ms, the kernel 1.1 ms to 36 ms: too noisy to compare (1 core)"
+    assert baseline(**known, numpy_costs=steady).text(1e-3, steady) == "NumPy 1.2 ms: 1.20x (1 core)"
+    text = baseline(**known, numpy_costs=busy).text(1e-3, steady)
+    assert text == "NumPy 1.1 ms to 36 ms: too noisy to compare (1 core)"
+    text = baseline(**known, numpy_costs=steady).text(1e-3, busy)
+    assert text == "NumPy 1.2 ms, the kernel 1.1 ms to 36 ms: too noisy to compare (1 core)"
 
 
 @pytest.mark.parametrize(
     "changed", [{}, {"numpy": None}, {"roofline": None}, {"numpy_costs": (1.0, 2.0)}, {"slow": ("exp",)}]
 )
 def test_it_goes_through_json(changed: dict[str, Any]) -> None:
-    one = yardstick(**changed)
-    assert Yardstick.from_json(json.loads(json.dumps(one.to_json()))) == one
+    one = baseline(**changed)
+    assert Baseline.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
 def test_what_was_written_before_slow_operations_were_known_is_read() -> None:
-    form = yardstick().to_json()
+    form = baseline().to_json()
     del form["slow"]
-    assert Yardstick.from_json(form) == yardstick()
+    assert Baseline.from_json(form) == baseline()
 
 
 @pytest.mark.parametrize("slow", [3, "exp", [1]])
 def test_slow_operations_are_names(slow: object) -> None:
-    with pytest.raises(ValueError, match="yardstick"):
-        Yardstick.from_json({**yardstick().to_json(), "slow": slow})
+    with pytest.raises(ValueError, match="baseline"):
+        Baseline.from_json({**baseline().to_json(), "slow": slow})
 
 
 @pytest.mark.parametrize(
     "wrong",
     [{"cores": "many"}, {"numpy": -1.0}, {"roofline": 3}, {"roofline": {}}, {"x": 1}, {"numpy_costs": 1.0}],
 )
-def test_what_is_no_yardstick_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="yardstick"):
-        Yardstick.from_json({**yardstick().to_json(), **wrong})
+def test_what_is_no_baseline_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="baseline"):
+        Baseline.from_json({**baseline().to_json(), **wrong})
 
 
 @pytest.fixture
@@ -288,13 +288,13 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
 def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
     task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     with LocalMeasurer(task) as measurer:
-        found = measurer.yardstick(1.0)
+        found = measurer.baseline(1.0)
         assert found is not None
         assert found.numpy is not None
         assert found.roofline is not None
         assert (found.cores, found.flop, found.read, found.written) == (1, 1024.0, 512.0, 256.0)
         assert cache.is_file()
-        impossible = measurer.yardstick(1e-12)  # measured anew, and left out
+        impossible = measurer.baseline(1e-12)  # measured anew, and left out
         assert impossible is not None
         assert impossible.share(1e-12) is None
     assert task.numpy is not None
@@ -308,7 +308,7 @@ def test_a_runner_that_knows_nothing_of_it_is_not_asked() -> None:
 
     task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     with LocalMeasurer(task, runner=lambda bench, **_: Silent()) as measurer:
-        assert measurer.yardstick(1.0) is None
+        assert measurer.baseline(1.0) is None
 
 
 class Counting(Runner):
@@ -341,7 +341,7 @@ def test_limits_that_a_kernel_comes_near_are_measured_again(cache: Path) -> None
 
     with LocalMeasurer(task, runner=lambda bench, **_: Asked(*[1.0] * 3)) as measurer:  # type: ignore[arg-type,return-value]
         for share, times in ((0.5, 1), (0.5, 1), (0.97, 2)):
-            found = measurer.yardstick(1024.0 / 2.0 * 1e-9 / share)
+            found = measurer.baseline(1024.0 / 2.0 * 1e-9 / share)
             assert found is not None
             assert found.roofline == Roofline(1, 1.0 + times, 100.0, 100.0)
             assert len(asked) == times
@@ -352,7 +352,7 @@ def test_numpys_timings_of_all_calls_count(cache: Path) -> None:
     runner = Counting([1.0, 2.0, 3.0], None, 4.0)
     with LocalMeasurer(task, runner=lambda bench, **_: runner) as measurer:  # type: ignore[arg-type,return-value]
         for numpy, costs in ((2.0, (1.0, 2.0, 3.0)), (2.0, (1.0, 2.0, 3.0)), (2.5, (1.0, 2.0, 3.0, 4.0))):
-            found = measurer.yardstick(1.0)
+            found = measurer.baseline(1.0)
             assert found is not None
             assert (found.numpy, found.numpy_costs) == (numpy, costs)
 
@@ -392,24 +392,24 @@ def test_a_warm_call_with_temporaries_faults_in_no_pages() -> None:
 
 
 def test_threads_that_waited_for_cores_have_no_ratio() -> None:
-    told = yardstick(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, waited=0.44)
-    assert told == "NumPy 40 ms, the kernel's threads waited for cores 44% of the time: too noisy to compare (2 cores)"
-    assert not yardstick(cores=2).is_comparable((20e-3,) * 5, 0.44)
-    assert yardstick(cores=2, roofline=None).text(20e-3, waited=0.05) == "NumPy 40 ms: 2.00x (2 cores)"
+    text = baseline(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, run_queue_wait=0.44)
+    assert text == "NumPy 40 ms, the kernel's threads waited for cores 44% of the time: too noisy to compare (2 cores)"
+    assert not baseline(cores=2).is_comparable((20e-3,) * 5, 0.44)
+    assert baseline(cores=2, roofline=None).text(20e-3, run_queue_wait=0.05) == "NumPy 40 ms: 2.00x (2 cores)"
     # Of one thread the wait is not in the costs.
-    assert yardstick(roofline=None).text(20e-3, waited=0.44) == "NumPy 40 ms: 2.00x (1 core)"
+    assert baseline(roofline=None).text(20e-3, run_queue_wait=0.44) == "NumPy 40 ms: 2.00x (1 core)"
 
 
 def test_the_time_of_numpys_call_is_not_compared_with_a_kernel_that_python_does_not_call() -> None:
     known: dict[str, Any] = {"numpy": 551e-9, "roofline": None}
-    told = yardstick(**known, numpy_call=400e-9).text(1.4e-9)
-    assert "551 ns, mostly Python's call" in told
-    assert "not compared" in told
-    assert yardstick(**known, numpy_call=40e-9).text(1.1e-9) == "NumPy 551 ns: 500.91x (1 core)"
-    made = yardstick(numpy_call=4e-7)
-    assert Yardstick.from_json(made.to_json()) == made
+    text = baseline(**known, numpy_call=400e-9).text(1.4e-9)
+    assert "551 ns, mostly Python's call" in text
+    assert "not compared" in text
+    assert baseline(**known, numpy_call=40e-9).text(1.1e-9) == "NumPy 551 ns: 500.91x (1 core)"
+    made = baseline(numpy_call=4e-7)
+    assert Baseline.from_json(made.to_json()) == made
     old = {name: value for name, value in made.to_json().items() if name != "numpy_call"}
-    assert Yardstick.from_json(old).numpy_call == 0.0
+    assert Baseline.from_json(old).numpy_call == 0.0
 
 
 def test_the_time_of_a_call_is_measured() -> None:

@@ -1,4 +1,4 @@
-"""Obstacles: reasons that a program cannot be changed as asked."""
+"""Refusals: reasons that a program cannot be changed as asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pegbox.expr.nodes import Var
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class Refusal:
     """A reason, a remedy, and the loops and blocks that they are about."""
 
     reason: str

@@ -12,14 +12,14 @@ import numpy as np
 from pegbox.space import Config, ConfigSpace, Digits
 
 _ROWS = 200  # sampled configurations in which values are compared
-_TRIES = 8  # of them for each pair of values: a pair that differs in none of these is a pair of twins
+_TRIES = 8  # of them for each pair of values: a pair that differs in none of these is duplicates
 _ENOUGH = 3  # pairs that were compared less often are not judged, unless the whole space was looked at
 
 Program: TypeAlias = Callable[[Config], str | None]
 """The program of a configuration as text; None where there is none."""
 
 
-def twin_values(space: ConfigSpace, program: Program, *, values: int) -> Iterator[str]:
+def duplicate_values(space: ConfigSpace, program: Program, *, values: int) -> Iterator[str]:
     """Pairs of values of one knob that make one program, whatever the other knobs are.
 
     Of a knob with more than `values` values so many are compared, drawn at random: it takes a program for each.

@@ -1,4 +1,4 @@
-"""`Yardstick`: the values that the cost of a kernel is compared with, to see how good it is."""
+"""`Baseline`: the values that the cost of a kernel is compared with, to see how good it is."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ NEAR = 0.95
 UNSTEADY = 1.5
 """The ratio of slow timings to fast ones (`spread`) beyond which two medians don't compare."""
 
-WAITED = 0.1
+MOST_RUN_QUEUE_WAIT = 0.1
 """The share of run-queue wait beyond which the costs of several threads are those of other programs."""
 
 CALLS = 4.0
-"""The ratio to a call of NumPy at all (`Yardstick.numpy_call`) from which its time is that of the work."""
+"""The ratio to a call of NumPy at all (`Baseline.numpy_call`) from which its time is that of the work."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardstick:
+class Baseline:
     """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
 
     `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long: the
@@ -52,12 +52,12 @@ class Yardstick:
         """Compute NumPy's time divided by that of a call."""
         return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
 
-    def is_comparable(self, costs: Sequence[float] = (), waited: float = 0.0) -> bool:
+    def is_comparable(self, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> bool:
         """Decide whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times.
 
-        They do not compare if several threads `waited` for cores (`Ok.waited`) for more than `WAITED`.
+        They do not compare if the `run_queue_wait` of several threads is longer than `MOST_RUN_QUEUE_WAIT`.
         """
-        return not self._waits(waited) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
+        return not self._waits(run_queue_wait) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
 
     @property
     def is_call(self) -> bool:
@@ -83,13 +83,13 @@ class Yardstick:
         limits = self._limits()
         return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
 
-    def text(self, seconds: float, costs: Sequence[float] = (), waited: float = 0.0) -> str:
+    def text(self, seconds: float, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> str:
         """Describe a call that takes `seconds`, for people; empty where nothing is known.
 
-        `costs` are the timings of which that is the median, `waited` is `Ok.waited`. Where they don't compare with
-        NumPy's (`is_comparable`), there is no ratio but a remark.
+        `costs` are the timings of which that is the median, `run_queue_wait` is that of `Ok`. Where they don't compare
+        with NumPy's (`is_comparable`), there is no ratio but a remark.
         """
-        found = [beside] if (beside := self._beside_numpy(seconds, costs, waited)) else []
+        found = [beside] if (beside := self._beside_numpy(seconds, costs, run_queue_wait)) else []
         if (share := self.share(seconds)) is not None:
             found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
@@ -99,7 +99,7 @@ class Yardstick:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, form: Mapping[str, Any]) -> Yardstick:
+    def from_json(cls, form: Mapping[str, Any]) -> Baseline:
         """Read the form that `to_json` wrote. Raises `ValueError` for anything else."""
         try:
             slow = form.get("slow", ())
@@ -117,7 +117,7 @@ class Yardstick:
             if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
                 raise TypeError("names of operations")
         except (TypeError, AttributeError) as error:
-            raise ValueError(f"yardstick={form!r} has the wrong form: {error}") from None
+            raise ValueError(f"baseline={form!r} has the wrong form: {error}") from None
         return made
 
     def _limits(self) -> dict[str, float]:
@@ -129,10 +129,10 @@ class Yardstick:
             limits["multiply-add"] = self.flop / self.roofline.gflops * 1e-9
         return limits
 
-    def _waits(self, waited: float) -> bool:
-        return self.cores > 1 and waited > WAITED
+    def _waits(self, run_queue_wait: float) -> bool:
+        return self.cores > 1 and run_queue_wait > MOST_RUN_QUEUE_WAIT
 
-    def _beside_numpy(self, seconds: float, costs: Sequence[float], waited: float) -> str:
+    def _beside_numpy(self, seconds: float, costs: Sequence[float], run_queue_wait: float) -> str:
         speedup = self.speedup(seconds)
         if self.numpy is None or speedup is None:
             return ""
@@ -141,8 +141,9 @@ class Yardstick:
             text += f", the kernel {_range_text(seconds, costs)}"
         if self.is_call:
             return f"{text}, mostly Python's call of it, which the kernel's time is without: not compared"
-        if self._waits(waited):
-            return f"{text}, the kernel's threads waited for cores {waited:.0%} of the time: too noisy to compare"
+        if self._waits(run_queue_wait):
+            waiting = f"the kernel's threads waited for cores {run_queue_wait:.0%} of the time"
+            return f"{text}, {waiting}: too noisy to compare"
         if not self.is_comparable(costs):
             return f"{text}: too noisy to compare"
         return f"{text}: {speedup:.2f}x"
