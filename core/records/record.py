@@ -6,7 +6,7 @@ import json
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pegbox.checks import check_instance, check_list
 from pegbox.codegen.targets.host import EMULATED, describe_host
@@ -29,6 +29,8 @@ from pegbox.shown import escaped, value_text
 from pegbox.space import Config
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pegbox.task.task import Task
 
 VERSION = 1
@@ -56,6 +58,16 @@ def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
     if not isinstance(workload, tuple):
         raise RecordError(f"task={value_text(task)}: give what pegbox.create_task makes")
     return workload
+
+
+class Circumstances(TypedDict, total=False):
+    """The fields of a record that the task, the config and the result do not give."""
+
+    tuner: str
+    seed: int | None
+    remeasured: bool
+    baseline: Baseline | None
+    run: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +102,11 @@ class Record:
     tool: str = ""
 
     @classmethod
-    def of(cls, task: Task, config: Config, result: Result, **more: Any) -> Record:
+    def of(cls, task: Task, config: Config, result: Result, **more: Unpack[Circumstances]) -> Record:
         """Make the record of a trial of `task` on this machine.
 
         Args:
-            more: other fields: `tuner`, `seed`, `remeasured`, `baseline`, `run`.
+            more: other fields, see `Circumstances`.
 
         Raises `RecordError` for what is not a task, a config of it, and a result.
         """

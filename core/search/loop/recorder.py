@@ -14,7 +14,7 @@ from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Result
 from pegbox.records.history import check_host, latest_baseline, latest_by_config, own_records, trials_of
 from pegbox.records.journal import Journal
-from pegbox.records.record import Record
+from pegbox.records.record import Circumstances, Record
 from pegbox.records.runs import new_run, run_to_go_on
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial
@@ -72,9 +72,8 @@ class Recorder(Callback):
         self, config: Config, result: Result, *, remeasured: bool = False, baseline: Baseline | None = None
     ) -> None:
         """Write one result."""
-        source = {"tuner": self.tuner, "seed": self.seed, "run": self.run}
-        record = Record.of(self.task, config, result, remeasured=remeasured, baseline=baseline, **source)
-        self.journal.append(record)
+        around = Circumstances(tuner=self.tuner, seed=self.seed, run=self.run, remeasured=remeasured, baseline=baseline)
+        self.journal.append(Record.of(self.task, config, result, **around))
 
 
 @dataclass(frozen=True)
