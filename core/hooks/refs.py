@@ -59,11 +59,8 @@ def known_files() -> dict[str, str]:
 
 
 def adopt_files(names: Mapping[str, str]) -> None:
-    """Let `import_file` import modules of these names for these paths, which are another process's.
-
-    Files that this process has imported itself stay its own.
-    """
-    _ADOPTED.update({path: name for path, name in names.items() if path not in _NAMES})
+    """Let `import_file` import modules of these names for these paths, which are another process's."""
+    _ADOPTED.update(names)
 
 
 def import_file(path: Path) -> ModuleType:

@@ -12,6 +12,7 @@ import pytest
 from scaling_template import lowered_here, scaled
 
 import pegbox as pb
+from pegbox.hooks import refs
 from pegbox.measure import Builder, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.runners.runner import RunnerWrapper
@@ -35,6 +36,12 @@ class Elsewhere(RunnerWrapper):
         with self._alone:
             self.runs += 1
             return super().run(program, best=best)
+
+
+@pytest.fixture(autouse=True)
+def own_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after each test the files of users that unpacking a task in this process adopts."""
+    monkeypatch.setattr(refs, "_ADOPTED", {})
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 import pegbox as pb
 from pegbox.codegen import CompiledProgram, Target, compile_program
 from pegbox.errors import ArgumentError
+from pegbox.hooks import refs
 from pegbox.measure import CorePlan, Failed, Lowered, Lowering, Ok, TimingPolicy
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.measure.result import FailureKind
@@ -59,7 +60,8 @@ def test_workers_compile_what_this_machine_would(runner: DaskRunner) -> None:
     assert isinstance(runner.run(built), Ok)
 
 
-def test_workers_lower_what_they_compile(runner: DaskRunner) -> None:
+def test_workers_lower_what_they_compile(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refs, "_ADOPTED", {})  # unpacking adopts files of users
     task = pb.create_task("matmul", args=(16, 16, 16), target="llvm -num-cores 1")
     packed = pack_task(task)
     assert packed is not None
