@@ -144,11 +144,11 @@ class Tasks:
                     if concurrent.futures.wait([answer], timeout=_POLL_SECONDS).done:
                         return self._read(answer)
                     workers = self._working(where)
-                    queued = not where.resources  # Dask's scheduler holds such tasks back until a worker is free
-                    if workers and (queued or future.done() or future.key in self._placed(workers)):
+                    if workers and (future.done() or future.key in self._placed(workers)):
                         stuck, unplaced = None, 0
                         continue
-                    unplaced = unplaced + 1 if workers else 0
+                    # Tasks without resources wait at the scheduler until a worker is free.
+                    unplaced = unplaced + 1 if workers and where.resources else 0
                     stuck = stuck or time.monotonic()
                     if time.monotonic() - stuck > where.patience and unplaced in (0, _UNPLACED):
                         raise self.stuck(len(workers), where.patience)
