@@ -6,7 +6,6 @@ import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
@@ -36,7 +35,8 @@ def on_demand(package: str, homes: Mapping[str, str] | None = None) -> Callable[
 
 def _imported_for_checkers(package: str) -> dict[str, str]:
     """Find the module of each name that a package imports in a condition, which is for type checkers."""
-    program = ast.parse(Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8"))
+    loader: Any = sys.modules[package].__loader__
+    program = ast.parse(loader.get_source(package))  # a zip file has it, too
     conditions = [statement for statement in program.body if isinstance(statement, ast.If)]
     imports = [each for condition in conditions for each in condition.body if isinstance(each, ast.ImportFrom)]
     return {

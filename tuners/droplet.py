@@ -33,7 +33,7 @@ PADDING = 16
 """The number of neighbours that the space is asked for where it excludes most steps; some of them are the same."""
 
 TABLE_LIMIT = 2048
-"""For knobs with more values than that, the space is asked for neighbours instead."""
+"""The most values of a knob whose distances are tabulated; for more, the space is asked for neighbours."""
 
 
 @dataclass(frozen=True)

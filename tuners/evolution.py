@@ -23,7 +23,7 @@ KEPT = 0.75
 are known already, and random programs' cost the most, because each may be of a kind of its own."""
 
 TRIES = 8
-"""How often a mutation that the space excludes is drawn again, before the space is asked for any neighbour."""
+"""The number of draws after a mutation that the space excludes, before the space is asked for any neighbour."""
 
 
 class Mutation:

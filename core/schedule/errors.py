@@ -1,4 +1,4 @@
-"""What a refusal says besides its reason: the call, and the loops of the program with the place marked."""
+"""The program of a refusal: its loops, with the place marked."""
 
 from __future__ import annotations
 

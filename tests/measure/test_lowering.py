@@ -1,4 +1,4 @@
-"""Where other machines time, the processes that compile candidates lower them, too."""
+"""The processes that compile candidates lower them, too, if other machines time."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_machine_compiles_while_it_times_nothing(runner: DaskRunner, monkeypat
 
 
 def test_where_no_worker_compiles_nothing_is_built(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those whose versions are others have another resource."""
+    """Workers with other versions have another resource."""
     monkeypatch.setattr(runner, "_compiled", dask_tasks.Where({"pegbox-build-others": 1}, patience=0.0))
     assert runner.builders == 0
     assert runner.build(kernels.good(), timeout=60.0) is None

@@ -20,7 +20,7 @@ from pegbox.search import Floats
 from pegbox.tuners.rows import Places
 
 Groups: TypeAlias = Places
-"""For each column, the number of the length scale that it shares with others."""
+"""The number of the length scale that each column shares with others."""
 
 LENGTH, LENGTH_SPREAD = 0.5, 0.8
 """Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of
