@@ -23,12 +23,10 @@ from pegbox.measure.result import Result
 from pegbox.records.record import call
 from pegbox.search.protocols import CostModel, FeatureSource, Prior, Transfer, Tuner, TunerFactory
 from pegbox.shown import value_text
-from pegbox.space import ConfigSpace
+from pegbox.space import Config, ConfigSpace
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
-
-    from pegbox.space import Config, ConfigSpace
 
 
 class TunerInputs(TypedDict, total=False):

@@ -132,9 +132,14 @@ class Child:
         self._failure: NotStarted | None = None
         # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: self._mark}
-        self._server = server = server_for(environment, warm)
         self._link, theirs = socket.socketpair()
         self._link.setblocking(False)
+        try:
+            self._server = server = server_for(environment, warm)
+        except BaseException:
+            self._link.close()
+            theirs.close()
+            raise
         try:
             with theirs:
                 server.fork([theirs.fileno(), *standard])

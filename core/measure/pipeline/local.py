@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 # More builders than this only wait for candidates: those that are timed here take their turns, and are lowered here.
-_MOST_BUILDERS, _MOST_ELSEWHERE = 8, 32
+_MOST_BUILDERS, _MOST_BUILDERS_ELSEWHERE = 8, 32
 
 
 class LocalMeasurer(Measurer):
