@@ -213,7 +213,7 @@ class LocalMeasurer(Measurer):
 
     def _start_builders(self, count: int | None) -> Builder:
         cores = self._cores
-        workers = count or min(len(cores.building), _MOST_BUILDERS if cores.timing else _MOST_ELSEWHERE)
+        workers = count or min(len(cores.building), _MOST_BUILDERS if cores.timing else _MOST_BUILDERS_ELSEWHERE)
         return Builder(
             workers=workers,
             cores=cores.building,
