@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
 
 from pegbox.codegen.program import Program
-from pegbox.errors import CompileError, InvalidConfig, PluginError, ScheduleError
+from pegbox.errors import CompileError, InvalidConfig, ScheduleError
 from pegbox.records.history import History
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.space import Config

@@ -20,7 +20,7 @@ from pegbox.operators.choice import Choice, choices
 from pegbox.operators.sizes import Shapes, SizeSolver, open_sizes
 from pegbox.records.history import current_history
 from pegbox.shown import value_text
-from pegbox.task.config_view import DeclaringConfig
+from pegbox.task.config_view import TemplateConfig
 from pegbox.task.function import NamedFunction
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template, takes_config
@@ -109,7 +109,9 @@ class Operator:
         if not isinstance(value, np.ndarray):
             value = _from_other(self.function.name, number, value)
         if isinstance(value, np.ma.MaskedArray):
-            raise ArgumentError(f"{self.function.name}: argument {number} is a masked array; fill it first: a.filled(0)")
+            raise ArgumentError(
+                f"{self.function.name}: argument {number} is a masked array; fill it first: a.filled(0)"
+            )
         if value.flags.c_contiguous and value.flags.aligned:
             return value
         if self._strict:
@@ -127,7 +129,7 @@ class Operator:
     def _tensors(self, arguments: Mapping[str, Any]) -> Sequence[Tensor]:
         workload = getattr(self.function.function, "workload", self.function)
         if isinstance(workload, Template):
-            return workload(DeclaringConfig(self.target), **arguments)[1]  # type: ignore[no-any-return]
+            return workload(TemplateConfig(self.target), **arguments)[1]  # type: ignore[no-any-return]
         return workload.tensors(**arguments)
 
     def _shapes(self, sizes: Mapping[str, int]) -> Shapes:
@@ -183,7 +185,7 @@ def _function(name: object, space: object) -> Template:
         found = name
     function = getattr(found, "function", found)
     is_workload = isinstance(found, Workload) or (callable(function) and not takes_config(function))
-    if isinstance(found, str) or isinstance(found, Template) or not is_workload:
+    if isinstance(found, str | Template) or not is_workload:
         return template_of(found)
     return generated_template(found, space)
 

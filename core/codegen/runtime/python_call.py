@@ -40,7 +40,13 @@ _API = {
 _FLAGS = 0x3C  # PyBUF_C_CONTIGUOUS | PyBUF_FORMAT
 _WRITABLE = 0x01
 _VIEW = 80  # bytes of a Py_buffer
-_TYPE, _OBJECT, _DIMENSIONS, _FORMAT, _SHAPE = 8, 8, 36, 40, 48  # places of fields, the first in an object, then in views
+_TYPE, _OBJECT, _DIMENSIONS, _FORMAT, _SHAPE = (
+    8,
+    8,
+    36,
+    40,
+    48,
+)  # places of fields, the first in an object, then in views
 _FAST_CALL = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 
 
@@ -178,8 +184,8 @@ def _fits(body: _Body, spec: ArgSpec, view: str) -> Iterator[str]:
     shape = body.load("ptr", view, _SHAPE)
     for number, extent in enumerate(spec.shape):
         yield body.value(f"icmp eq i64 {body.load('i64', shape, 8 * number)}, {extent}")
-    rest = body.value(f"and i64 {body.load('i64', view, 0)}, {dtypes.nbytes(spec.dtype) - 1}")
-    yield body.value(f"icmp eq i64 {rest}, 0")
+    beyond = body.value(f"and i64 {body.load('i64', view, 0)}, {dtypes.nbytes(spec.dtype) - 1}")
+    yield body.value(f"icmp eq i64 {beyond}, 0")
 
 
 def _apart(body: _Body, args: Sequence[ArgSpec], pointers: Sequence[str]) -> Iterator[str]:
