@@ -46,7 +46,7 @@ class PythonEntry:
         self._name, self._address, self._table = name, address, table
         self._dtypes = [dtypes.numpy_dtype(spec.dtype) for spec in args]
         entries = [*map(_address, SLOTS), *map(id, self._dtypes)]
-        (ctypes.c_void_p * len(entries)).from_address(table)[:] = entries
+        (ctypes.c_size_t * len(entries)).from_address(table)[:] = entries
 
     def lend(self, workspace: int) -> None:
         """Give the code the address of a workspace, for one call at a time."""
