@@ -10,7 +10,7 @@ from typing import Any
 from pegbox.checks import near_names
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import PlaceholderOp, Tensor
-from pegbox.errors import ArgumentError, TemplateError
+from pegbox.errors import ArgumentError, TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.operators.arrays import Array
 from pegbox.operators.call_key import Inputs
@@ -156,8 +156,15 @@ def function_of(name: object, space: object, given: Mapping[str, Any], target: T
     """
     found = name
     if isinstance(name, str) and "@" not in name:
-        is_workload = name in registry.names("workload") and name not in registry.names("template")
-        found = registry.resolve("workload" if is_workload else "template", name)
+        names = {kind: registry.names(kind) for kind in ("template", "workload")}
+        kind = next((kind for kind, known in names.items() if name in known), None)
+        if kind is None and name.isidentifier():
+            known = sorted({*names["template"], *names["workload"]})
+            raise UnknownName(
+                f"there is no template or workload {name!r}{near_names(name, known)}; one of your own is named with "
+                f"its file, FILE.py:{name}, or given as the function"
+            )
+        found = registry.resolve(kind or "template", name)
     if isinstance(found, str | Template) or (not isinstance(found, Workload) and _is_template(found)):
         return OperatorFunction(template_of(found), given, target)
     return OperatorFunction(generated_template(found, space), given, target)

@@ -14,12 +14,19 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pegbox.checks import check_choice, check_flag, check_instance, check_int
+from pegbox.checks import (
+    check_choice,
+    check_flag,
+    check_instance,
+    check_int,
+    check_list,
+    check_text,
+)
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
 from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, like
@@ -33,6 +40,7 @@ from pegbox.shown import value_text
 if TYPE_CHECKING:
     from pegbox.operators.function import OperatorFunction
     from pegbox.records.history import History
+    from pegbox.search.loop.outcome import Trial, TuneResult
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -48,6 +56,9 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
+"""The shapes of a call's inputs, or that of its only one."""
 
 _Known = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
@@ -122,7 +133,7 @@ class Operator:
         ]
         width = max((len(shapes) for shapes, _ in rows), default=0)
         lines = [f"  {shapes:<{width}}  {origin}" for shapes, origin in rows]
-        return "\n".join([f"{self!r} for {self.target.key}", *(lines or ["  not called yet"])])
+        return "\n".join([f"{self!r} for {self.target}", *(lines or ["  not called yet"])])
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = (self._space, self._strict, self._first_use, self._store)
@@ -148,6 +159,72 @@ class Operator:
         """
         plain = as_array(f"{self._label}.pack(): the array", array)
         return PackedOperand(np.ascontiguousarray(plain), repr(self))
+
+    @overload
+    def tune(self, *arrays: Any, shapes: None = None, **options: Any) -> TuneResult: ...
+
+    @overload
+    def tune(self, *, shapes: Sequence[Shapes], dtype: str = "float32", **options: Any) -> list[Trial | None]: ...
+
+    def tune(self, *arrays: Any, shapes: Sequence[Shapes] | None = None, dtype: str = "float32", **options: Any) -> Any:
+        """Search for the best kernel for arrays like these, or for several shapes; later calls use it at once.
+
+        Args:
+            arrays: inputs as a call takes them, operands of `pack` among them: these are tuned packed.
+            shapes: in place of arrays: a list with the inputs' shapes of each call that matters, `[((64, 512), (512,
+                512))]`; of a function of one input, its shape alone will do.
+            dtype: the type of inputs of these shapes.
+            options: those of `pegbox.tune`, such as `trials=64`, `budget="10m"`, `tuner=`, `records=`, `callbacks=`.
+                With shapes, trials and budget are those of all together.
+
+        Returns:
+            The `TuneResult` of `pegbox.tune`; with shapes, the best trial of each, None where nothing ran.
+
+        Raises:
+            ArgumentError: the arrays fit no sizes, or an option is outside its domain.
+            TuningError, RecordError: as `pegbox.tune`.
+        """
+        if shapes is not None:
+            if arrays:
+                raise ArgumentError(f"{self._label}.tune(): give arrays, or shapes=, not both")
+            return self._tune_shapes(shapes, dtype, options)
+        from pegbox.search.tune import tune
+
+        given = [self._operand(number, each) for number, each in enumerate(arrays)]
+        inputs, packed, plain = _described(given)
+        task, packers = self._task(inputs, packed)
+        if task.has_indirect_reads:  # random indices could leave an array
+            names = [spec.name for spec in task.arguments() if not spec.is_output]
+            measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
+            options = {**options, "measure_options": measured}
+        result = tune(task, **options)
+        if result.best is not None:
+            self._use(inputs, packed, _tuned(task, result.best.config, packers))
+        return result
+
+    def _tune_shapes(self, shapes: Sequence[Shapes], dtype: str, options: Mapping[str, Any]) -> list[Trial | None]:
+        from pegbox.operators.tuning import tune
+
+        wanted = "the inputs' shapes of each call, such as [((64, 512), (512, 512))]"
+        calls = [
+            tuple((_shape(shape, wanted), check_text("dtype", dtype)) for shape in _listed(call, wanted))
+            for call in check_list("shapes", shapes, wanted)
+        ]
+        if not calls:
+            raise ArgumentError(f"{self._label}.tune(shapes=[]): give {wanted}")
+        tasks = [self._task(inputs, ())[0] for inputs in calls]
+        best = tune(tasks, **options)
+        for inputs, task, trial in zip(calls, tasks, best, strict=True):
+            if trial is not None:
+                self._use(inputs, (), _tuned(task, trial.config, {}))
+        return best
+
+    def _use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+        """Let later calls use an implementation, here and in other processes."""
+        self._keep(self._known, inputs, packed, found)
+        key = self._call_key(inputs)
+        if self._store is not None and not packed and key.can_be_kept:
+            keep_kernel(key, found)
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -191,9 +268,7 @@ class Operator:
         return np.array(array, order="C")
 
     def _implementation(self, given: Sequence[Array | PackedOperand]) -> Implementation:
-        packed = tuple(number for number, each in enumerate(given) if isinstance(each, PackedOperand))
-        plain = [each.original if isinstance(each, PackedOperand) else each for each in given]
-        inputs = tuple((each.shape, each.dtype.name) for each in plain)
+        inputs, packed, plain = _described(given)
         history = in_effect.get()
         known = self._known if history is None else self._of_history.setdefault(history, {})
         found = known.get((inputs, packed))
@@ -337,6 +412,23 @@ def _tuned(task: Task, config: Config, packers: Packers) -> Implementation:
     from pegbox.codegen import build
 
     return Implementation(build(task.lower(config)), "tuned", task, config, packers)
+
+
+def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[int, ...], list[Array]]:
+    """The shapes and dtypes of a call's inputs, the places of those that are packed, and all of them as arrays."""
+    packed = tuple(number for number, each in enumerate(given) if isinstance(each, PackedOperand))
+    plain = [each.original if isinstance(each, PackedOperand) else each for each in given]
+    return tuple((each.shape, each.dtype.name) for each in plain), packed, plain
+
+
+def _listed(call: object, wanted: str) -> list[Any]:
+    """The shapes of a call's inputs, of which a single one may be given alone."""
+    listed = check_list("shapes", call, wanted)
+    return [listed] if listed and all(hasattr(extent, "__index__") for extent in listed) else listed
+
+
+def _shape(given: object, wanted: str) -> tuple[int, ...]:
+    return tuple(check_int("an extent in shapes", each) for each in check_list("shapes", given, wanted))
 
 
 def _first_array(arrays: Sequence[Any]) -> Any:
