@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen import Target, target_of
@@ -74,6 +74,11 @@ class SketchGenerator:
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
         return SketchSpace(self.sketches(tensors, target))
+
+    def with_packed(self, *names: str) -> SketchGenerator:
+        """The generator whose kernels take these inputs packed ahead of time, too; without names, none at all."""
+        known = filter(None, self.layout_free.split("+")) if names else ()
+        return replace(self, layout_free="+".join(dict.fromkeys([*known, *names])), pack_ahead=bool(names))
 
     def sketches(self, tensors: Sequence[Tensor], target: Target) -> list[Sketch]:
         """The sketches of a computation.
