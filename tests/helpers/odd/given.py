@@ -418,6 +418,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "IRBuilder.pointer.content_type": lambda w: "float32",
     "Kernel.__call__.arrays": lambda w: w.arrays,
     "Kernel.__getitem__.name": lambda w: kernel().name,
+    "Kernel.function.otherwise": lambda w: print,
     "Kernel.time_ns.arrays": lambda w: w.arrays,
     "ListedSpace.config.digits": lambda w: [0],
     "ListedSpace.digits": lambda w: listed().sample(2, w.rng),
