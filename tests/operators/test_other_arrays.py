@@ -104,7 +104,7 @@ class TestTorch:
             product(torch.ones(3, 4, requires_grad=True), B)
 
     def test_tensors_of_other_devices_are_refused(self, torch: Any, product: Operator) -> None:
-        with pytest.raises(ArgumentError, match="argument 0, a Tensor: .*meta"):
+        with pytest.raises(ArgumentError, match=r"argument 0, a Tensor: .*meta"):
             product(torch.ones(3, 4, device="meta"), B)
 
     def test_views_are_copied_with_a_note(self, torch: Any) -> None:
