@@ -46,7 +46,8 @@ class Program:
     OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that defines them (the process has
     the others). `scalar_loops` is true if LLVM may have loops to vectorize or unroll; other programs are compiled in
     less time (`compile_program`). `family` is the name that several programs, for arrays of several shapes, share.
-    `written_out` names the loops that are unrolled or vectorized, for errors.
+    `written_out` names the loops that are unrolled or vectorized, for errors. `stores` is the number of stores that a
+    call executes, at most (0 if it is not known).
     """
 
     name: str
@@ -60,6 +61,7 @@ class Program:
     scalar_loops: bool = True
     family: str = ""
     written_out: tuple[str, ...] = ()
+    stores: int = 0
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
         """Replace the text by object code, for which LLVM took `seconds`."""

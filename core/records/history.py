@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from pegbox.checks import check_flag, check_instance, check_list, check_text
-from pegbox.codegen.targets.host import describe_host
+from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.autotvm import is_for_cpu
@@ -84,18 +84,12 @@ def check_host(records: Iterable[Record], source: str, cluster: str = "", *, rem
     """
     here = cluster or describe_host()
     hosts = {record.host for record in records} - {here, ""}
-    if others := sorted(host for host in hosts if exact or _processor(host) != _processor(here)):
+    if others := sorted(host for host in hosts if exact or processor_of(host) != processor_of(here)):
         raise RecordError(
             f"{source!r} holds records of this task from {' and '.join(map(repr, others))}, but "
             f"{'the cluster' if cluster else 'this machine'} is {here!r}: costs of several machines do not compare; "
             f"{remedy}"
         )
-
-
-def _processor(host: str) -> str:
-    """Find the processor of a machine in `name (processor)`; a cluster's kind stays as it is."""
-    _, bracket, processor = host.partition(" (")
-    return processor.removesuffix(")") if bracket else host
 
 
 def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> list[Record]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_instance, check_int, check_list, check_text
-from pegbox.codegen.emitter.placement import ALIGNMENT
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
-from pegbox.codegen.runtime import machine, team
-from pegbox.codegen.runtime.arguments import Checker
+from pegbox.codegen.runtime import machine
+from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
-from pegbox.codegen.runtime.python_functions import with_errors
+from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
@@ -97,32 +93,53 @@ class EntryPoint(ABC):
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
 
 
-class Code(Protocol):
-    """The addresses of a kernel's two functions; the code stays while the object lives."""
-
-    entry: int
-    timed: int
-
-
 class Kernel(EntryPoint):
     """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
     """
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            """Run once; return `out`.
+
+            Args:
+                arrays: in the order of `args`; with `out` the inputs alone.
+                out: the output, or a tuple of the outputs.
+
+            Raises:
+                ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
+            """
+
+    else:  # each kernel has a function of its own: a method would take as long as a small product
+        __slots__ = {"__call__": "Run once: kernel(a, b, c), or kernel(a, b, out=c)."}
+
     def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
         self.compiled = compiled
         self._program = program
         self._code = code or LoadedCode(compiled)
-        self._checker = Checker(compiled.name, compiled.args)
-        pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
+        self._checked = CheckedCall(compiled, self._code)
+        self._lent = Workspace(compiled.workspace_bytes)
+        if self._code.python:
+            self._code.python.lend(self._lent.address)
+        self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
 
-        def bound(function: Callable[..., Any], *, hold: bool) -> Callable[..., Any]:
-            return with_errors(team.on_cores(function, compiled.num_threads, hold=hold), compiled.externs)
+    def function(
+        self, otherwise: Callable[..., Any], *, make_outputs: Callable[[], Any] | None = None
+    ) -> Callable[..., Any]:
+        """Return a function that runs the kernel on its arrays, and hands other calls on.
 
-        self._entry = bound(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry), hold=False)
-        self._timed = bound(ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed), hold=True)
-        self._spare: list[_Workspace] = []
+        It is machine code, if the kernel was built for this Python; else it is `otherwise` itself.
+
+        Args:
+            otherwise: a function that is called with arguments that may not be the kernel's.
+            make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
+                of several.
+        """
+        if self._code.python is None:
+            return otherwise
+        return self._code.python.function(otherwise, make_outputs, self._code, self._lent)
 
     @property
     def name(self) -> str:
@@ -132,31 +149,9 @@ class Kernel(EntryPoint):
     def args(self) -> tuple[ArgSpec, ...]:
         return self.compiled.args
 
-    def __call__(self, *arrays: Any, **named: Any) -> None:
-        """Run once.
-
-        Raises:
-            ArgumentError: the arrays are not what the kernel was built for, or are given by name.
-        """
-        if named:
-            given = ", ".join(f"{name}=" for name in named)
-            order = ", ".join(spec.name for spec in self.args)
-            raise ArgumentError(f"{self.name}({given}): arrays are given by their place: {self.name}({order})")
-        addresses = self._checker.addresses(arrays)
-        if not self.compiled.workspace_bytes:
-            self._entry(*addresses, None)
-            return
-        workspace = self._borrow()
-        self._entry(*addresses, workspace.address)
-        self._spare.append(workspace)
-
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         number = check_int(f"{self.name}: number", number, maximum=MOST_CALLS)
-        addresses = self._checker.addresses(check_list("arrays", arrays, "the kernel's arguments"))
-        workspace = self._borrow()
-        elapsed = self._timed(*addresses, workspace.address, number)
-        self._spare.append(workspace)
-        return int(elapsed)
+        return self._checked.time_ns(check_list("arrays", arrays, "the kernel's arguments"), number)
 
     def source(self, form: str = "ll") -> str:
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
@@ -172,13 +167,6 @@ class Kernel(EntryPoint):
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
-
-    def _borrow(self) -> _Workspace:
-        # list.pop and list.append are atomic: no lock needed.
-        try:
-            return self._spare.pop()
-        except IndexError:
-            return _Workspace(self.compiled.workspace_bytes)
 
 
 class KernelFamily(EntryPoint):
@@ -211,17 +199,6 @@ class KernelFamily(EntryPoint):
         return self.of(arrays).time_ns(arrays, number)
 
 
-class _Workspace:
-    """A piece of memory at an aligned address."""
-
-    __slots__ = ("_memory", "address")
-
-    def __init__(self, nbytes: int) -> None:
-        self._memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
-        start: int = self._memory.__array_interface__["data"][0]
-        self.address = -(-start // ALIGNMENT) * ALIGNMENT
-
-
 def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel:
     """Bring object code into this process. `program` lets the kernel show its source.
 
@@ -239,4 +216,4 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
-    return load(machine.compile_program(check_program(program), timeout=timeout), program=program)
+    return load(machine.compile_program(with_python_call(check_program(program)), timeout=timeout), program=program)

@@ -74,7 +74,9 @@ def _read(content: Any) -> tuple[CompiledProgram, str]:
 
 
 class LibraryCode:
-    """The addresses of a kernel's two functions in a library."""
+    """The addresses of a kernel's two functions in a library, which has none for Python."""
+
+    python = None
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         self._library = library

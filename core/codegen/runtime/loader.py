@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from pegbox.codegen.program import CompiledProgram
 from pegbox.codegen.runtime import elf, foreign, openmp
 from pegbox.codegen.runtime.image import Image
+from pegbox.codegen.runtime.interpreter import PythonEntry, is_known
+from pegbox.codegen.runtime.python_call import symbol_of
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 
 
 class LoadedCode:
-    """The addresses of a kernel's two functions; the code stays while this object lives.
+    """The addresses of a kernel's functions; the code stays while this object lives.
 
     Object code is the same for all processors of an architecture: a missing instruction shows when it runs.
     """
@@ -30,8 +32,17 @@ class LoadedCode:
         try:
             self._image = Image(compiled.object_code, imports)
             self.entry, self.timed = map(self._image.address, (compiled.name, f"{compiled.name}__timed"))
+            self.python = _python_entry(compiled, self._image)
         except (ValueError, struct.error, OverflowError, OSError) as error:
             raise CompileError(f"{compiled.name}: the object code cannot be loaded: {error}") from error
+
+
+def _python_entry(compiled: CompiledProgram, image: Image) -> PythonEntry | None:
+    """Find the function for Python, if there is one and this Python is such as it was made for."""
+    symbol = symbol_of(compiled.name)
+    if not image.has(symbol) or not is_known():
+        return None
+    return PythonEntry(compiled.name, compiled.args, *map(image.address, (symbol, f"{symbol}_table")))
 
 
 def _process_symbols(compiled: CompiledProgram, imports: Mapping[str, int]) -> dict[str, int]:

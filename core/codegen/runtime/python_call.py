@@ -1,195 +1,233 @@
-"""Python functions in machine code: a kernel's checks and its call, without a step of the interpreter.
+"""A kernel as a function of Python in machine code: checks and call without a step of the interpreter.
 
-The function takes Python's vector call (PEP 590), reads each array through the buffer protocol (PEP 3118), compares
-it with what the kernel was compiled for, and jumps to the kernel. It lies in the kernel's object code. Every call that
-it does not know (another count, type, shape, dtype, layout, an overlap) goes on to a function in Python, which runs it
-or raises.
+`@NAME__cpython1(self, arguments, names)` is a C function of CPython (METH_VARARGS | METH_KEYWORDS). It compares the
+fields of NumPy's arrays with what the kernel was compiled for, and jumps to the kernel. Any other call (another count,
+type, shape, dtype or layout, an overlap) goes on to a function in Python, which runs it or raises.
+
+The code refers to nothing outside: it reads addresses from the table `@NAME__cpython1_table`, which the process that
+loads it fills (`interpreter.py`). So one object fits every version of Python, and one that lacks what the code needs
+leaves the table alone and never calls it.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
-import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 from pegbox.codegen.program import ArgSpec, Program
-from pegbox.expr import dtypes
+from pegbox.loops.foreign import PREFIX
 
-MOST_STACK = 1 << 18
-"""The bytes of a workspace that may lie on the stack of the caller."""
+TAG = "cpython1"
+"""The layouts that the code relies on: CPython's objects with a lock (GIL) and NumPy's arrays, both on 64 bits, the
+slots of the table and the items of `self`. Another layout needs another tag."""
 
-_FORMATS = {
-    "float64": "d", "float32": "f", "float16": "e", "bool": "?",
-    "int64": "lq", "int32": "i", "int16": "h", "int8": "b",
-    "uint64": "LQ", "uint32": "I", "uint16": "H", "uint8": "B",
+FUNCTIONS = {
+    "PyTuple_Size": "i64", "PyTuple_GetItem": "ptr", "PyDict_Size": "i64", "PyDict_GetItem": "ptr",
+    "PyObject_Call": "ptr", "PyObject_CallNoArgs": "ptr", "Py_IncRef": "void", "Py_DecRef": "void",
+    "PyEval_SaveThread": "ptr", "PyEval_RestoreThread": "void",
 }  # fmt: skip
-_API = {
-    "PyObject_GetBuffer": "i32 {}(ptr, ptr, i32)",
-    "PyBuffer_Release": "void {}(ptr)",
-    "PyErr_Clear": "void {}()",
-    "PyTuple_GetItem": "ptr {}(ptr, i64)",
-    "PyObject_Vectorcall": "ptr {}(ptr, ptr, i64, ptr)",
-    "PyEval_SaveThread": "ptr {}()",
-    "PyEval_RestoreThread": "void {}(ptr)",
-    "Py_IncRef": "void {}(ptr)",
-}
-_FLAGS = 0x3C  # PyBUF_C_CONTIGUOUS | PyBUF_FORMAT
-_WRITABLE = 0x01
-_VIEW = 80  # bytes of a Py_buffer
-_TYPE, _OBJECT, _DIMENSIONS, _FORMAT, _SHAPE = (
-    8,
-    8,
-    36,
-    40,
-    48,
-)  # places of fields, the first in an object, then in views
-_FAST_CALL = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
+"""The C functions of CPython that the code calls, all of its stable ABI, with the LLVM types of their results."""
+
+SLOTS = ("ndarray", "tuple", "None", "out", "workspace", *FUNCTIONS)
+"""The entries of the table, addresses all of them; those of the arguments' dtypes follow.
+
+`out` is the string; `workspace` is null while a call uses it.
+"""
+
+TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
+"""The places of fields in an array's object (NumPy's PyArrayObject_fields), in bytes."""
+
+READABLE, WRITABLE = 0x101, 0x501
+"""The flags that inputs and outputs must have: C-contiguous and aligned, and writable."""
+
+MOST_LOCKED = 1 << 14
+"""The most stores of a program that keeps other threads of Python waiting."""
 
 
-def with_python_call(program: Program, *, release: bool) -> Program:
-    """The program with `@NAME__python`, where its arguments and this interpreter allow that; else as it is.
-
-    Args:
-        release: the kernel lasts long enough for other threads of Python to run meanwhile.
-    """
-    known = all(spec.dtype in _FORMATS for spec in program.args)
-    if not known or not _has_api() or program.externs or program.num_threads > 1:
+def with_python_call(program: Program) -> Program:
+    """Add the function for Python to a program that it can call; return others as they are."""
+    if program.num_threads > 1 or any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
-    if program.workspace_bytes > MOST_STACK:
-        return program
-    return replace(program, ll=f"{program.ll}\n{_text(program, release)}")
+    return replace(program, ll="\n".join([program.ll, _table(program), _checked_run(program), _function(program)]))
 
 
-def python_function(
-    address: int, name: str, otherwise: Callable[..., Any], *, result: object = None, owner: object = None
-) -> Callable[..., Any]:
-    """Return the code at an address as a function of Python.
-
-    Args:
-        otherwise: takes the calls that the code does not know.
-        result: the value of the other calls.
-        owner: an object that must live as long as the function, such as the code.
-    """
-    import numpy as np
-
-    definition = _Definition(name.encode(), address, _FAST_CALL, None)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    made: Callable[..., Any] = make(ctypes.byref(definition), (otherwise, result, np.ndarray, definition, owner), None)
-    return made
-
-
-class _Definition(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-def _has_api() -> bool:
-    """Tell whether objects and functions of this interpreter are laid out as the code expects them."""
-    usual = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
-    return usual and ctypes.sizeof(ctypes.c_void_p) == 8 and all(hasattr(ctypes.pythonapi, name) for name in _API)
+def symbol_of(name: str) -> str:
+    """Return the name of a kernel's function for Python; that of its table ends with `_table`."""
+    return f"{name}__{TAG}"
 
 
 class _Body:
-    """The lines of a function, and names for its values."""
+    """The lines of an LLVM function, and names for its values."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         self.lines: list[str] = []
-        self._count = 0
+        self.symbol, self._count = symbol_of(name), 0
+
+    def add(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
 
     def value(self, text: str) -> str:
         """Add an instruction and return the name of its value."""
         self._count += 1
-        self.lines.append(f"  %v{self._count} = {text}")
+        self.add(f"%v{self._count} = {text}")
         return f"%v{self._count}"
 
     def load(self, kind: str, base: str, offset: int) -> str:
-        """Add the load of a field."""
         place = self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
-        return self.value(f"load {kind}, ptr {place}, align {8 if kind in ('ptr', 'i64') else 1}")
+        return self.value(f"load {kind}, ptr {place}")
 
-    def call(self, name: str, arguments: str) -> str:
-        return self.value(f"call {_API[name].split()[0]} @{name}({arguments})")
+    def slot(self, number: int) -> str:
+        """Add the load of an entry of the table."""
+        return self.load("ptr", f"@{self.symbol}_table", 8 * number)
 
-    def all(self, conditions: Sequence[str]) -> str:
-        """Add the conjunction of values."""
-        result = conditions[0]
-        for other in conditions[1:]:
-            result = self.value(f"and i1 {result}, {other}")
-        return result
+    def named(self, slot: str) -> str:
+        return self.slot(SLOTS.index(slot))
+
+    def call(self, function: str, *arguments: str) -> str:
+        """Add the call of a function of CPython; return its value, if it has one."""
+        kind = FUNCTIONS[function]
+        text = f"call {kind} {self.named(function)}({', '.join(arguments)})"
+        if kind != "void":
+            return self.value(text)
+        self.add(text)
+        return ""
+
+    def equal(self, kind: str, one: str, other: str | int) -> str:
+        return self.value(f"icmp eq {kind} {one}, {other}")
 
     def branch(self, conditions: Sequence[str], good: str, bad: str) -> None:
-        """End the block with a branch, and begin that of the good case."""
-        self.lines.append(f"  br i1 {self.all(conditions)}, label %{good}, label %{bad}\n{good}:")
+        """End the block with a branch, and begin the block for the case that all conditions hold."""
+        both = "true"
+        for other in conditions:
+            both = self.value(f"and i1 {both}, {other}")
+        self.add(f"br i1 {both}, label %{good}, label %{bad}")
+        self.label(good)
+
+    def function(self, head: str) -> str:
+        return "\n".join([f"define {head} nounwind {{", *self.lines, "}"])
 
 
-def _text(program: Program, release: bool) -> str:
-    args, body = program.args, _Body()
-    add, value = body.lines.append, body.value
-    views = [value(f"alloca [{_VIEW} x i8], align 8") for _ in args]
+def _table(program: Program) -> str:
+    size = len(SLOTS) + len(program.args)
+    return f"@{symbol_of(program.name)}_table = hidden global [{size} x ptr] zeroinitializer, align 8"
+
+
+def _function(program: Program) -> str:
+    """Write the function: it finds the arrays among the arguments, or has the outputs made."""
+    body = _Body(program.name)
+    inputs = [number for number, spec in enumerate(program.args) if not spec.is_output]
+    count = body.call("PyTuple_Size", "ptr %arguments")
+    body.branch([body.equal("ptr", "%names", "null")], "positional", "named")
+    body.branch([body.equal("i64", count, len(program.args))], "all", "fewer")
+    arrays = [body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {number}") for number in range(len(program.args))]
+    body.branch([_run(body, arrays)], "done", "other")
+    none = body.named("None")
+    body.call("Py_IncRef", f"ptr {none}")
+    body.add(f"ret ptr {none}")
+    body.label("fewer")
+    make = body.call("PyTuple_GetItem", "ptr %self", "i64 1")
+    known = body.value(f"icmp ne ptr {make}, {body.named('None')}")
+    body.branch([body.equal("i64", count, len(inputs)), known], "make", "other")
+    made = body.call("PyObject_CallNoArgs", f"ptr {make}")
+    body.add(f"br i1 {body.equal('ptr', made, 'null')}, label %raised, label %outputs")
+    body.label("raised")
+    body.add("ret ptr null")
+    body.label("named")
+    size = body.call("PyDict_Size", "ptr %names")
+    body.branch([body.value(f"icmp ne i64 {size}, 0")], "some", "positional")
+    given = body.call("PyDict_GetItem", "ptr %names", f"ptr {body.named('out')}")
+    present = body.value(f"icmp ne ptr {given}, null")
+    counted = body.equal("i64", count, len(inputs))
+    body.branch([body.equal("i64", size, 1), counted, present], "given", "other")
+    body.call("Py_IncRef", f"ptr {given}")
+    body.add("br label %outputs")
+    body.label("outputs")
+    out = body.value(f"phi ptr [ {made}, %make ], [ {given}, %given ]")
+    outputs = iter(_outputs(body, out, len(program.args) - len(inputs)))
+    places = iter(range(len(inputs)))
+    arrays = [
+        next(outputs) if spec.is_output else body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {next(places)}")
+        for spec in program.args
+    ]
+    body.branch([_run(body, arrays)], "written", "unknown")
+    body.add(f"ret ptr {out}")
+    body.label("unknown")
+    body.call("Py_DecRef", f"ptr {out}")
+    body.add("br label %other")
+    body.label("other")
+    otherwise = body.call("PyTuple_GetItem", "ptr %self", "i64 0")
+    body.add(f"ret ptr {body.call('PyObject_Call', f'ptr {otherwise}', 'ptr %arguments', 'ptr %names')}")
+    return body.function(f"ptr @{symbol_of(program.name)}(ptr %self, ptr %arguments, ptr %names)")
+
+
+def _run(body: _Body, arrays: Sequence[str]) -> str:
+    return body.value(f"call i1 @{body.symbol}_run({', '.join(f'ptr {array}' for array in arrays)})")
+
+
+def _outputs(body: _Body, out: str, count: int) -> list[str]:
+    """Take the outputs from what was given: an array, or a tuple of several."""
+    if count == 1:
+        return [out]
+    is_tuple = body.equal("ptr", body.load("ptr", out, TYPE), body.named("tuple"))
+    body.branch([is_tuple], "tuple", "unknown")
+    body.branch([body.equal("i64", body.call("PyTuple_Size", f"ptr {out}"), count)], "counted", "unknown")
+    return [body.call("PyTuple_GetItem", f"ptr {out}", f"i64 {number}") for number in range(count)]
+
+
+def _checked_run(program: Program) -> str:
+    """Write the function that runs the kernel and returns 1 if the arrays fit, and otherwise returns 0."""
+    body, args = _Body(program.name), program.args
+    arrays = [f"%a{number}" for number in range(len(args))]
+    ndarray = body.named("ndarray")
+    body.branch([body.equal("ptr", body.load("ptr", array, TYPE), ndarray) for array in arrays], "arrays", "other")
+    body.branch([each for number in range(len(args)) for each in _kind(body, args[number], number)], "kinds", "other")
+    pointers = [body.load("ptr", array, DATA) for array in arrays]
+    extents = [each for spec, array in zip(args, arrays, strict=True) for each in _extents(body, spec, array)]
+    body.branch([*extents, *_apart(body, args, pointers)], "fit", "other")
     workspace = "null"
+    if program.workspace_bytes:  # its slot changes under Python's lock alone
+        workspace = body.named("workspace")
+        body.branch([body.value(f"icmp ne ptr {workspace}, null")], "free", "other")
+        place = body.value(f"getelementptr i8, ptr @{body.symbol}_table, i64 {8 * SLOTS.index('workspace')}")
+        body.add(f"store ptr null, ptr {place}")
+    unlocked = body.call("PyEval_SaveThread") if _lasts(program) else ""
+    body.add(f"call void @{program.name}({', '.join(f'ptr {each}' for each in [*pointers, workspace])})")
+    if unlocked:
+        body.call("PyEval_RestoreThread", f"ptr {unlocked}")
     if program.workspace_bytes:
-        workspace = value(f"alloca [{program.workspace_bytes} x i8], align 64")
-    counted = value(f"icmp eq i64 %count, {len(args)}")
-    body.branch([counted, value("icmp eq ptr %names, null")], "typed", "other")
-    kind = body.call("PyTuple_GetItem", "ptr %self, i64 2")
-    arrays = [body.load("ptr", "%args", 8 * number) for number in range(len(args))]
-    types = [body.load("ptr", array, _TYPE) for array in arrays]
-    body.branch([value(f"icmp eq ptr {each}, {kind}") for each in types], "arrays", "other")
-    for view in views:  # so that all of them can be released, whichever were made
-        add(f"  store ptr null, ptr {value(f'getelementptr i8, ptr {view}, i64 {_OBJECT}')}, align 8")
-    for number, (spec, array, view) in enumerate(zip(args, arrays, views, strict=True)):
-        flags = _FLAGS | (_WRITABLE if spec.is_output else 0)
-        status = body.call("PyObject_GetBuffer", f"ptr {array}, ptr {view}, i32 {flags}")
-        body.branch([value(f"icmp eq i32 {status}, 0")], f"view{number}", "unknown")
-        dimensions = body.load("i32", view, _DIMENSIONS)
-        body.branch([value(f"icmp eq i32 {dimensions}, {len(spec.shape)}")], f"shape{number}", "unknown")
-        body.branch(list(_fits(body, spec, view)), f"fits{number}", "unknown")
-    pointers = [body.load("ptr", view, 0) for view in views]
-    apart = list(_apart(body, args, pointers))
-    body.branch([*apart, value("icmp eq i32 0, 0")], "run", "unknown")
-    state = body.call("PyEval_SaveThread", "") if release else ""
-    add(f"  call void @{program.name}({', '.join(f'ptr {each}' for each in [*pointers, workspace])})")
-    if release:
-        add(f"  call void @PyEval_RestoreThread(ptr {state})")
-    released = [f"  call void @PyBuffer_Release(ptr {view})" for view in views]
-    body.lines.extend(released)
-    result = body.call("PyTuple_GetItem", "ptr %self, i64 1")
-    add(f"  call void @Py_IncRef(ptr {result})\n  ret ptr {result}\nunknown:\n  call void @PyErr_Clear()")
-    body.lines.extend(released)
-    add("  br label %other\nother:")
-    otherwise = body.call("PyTuple_GetItem", "ptr %self, i64 0")
-    passed = body.call("PyObject_Vectorcall", f"ptr {otherwise}, ptr %args, i64 %count, ptr %names")
-    declared = "\n".join("declare " + form.format(f"@{name}") for name, form in _API.items())
-    head = f"define ptr @{program.name}__python(ptr %self, ptr %args, i64 %count, ptr %names) #0 {{"
-    return "\n".join([declared, head, *body.lines, f"  ret ptr {passed}", "}", ""])
+        body.add(f"store ptr {workspace}, ptr {place}")
+    body.add("ret i1 true")
+    body.label("other")
+    body.add("ret i1 false")
+    return body.function(f"internal i1 @{body.symbol}_run({', '.join(f'ptr {array}' for array in arrays)})")
 
 
-def _fits(body: _Body, spec: ArgSpec, view: str) -> Iterator[str]:
-    """Conditions on a view: its format, extents and alignment."""
-    text = body.load("ptr", view, _FORMAT)
-    given = body.value(f"load i16, ptr {text}, align 1")
-    first, *rest = [body.value(f"icmp eq i16 {given}, {ord(form)}") for form in _FORMATS[spec.dtype]]
-    yield body.value(f"or i1 {first}, {rest[0]}") if rest else first
-    shape = body.load("ptr", view, _SHAPE)
+def _lasts(program: Program) -> bool:
+    """Decide if other threads of Python run during a call: C functions may wait for anything."""
+    return bool(program.externs) or not 0 < program.stores <= MOST_LOCKED
+
+
+def _kind(body: _Body, spec: ArgSpec, number: int) -> Iterator[str]:
+    """Yield conditions on an array: its dtype, flags and number of dimensions."""
+    array = f"%a{number}"
+    yield body.equal("ptr", body.load("ptr", array, DTYPE), body.slot(len(SLOTS) + number))
+    wanted = WRITABLE if spec.is_output else READABLE
+    yield body.equal("i32", body.value(f"and i32 {body.load('i32', array, FLAGS)}, {wanted}"), wanted)
+    yield body.equal("i32", body.load("i32", array, DIMENSIONS), len(spec.shape))
+
+
+def _extents(body: _Body, spec: ArgSpec, array: str) -> Iterator[str]:
+    shape = body.load("ptr", array, SHAPE)
     for number, extent in enumerate(spec.shape):
-        yield body.value(f"icmp eq i64 {body.load('i64', shape, 8 * number)}, {extent}")
-    beyond = body.value(f"and i64 {body.load('i64', view, 0)}, {dtypes.nbytes(spec.dtype) - 1}")
-    yield body.value(f"icmp eq i64 {beyond}, 0")
+        yield body.equal("i64", body.load("i64", shape, 8 * number), extent)
 
 
 def _apart(body: _Body, args: Sequence[ArgSpec], pointers: Sequence[str]) -> Iterator[str]:
-    """Conditions on pairs of arrays of which one is an output: they share no memory."""
+    """Yield conditions on pairs of arrays of which one is an output: they share no memory."""
     starts = [body.value(f"ptrtoint ptr {pointer} to i64") for pointer in pointers]
     ends = [body.value(f"add i64 {start}, {spec.nbytes}") for start, spec in zip(starts, args, strict=True)]
     for one, other in combinations(range(len(args)), 2):

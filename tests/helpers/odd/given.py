@@ -16,6 +16,7 @@ from pegbox import codegen, measure, records, search, te, tir
 from pegbox.expr.nodes import Var
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
+from pegbox.store import Store
 from pegbox.task.config_view import TemplateConfig
 
 A = te.placeholder((8, 8), name="A")
@@ -234,6 +235,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Comparison": lambda w: comparison(),
     "Config": lambda w: w.config,
     "ConfigSpace": lambda w: w.space,
+    "Store": lambda w: Store(w.folder / "store"),
     "Subject": lambda w: search.Subject("m", flop=8.0),
     "Expr": lambda w: A[0, 0],
     "History": lambda w: records.History([w.a_record]),
@@ -311,6 +313,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Record.from_line.line": lambda w: w.a_record.to_line(),
     "Record.of.result": lambda w: measure.Ok((1.0,)),
     "RecordedSpace.results": lambda w: {},
+    "Store.folder": lambda w: w.folder / "store",
     "Schedule.mod": lambda w: [A, D],
     "Schedule.blockize.target": lambda w: w.loops[0],
     "Schedule.can_decompose_padding.block": lambda w: "C",

@@ -22,6 +22,7 @@ ROOMS = (
     "pegbox.search",
     "pegbox.measure",
     "pegbox.records",
+    "pegbox.store",
     "pegbox.hooks",
     "pegbox.errors",
     "pegbox.codegen",

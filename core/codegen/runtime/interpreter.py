@@ -1,0 +1,109 @@
+"""The Python that runs: its functions and objects, as the machine code of `python_call.py` reads them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pegbox.codegen.program import ArgSpec
+from pegbox.codegen.runtime import python_call
+from pegbox.codegen.runtime.python_call import FUNCTIONS, SLOTS
+from pegbox.codegen.runtime.symbols import address_of
+from pegbox.expr import dtypes
+
+_WITH_KEYWORDS = 0x0001 | 0x0002  # METH_VARARGS | METH_KEYWORDS
+_OBJECTS: dict[str, object] = {"ndarray": np.ndarray, "tuple": tuple, "None": None, "out": "out"}
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+
+
+class _Definition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class PythonEntry:
+    """A kernel's function for Python in loaded code, with its table filled.
+
+    Args:
+        address: of the function.
+        table: the address of its table.
+    """
+
+    def __init__(self, name: str, args: Sequence[ArgSpec], address: int, table: int) -> None:
+        self._name, self._address, self._table = name, address, table
+        objects = [id(_OBJECTS[slot]) if slot in _OBJECTS else 0 for slot in SLOTS]
+        functions = [address_of(ctypes.pythonapi, slot) if slot in FUNCTIONS else 0 for slot in SLOTS]
+        self._dtypes = [dtypes.numpy_dtype(spec.dtype) for spec in args]
+        entries = [one or other for one, other in zip(objects, functions, strict=True)] + [id(d) for d in self._dtypes]
+        (ctypes.c_void_p * len(entries)).from_address(table)[:] = entries
+
+    def lend(self, workspace: int) -> None:
+        """Give the code the address of a workspace, for one call at a time."""
+        ctypes.c_void_p.from_address(self._table + _WORD * SLOTS.index("workspace")).value = workspace
+
+    def function(
+        self, otherwise: Callable[..., Any], make: Callable[[], Any] | None, *owners: object
+    ) -> Callable[..., Any]:
+        """Return the code as a function of Python.
+
+        Args:
+            otherwise: takes the calls that the code does not know.
+            make: makes the outputs of a call that has inputs alone.
+            owners: objects that must live as long as the function.
+        """
+        document = f"{self._name}(*arrays, out=None)\n--\n\nRun the kernel."
+        definition = _Definition(self._name.encode(), self._address, _WITH_KEYWORDS, document.encode())
+        create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        items = otherwise, make, definition, self, owners  # the code reads the first two
+        made: Callable[..., Any] = create(("PyCFunction_NewEx", ctypes.pythonapi))(
+            ctypes.byref(definition), items, None
+        )
+        return made
+
+
+@cache
+def is_known() -> bool:
+    """Tell whether objects and functions of this Python, and arrays of this NumPy, are laid out as the code expects."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if _WORD != 8 or sys.byteorder != "little":
+        return False
+    has_functions = all(hasattr(ctypes.pythonapi, name) for name in FUNCTIONS)
+    return has_functions and all(map(_has_layout, _samples()))
+
+
+def _samples() -> list[np.ndarray[Any, Any]]:
+    fixed = np.arange(6, dtype=np.int16)
+    fixed.flags.writeable = False
+    return [np.empty((2, 5), np.float32)[1:], fixed[1:4], np.empty((3, 4, 5))[:, ::2], np.empty((), np.bool_)]
+
+
+def _has_layout(array: np.ndarray[Any, Any]) -> bool:
+    """Compare the fields of an array's object with its attributes."""
+
+    def field(kind: Any, place: int, base: int = id(array)) -> Any:
+        return kind.from_address(base + place).value
+
+    word, number = ctypes.c_size_t, ctypes.c_int32
+    shape = field(word, python_call.SHAPE)
+    flags = field(number, python_call.FLAGS)
+    return (
+        field(word, python_call.TYPE) == id(np.ndarray)
+        and field(word, python_call.DATA) == array.ctypes.data
+        and field(number, python_call.DIMENSIONS) == array.ndim
+        and field(word, python_call.DTYPE) == id(array.dtype)
+        and all(field(word, 8 * axis, shape) == extent for axis, extent in enumerate(array.shape))
+        and flags & python_call.WRITABLE == array.flags.num & python_call.WRITABLE
+    )
