@@ -38,6 +38,11 @@ def private_folder(name: str) -> Path:
     return fallback.path
 
 
+def is_own(info: os.stat_result) -> bool:
+    """Decide whether a file or folder belongs to this user, and no other may write to it."""
+    return info.st_uid == os.getuid() and not info.st_mode & _WRITABLE_BY_OTHERS
+
+
 class ProcessFolder:
     """A folder `pegbox-NAME-UID-*` of this process, at `path`; it is removed by `close`, or else when the process ends.
 
@@ -73,7 +78,7 @@ def _made_private(path: Path) -> bool:
         return False
     try:
         info = os.fstat(descriptor)
-        if info.st_uid != os.getuid() or info.st_mode & _WRITABLE_BY_OTHERS:
+        if not is_own(info):
             return False
         if stat.S_IMODE(info.st_mode) != stat.S_IRWXU:
             os.fchmod(descriptor, stat.S_IRWXU)

@@ -14,8 +14,10 @@ import numpy as np
 import pegbox as pb
 from pegbox import codegen, measure, records, search, te, tir
 from pegbox.expr.nodes import Var
+from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
+from pegbox.store import Store
 from pegbox.task.config_view import TemplateConfig
 
 A = te.placeholder((8, 8), name="A")
@@ -234,6 +236,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Comparison": lambda w: comparison(),
     "Config": lambda w: w.config,
     "ConfigSpace": lambda w: w.space,
+    "Store": lambda w: Store(w.folder / "store"),
     "Subject": lambda w: search.Subject("m", flop=8.0),
     "Expr": lambda w: A[0, 0],
     "History": lambda w: records.History([w.a_record]),
@@ -256,6 +259,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Session": lambda w: search.Session(recorded(), tuner="random"),
     "SimulatedRunner": lambda w: pb.SimulatedRunner(recorded()),
     "SizedKernel": lambda w: sized_kernel(),
+    "SketchGenerator": lambda w: SketchGenerator(),
     "Stage": lambda w: w.s[B],
     "TESchedule": lambda w: w.s,
     "Target": lambda w: TARGET,
@@ -311,6 +315,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Record.from_line.line": lambda w: w.a_record.to_line(),
     "Record.of.result": lambda w: measure.Ok((1.0,)),
     "RecordedSpace.results": lambda w: {},
+    "Store.folder": lambda w: w.folder / "store",
     "Schedule.mod": lambda w: [A, D],
     "Schedule.blockize.target": lambda w: w.loops[0],
     "Schedule.can_decompose_padding.block": lambda w: "C",
@@ -610,6 +615,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "task": lambda w: task(),
     "template": lambda w: template(),
     "tensor": lambda w: A,
+    "tensors": lambda w: copied(8),
     "thread": lambda w: te.thread_axis("threadIdx.x"),
     "thread_axis": lambda w: "threadIdx.x",
     "threads": lambda w: 1,
@@ -634,6 +640,7 @@ EXEMPT = {
         "measuring calls it",
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. Measurer. Runner. TimingPolicy.",
     ),
+    **_each("sketch rules call it", "State State."),
     **_each("the report calls it", "Question. Setup. TaskInfo. Baseline."),
     **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),
