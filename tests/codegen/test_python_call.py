@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,6 +143,36 @@ def test_outputs_are_made_for_a_call_with_inputs_alone(add: Kernel) -> None:
     with pytest.raises(ArgumentError, match=r"argument 0 \(a\) is a int"):
         add.function(lambda *given: add._checked(*given, *arrays()[2:]), make_outputs=lambda: result)(1, b)
     assert sys.getrefcount(result) == 2
+
+
+def test_no_outputs_are_made_for_inputs_that_do_not_fit(add: Kernel) -> None:
+    call = add.function(lambda *_: "left", make_outputs=lambda: pytest.fail("made"))  # type: ignore[arg-type]
+    assert call(np.zeros((2, 4), np.float32), arrays()[1]) == "left"
+
+
+def test_a_variable_leaves_all_calls_to_python_while_it_has_a_value(add: Kernel) -> None:
+    variable: ContextVar[str | None] = ContextVar("variable", default=None)
+    call = add.function(lambda *_, **__: variable.get(), make_outputs=lambda: arrays()[2], unless=variable)
+    a, b, c = arrays()
+    assert call(a, b, c) is None and c.any()
+    token = variable.set("left")
+    counts = [sys.getrefcount(each) for each in ("left", variable)]
+    assert {call(a, b, c), call(a, b, out=c), call(a, b)} == {"left"}
+    assert Context().run(call, a, b, out=c) is c
+    assert [sys.getrefcount(each) for each in ("left", variable)] == counts
+    variable.reset(token)
+    assert call(a, b, out=c) is c
+    with pytest.raises(ArgumentError, match="unless"):
+        add.function(refuse, unless="variable")  # type: ignore[arg-type]
+
+
+def test_functions_of_several_kernels_follow_each_other(add: Kernel) -> None:
+    other = build(added((4,), "int32"))
+    call = add.function(other.function(lambda *_: "left"))
+    a, b, c = arrays((4,), "int32")
+    assert call(a, b, out=c) is c
+    np.testing.assert_array_equal(c, a + b)
+    assert call(a, b) == "left"
 
 
 def test_an_error_of_the_function_that_makes_outputs_is_raised(add: Kernel) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -53,19 +54,17 @@ class PythonEntry:
         ctypes.c_void_p.from_address(self._table + _WORD * SLOTS.index("workspace")).value = workspace
 
     def function(
-        self, otherwise: Callable[..., Any], make: Callable[[], Any] | None, *owners: object
+        self,
+        otherwise: Callable[..., Any],
+        make_outputs: Callable[[], Any] | None,
+        unless: ContextVar[Any] | None,
+        *owners: object,
     ) -> Callable[..., Any]:
-        """Return the code as a function of Python.
-
-        Args:
-            otherwise: takes the calls that the code does not know.
-            make: makes the outputs of a call that has inputs alone.
-            owners: objects that must live as long as the function.
-        """
+        """Return the code as a function of Python, as `Kernel.function` does; `owners` live as long as the function."""
         document = f"{self._name}(*arrays, out=None)\n--\n\nRun the kernel."
         definition = _Definition(self._name.encode(), self._address, _WITH_KEYWORDS, document.encode())
         create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        items = otherwise, make, definition, self, owners  # the code reads the first two
+        items = otherwise, make_outputs, unless, definition, self, owners  # the code reads python_call.ITEMS
         made: Callable[..., Any] = create(("PyCFunction_NewEx", ctypes.pythonapi))(
             ctypes.byref(definition), items, None
         )

@@ -1,10 +1,10 @@
 """A kernel as a function of Python in machine code: checks and call without a step of the interpreter.
 
-`@NAME__cpython1(self, arguments, names)` is a C function of CPython (METH_VARARGS | METH_KEYWORDS). It compares the
+`@NAME__cpython_TAG(self, arguments, names)` is a C function of CPython (METH_VARARGS | METH_KEYWORDS). It compares the
 fields of NumPy's arrays with what the kernel was compiled for, and jumps to the kernel. Any other call (another count,
 type, shape, dtype or layout, an overlap) goes on to a function in Python, which runs it or raises.
 
-The code refers to nothing outside: it reads addresses from the table `@NAME__cpython1_table`, which the process that
+The code refers to nothing outside: it reads addresses from the table `@NAME__cpython_TAG_table`, which the process that
 loads it fills (`interpreter.py`). So one object fits every version of Python, and one that lacks what the code needs
 leaves the table alone and never calls it.
 """
@@ -14,21 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, count
+from zlib import crc32
 
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.loops.foreign import PREFIX
 
-TAG = "cpython1"
-"""The layouts that the code relies on: CPython's objects with a lock (GIL) and NumPy's arrays, both on 64 bits, the
-slots of the table and the items of `self`. Another layout needs another tag."""
-
 FUNCTIONS = {
     "PyTuple_Size": "i64", "PyTuple_GetItem": "ptr", "PyDict_Size": "i64", "PyDict_GetItem": "ptr",
-    "PyObject_Call": "ptr", "PyObject_CallNoArgs": "ptr", "Py_IncRef": "void", "Py_DecRef": "void",
+    "PyObject_Call": "ptr", "PyObject_CallNoArgs": "ptr", "PyContextVar_Get": "i32",
+    "Py_IncRef": "void", "Py_DecRef": "void",
     "PyEval_SaveThread": "ptr", "PyEval_RestoreThread": "void",
     "PyThreadState_Get": "ptr", "PyThreadState_GetID": "i64", "sched_getcpu": "i32", "clock_gettime": "i32",
 }  # fmt: skip
-"""The C functions that the code calls, with the LLVM types of their results; CPython's are in its stable ABI."""
+"""The C functions that the code calls, with the LLVM types of their results; versions of CPython agree on them."""
 
 SLOTS = ("ndarray", "tuple", "None", "out", "workspace", "team", *FUNCTIONS)
 """The entries of the table, addresses all of them; those of the arguments' dtypes follow.
@@ -36,11 +34,17 @@ SLOTS = ("ndarray", "tuple", "None", "out", "workspace", "team", *FUNCTIONS)
 `out` is the string; `workspace` is null while a call uses it; `team` is `team.latest`.
 """
 
+ITEMS = ("otherwise", "make_outputs", "unless")
+"""The first items of the tuple `self`: see `Kernel.function`."""
+
 TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
 """The places of fields in an array's object (NumPy's PyArrayObject_fields), in bytes."""
 
 READABLE, WRITABLE = 0x101, 0x501
 """The flags that inputs and outputs must have: C-contiguous and aligned, and writable."""
+
+TAG = f"{crc32(repr((SLOTS, ITEMS, TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS)).encode()):08x}"
+"""The layouts that the code and those who load it must agree on, in the names of its symbols."""
 
 MOST_LOCKED = 1 << 15
 """The most stores of a program that keeps Python's lock. Such a program takes a microsecond or less if it is well
@@ -51,12 +55,14 @@ def with_python_call(program: Program) -> Program:
     """Add the function for Python; programs that call functions in Python are returned as they are."""
     if any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
-    return replace(program, ll="\n".join([program.ll, _table(program), _checked_run(program), _function(program)]))
+    return replace(
+        program, ll="\n".join([program.ll, _table(program), _fit(program), _run(program), _function(program)])
+    )
 
 
 def symbol_of(name: str) -> str:
     """Return the name of a kernel's function for Python; that of its table ends with `_table`."""
-    return f"{name}__{TAG}"
+    return f"{name}__cpython_{TAG}"
 
 
 class _Body:
@@ -85,6 +91,9 @@ class _Body:
     def slot(self, number: int) -> str:
         """Add the load of an entry of the table."""
         return self.load("ptr", f"@{self.symbol}_table", 8 * number)
+
+    def item(self, name: str) -> str:
+        return self.call("PyTuple_GetItem", "ptr %self", f"i64 {ITEMS.index(name)}")
 
     def named(self, slot: str) -> str:
         return self.slot(SLOTS.index(slot))
@@ -122,17 +131,29 @@ def _function(program: Program) -> str:
     """Write the function: it finds the arrays among the arguments, or has the outputs made."""
     body, args = _Body(program.name), program.args
     inputs = sum(not spec.is_output for spec in args)
+    variable = body.item("unless")
     total = body.call("PyTuple_Size", "ptr %arguments")
+    body.add(f"br i1 {body.equal('ptr', variable, body.named('None'))}, label %free, label %watched")
+    body.label("watched")
+    place = body.value("alloca ptr, align 8")
+    body.add(f"store ptr null, ptr {place}")
+    body.call("PyContextVar_Get", f"ptr {variable}", "ptr null", f"ptr {place}")
+    value = body.load("ptr", place, 0)
+    body.call("Py_DecRef", f"ptr {value}")
+    body.branch([body.equal("ptr", value, body.named("None"))], "free", "other")
     body.branch([body.equal("ptr", "%names", "null")], "positional", "named")
     body.branch([body.equal("i64", total, len(args))], "all", "fewer")
-    body.branch([_run(body, [_argument(body, number) for number in range(len(args))])], "done", "other")
+    arrays = [_argument(body, number) for number in range(len(args))]
+    body.branch([_called(body, "run", arrays)], "done", "other")
     none = body.named("None")
     body.call("Py_IncRef", f"ptr {none}")
     body.add(f"ret ptr {none}")
     body.label("fewer")
-    make = body.call("PyTuple_GetItem", "ptr %self", "i64 1")
+    make = body.item("make_outputs")
     known = body.value(f"icmp ne ptr {make}, {body.named('None')}")
-    body.branch([body.equal("i64", total, inputs), known], "make", "other")
+    body.branch([body.equal("i64", total, inputs), known], "inputs", "other")
+    arrays = [_argument(body, number) for number in range(inputs)]
+    body.branch([_called(body, "fit", arrays)], "make", "other")
     made = body.call("PyObject_CallNoArgs", f"ptr {make}")
     body.add(f"br i1 {body.equal('ptr', made, 'null')}, label %raised, label %outputs")
     body.label("raised")
@@ -149,7 +170,7 @@ def _function(program: Program) -> str:
     out = body.value(f"phi ptr [ {made}, %make ], [ {given}, %given ]")
     _run_with(body, args, out)
     body.label("other")
-    otherwise = body.call("PyTuple_GetItem", "ptr %self", "i64 0")
+    otherwise = body.item("otherwise")
     body.add(f"ret ptr {body.call('PyObject_Call', f'ptr {otherwise}', 'ptr %arguments', 'ptr %names')}")
     return body.function(f"ptr @{body.symbol}(ptr %self, ptr %arguments, ptr %names)")
 
@@ -159,7 +180,7 @@ def _run_with(body: _Body, args: Sequence[ArgSpec], out: str) -> None:
     outputs = iter(_outputs(body, out, sum(spec.is_output for spec in args)))
     places = count()
     arrays = [next(outputs) if spec.is_output else _argument(body, next(places)) for spec in args]
-    body.branch([_run(body, arrays)], "written", "unknown")
+    body.branch([_called(body, "run", arrays)], "written", "unknown")
     body.add(f"ret ptr {out}")
     body.label("unknown")
     body.call("Py_DecRef", f"ptr {out}")
@@ -170,8 +191,8 @@ def _argument(body: _Body, number: int) -> str:
     return body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {number}")
 
 
-def _run(body: _Body, arrays: Sequence[str]) -> str:
-    return body.value(f"call i1 @{body.symbol}_run({', '.join(f'ptr {array}' for array in arrays)})")
+def _called(body: _Body, function: str, arrays: Sequence[str]) -> str:
+    return body.value(f"call i1 @{body.symbol}_{function}({', '.join(f'ptr {array}' for array in arrays)})")
 
 
 def _outputs(body: _Body, out: str, count: int) -> list[str]:
@@ -184,16 +205,19 @@ def _outputs(body: _Body, out: str, count: int) -> list[str]:
     return [body.call("PyTuple_GetItem", f"ptr {out}", f"i64 {number}") for number in range(count)]
 
 
-def _checked_run(program: Program) -> str:
+def _fit(program: Program) -> str:
+    """Write the function that decides whether the inputs fit."""
+    body = _Body(program.name)
+    arrays = _checked(body, program, [number for number, spec in enumerate(program.args) if not spec.is_output])
+    return _decision(body, "fit", arrays)
+
+
+def _run(program: Program) -> str:
     """Write the function that runs the kernel and returns 1 if the arrays fit, and otherwise returns 0."""
     body, args = _Body(program.name), program.args
-    arrays = [f"%a{number}" for number in range(len(args))]
-    ndarray = body.named("ndarray")
-    body.branch([body.equal("ptr", body.load("ptr", array, TYPE), ndarray) for array in arrays], "arrays", "other")
-    body.branch([each for number in range(len(args)) for each in _kind(body, args[number], number)], "kinds", "other")
+    arrays = _checked(body, program, range(len(args)))
     pointers = [body.load("ptr", array, DATA) for array in arrays]
-    extents = [each for spec, array in zip(args, arrays, strict=True) for each in _extents(body, spec, array)]
-    body.branch([*extents, *_apart(body, args, pointers)], "fit", "other")
+    body.branch(list(_apart(body, args, pointers)), "apart", "other")
     if program.num_threads > 1:
         _in_place(body, program.num_threads)
     workspace = "null"
@@ -208,10 +232,28 @@ def _checked_run(program: Program) -> str:
         body.call("PyEval_RestoreThread", f"ptr {unlocked}")
     if program.workspace_bytes:
         body.add(f"store ptr {workspace}, ptr {place}")
+    return _decision(body, "run", arrays)
+
+
+def _decision(body: _Body, function: str, arrays: Sequence[str]) -> str:
+    """End a function that returns 1, or 0 from its block "other"."""
     body.add("ret i1 true")
     body.label("other")
     body.add("ret i1 false")
-    return body.function(f"internal i1 @{body.symbol}_run({', '.join(f'ptr {array}' for array in arrays)})")
+    return body.function(f"internal i1 @{body.symbol}_{function}({', '.join(f'ptr {array}' for array in arrays)})")
+
+
+def _checked(body: _Body, program: Program, numbers: Sequence[int]) -> list[str]:
+    """Go on if these arguments of the kernel are arrays that fit; return their names."""
+    arrays = {number: f"%a{number}" for number in numbers}
+    ndarray = body.named("ndarray")
+    body.branch(
+        [body.equal("ptr", body.load("ptr", each, TYPE), ndarray) for each in arrays.values()], "arrays", "other"
+    )
+    body.branch([each for number in numbers for each in _kind(body, program.args[number], number)], "kinds", "other")
+    extents = [each for number, array in arrays.items() for each in _extents(body, program.args[number], array)]
+    body.branch(extents, "extents", "other")
+    return list(arrays.values())
 
 
 def _in_place(body: _Body, threads: int) -> None:
