@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from pegbox.operators.arrays import Array
 from pegbox.operators.packed import PackedOperand
+from pegbox.records.in_effect import in_effect
 
 if TYPE_CHECKING:
     from pegbox.codegen.program import ArgSpec
@@ -61,6 +62,10 @@ class Implementation:
             self.write(inputs, outputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
+    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        """The kernel as a function of inputs and `out=`, which hands other calls on; see `Kernel.function`."""
+        return self.kernel.function(otherwise, make_outputs=self._made_outputs, unless=in_effect)
+
     def write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Compute from the inputs into the outputs, both in the order of the kernel's arguments."""
         given, written = iter(inputs), iter(outputs)
@@ -70,6 +75,11 @@ class Implementation:
         """The array that the kernel takes for a packed operand."""
         pack = self.packers.get(place)
         return operand.original if pack is None or self.task is None else operand.packed_for(self.task, pack)
+
+    @cached_property
+    def _made_outputs(self) -> Callable[[], Any]:
+        makers = [partial(np.empty, shape, dtype) for shape, dtype in self._results]
+        return makers[0] if len(makers) == 1 else lambda: tuple([make() for make in makers])
 
     @cached_property
     def _results(self) -> list[tuple[tuple[int, ...], Any]]:

@@ -6,6 +6,7 @@ are imported where a call needs them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
+_CALL = inspect.signature(lambda *arrays, out=None: out)
+
+_FOLLOWING = 16
+"""The kernels of an operator that machine code tries in turn; each takes some tens of nanoseconds to refuse a call."""
 
 _first_calls = threading.RLock()
 """Held while a kernel is found or compiled: other threads that need the same one wait for it."""
@@ -75,6 +80,29 @@ class Operator:
         target: the processor that kernels are compiled for.
     """
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            """Compute from the inputs, in the order of the template's placeholders.
+
+            Args:
+                arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
+                    operands of `pack`.
+                out: an array for the result, or a tuple of them where there are several; it is returned. Without it,
+                    the results are allocated, as arrays of the first input's library.
+
+            Raises:
+                ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
+                CompileError: no configuration can be compiled.
+            """
+
+    else:  # each operator has a function of its own, in machine code where its kernels have one
+        __slots__ = {
+            "__call__": "Compute from the inputs, in the order of the template's placeholders: see `Operator`.",
+            "__dict__": "The other attributes.",
+            "__weakref__": "A list of weak references.",
+        }
+
     def __init__(
         self,
         name: object,
@@ -92,22 +120,13 @@ class Operator:
         self._known: _Known = {}
         self._of_history: WeakKeyDictionary[History, _Known] = WeakKeyDictionary()
         self._warned: set[int] = set()
+        self.__call__ = self._dispatched  # type: ignore[method-assign]
+        self.__signature__ = _CALL
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Compute from the inputs, in the order of the template's placeholders.
-
-        Args:
-            arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
-                operands of `pack`.
-            out: an array for the result, or a tuple of them where there are several; it is returned. Without it, the
-                results are allocated, as arrays of the first input's library.
-
-        Raises:
-            ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
-            CompileError: no configuration can be compiled.
-        """
+    def _dispatched(self, *arrays: Any, out: Any = None) -> Any:
+        """Run the kernel for arrays of these shapes, or let `_called` find one."""
         if in_effect.get() is None:
             try:
                 found = self._kernels[tuple(map(_SIGNATURE, arrays))]
@@ -288,6 +307,10 @@ class Operator:
 
             key = tuple((np.ndarray, shape, dtypes.numpy_dtype(dtype)) for shape, dtype in inputs)
             self._kernels[key] = found
+            call: Callable[..., Any] = self._dispatched
+            for each in list(self._kernels.values())[-_FOLLOWING:]:
+                call = each.function(call)
+            self.__call__ = call  # type: ignore[method-assign]
 
     def _found(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
