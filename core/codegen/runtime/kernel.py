@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -16,6 +17,8 @@ from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
+
+_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -125,6 +128,7 @@ class Kernel(EntryPoint):
         if self._code.python:
             self._code.python.lend(self._lent.address)
         self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
+        self.__signature__ = _CALL
 
     def function(
         self,
@@ -141,7 +145,7 @@ class Kernel(EntryPoint):
             otherwise: takes the calls that machine code does not know: with other arguments than the kernel's, or such
                 as only Python can run.
             make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
-                of several.
+                of several. Outputs are then taken by the name `out` only.
             unless: a variable whose default is None; where it has another value, all calls go to `otherwise`.
         """
         check_callable("otherwise", otherwise, "a function that takes the other calls")
