@@ -23,8 +23,10 @@ from processors import for_target, on_this_machine
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import Kernel, Program, build, compile_program, emit, load
-from pegbox.codegen.runtime import elf, interpreter, python_call, team
-from pegbox.codegen.runtime.python_call import MOST_LOCKED, symbol_of, with_python_call
+from pegbox.codegen.runtime import elf, interpreter, python_abi, team
+from pegbox.codegen.runtime.array_call import MOST_LOCKED
+from pegbox.codegen.runtime.python_abi import symbol_of
+from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.errors import ArgumentError
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer
@@ -471,8 +473,8 @@ def test_a_python_that_the_code_does_not_know_loads_it_and_checks_by_itself(
 @pytest.mark.parametrize("field", ["TYPE", "DATA", "DIMENSIONS", "SHAPE", "DTYPE", "FLAGS"])
 def test_arrays_of_another_layout_are_noticed(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(map(interpreter._has_layout, interpreter._samples()))
-    other = {"SHAPE": python_call.SHAPE + 8}.get(field, getattr(python_call, field) - 8)
-    monkeypatch.setattr(python_call, field, other)
+    other = {"SHAPE": python_abi.SHAPE + 8}.get(field, getattr(python_abi, field) - 8)
+    monkeypatch.setattr(python_abi, field, other)
     assert not all(map(interpreter._has_layout, interpreter._samples()))
 
 
