@@ -6,7 +6,6 @@ are imported where a call needs them.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -35,6 +34,7 @@ from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
+from pegbox.own_call import OwnCall
 from pegbox.records.in_effect import in_effect
 from pegbox.shown import value_text
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
-_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _FOLLOWING = 16
 """The kernels of an operator that machine code tries in turn; each takes some tens of nanoseconds to refuse a call."""
@@ -68,7 +67,7 @@ Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 _Known = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 
-class Operator:
+class Operator(OwnCall):
     """A function of arrays: `op(a, b)` computes with the best kernel that is known for arrays of these shapes.
 
     Where nothing was tuned for them, that is the kernel that experience predicts to be the fastest. Several threads may
@@ -96,13 +95,6 @@ class Operator:
                 CompileError: no configuration can be compiled.
             """
 
-    else:  # each operator has a function of its own, in machine code where its kernels have one
-        __slots__ = {
-            "__call__": "Compute from the inputs, in the order of the template's placeholders: see `Operator`.",
-            "__dict__": "The other attributes.",
-            "__weakref__": "A list of weak references.",
-        }
-
     def __init__(
         self,
         name: object,
@@ -120,8 +112,7 @@ class Operator:
         self._known: _Known = {}
         self._of_history: WeakKeyDictionary[History, _Known] = WeakKeyDictionary()
         self._warned: set[int] = set()
-        self.__call__ = self._dispatched  # type: ignore[method-assign]
-        self.__signature__ = _CALL
+        self.call_by(self._dispatched)
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
 
@@ -310,7 +301,7 @@ class Operator:
             call: Callable[..., Any] = self._dispatched
             for each in list(self._kernels.values())[-_FOLLOWING:]:
                 call = each.function(call)
-            self.__call__ = call  # type: ignore[method-assign]
+            self.call_by(call)
 
     def _found(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from guarded_calls import own
 from hypothesis import given
 from hypothesis import strategies as st
 from lowered_programs import ONE_CORE, PARALLEL, TWO_CORES, alloc, function, get, loop, put
@@ -70,12 +72,6 @@ def refuse(*arguments: Any, **named: Any) -> Any:
     raise AssertionError("machine code did not know the call")
 
 
-def own(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel's function as users have it: tests' calls of kernels go through another one first."""
-    made: Callable[..., Any] = vars(kernel)["__call__"]
-    return made
-
-
 @pytest.mark.parametrize("dtype", dtypes.BITS)
 def test_machine_code_takes_arrays_of_every_dtype(dtype: str) -> None:
     call = build(added(dtype=dtype)).function(refuse)
@@ -97,6 +93,7 @@ def test_an_output_may_be_given_by_name_and_is_returned(add: Kernel) -> None:
         assert call(a, b, out=c) is c
         np.testing.assert_array_equal(c, a + b)
         assert call(a, b, c, **{}) is None
+        assert call(a, b, c, out=None) is None
 
 
 def test_several_outputs_are_given_as_a_tuple() -> None:
@@ -191,6 +188,21 @@ def test_another_call_goes_on_with_all_of_its_arguments(add: Kernel) -> None:
     assert call() == ((), {})
     assert call(1, 2, 3, 4, x=5) == ((1, 2, 3, 4), {"x": 5})
     assert call(1, out=2) == ((1,), {"out": 2})
+
+
+def test_a_derived_class_may_have_a_call_of_its_own(add: Kernel) -> None:
+    class Counted(Kernel):
+        calls = 0
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            self.calls += 1
+            return super().__call__(*arrays, out=out)
+
+    counted = Counted(add.compiled, None)
+    a, b, c = arrays()
+    counted(a, b, c)
+    np.testing.assert_array_equal(c, a + b)
+    assert (counted.calls, isinstance(counted, Kernel), str(inspect.signature(add))) == (1, True, "(*arrays, out=None)")
 
 
 # -- the same answers as the checks in Python --------------------------------------------------------------------------

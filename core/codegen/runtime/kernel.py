@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -16,9 +15,8 @@ from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
+from pegbox.own_call import OwnCall
 from pegbox.shown import value_text
-
-_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -97,7 +95,7 @@ class EntryPoint(ABC):
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
 
 
-class Kernel(EntryPoint):
+class Kernel(EntryPoint, OwnCall):
     """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
@@ -116,9 +114,6 @@ class Kernel(EntryPoint):
                 ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
             """
 
-    else:  # each kernel has a function of its own: a method would take as long as a small product
-        __slots__ = {"__call__": "Run once: kernel(a, b, c), or kernel(a, b, out=c)."}
-
     def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
         self.compiled = compiled
         self._program = program
@@ -127,8 +122,7 @@ class Kernel(EntryPoint):
         self._lent = Workspace(compiled.workspace_bytes)
         if self._code.python:
             self._code.python.lend(self._lent.address)
-        self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
-        self.__signature__ = _CALL
+        self.call_by(self.function(self._checked))
 
     def function(
         self,
