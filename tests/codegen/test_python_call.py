@@ -27,6 +27,7 @@ from pegbox import te, tir
 from pegbox.codegen import Kernel, Program, build, compile_program, emit, load
 from pegbox.codegen.runtime import elf, interpreter, python_abi, team
 from pegbox.codegen.runtime.array_call import MOST_LOCKED
+from pegbox.codegen.runtime.image import ImageLayout
 from pegbox.codegen.runtime.python_abi import symbol_of
 from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.errors import ArgumentError
@@ -490,10 +491,15 @@ def test_arrays_of_another_layout_are_noticed(field: str, monkeypatch: pytest.Mo
     assert not all(map(interpreter._has_layout, interpreter._samples()))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("architecture", ["x86-64", "aarch64", "riscv64"])
-def test_the_text_is_for_any_processor(architecture: str) -> None:
-    program = replace(added(), target=for_target(architecture))
-    assert symbol_of("added").encode() in compile_program(with_python_call(program)).object_code
+def test_the_code_is_compiled_and_linked_for_any_processor(architecture: str, threads: int) -> None:
+    program = replace(added(), target=for_target(architecture), num_threads=threads)
+    code = compile_program(with_python_call(program)).object_code
+    layout = ImageLayout.of(elf.parse(code))
+    layout.linked(1 << 30, dict.fromkeys(elf.undefined(code), (1 << 30) + 64))
+    names = [symbol.name for symbol in layout.object.symbols if symbol.section]
+    assert {symbol_of("added"), f"{symbol_of('added')}_table"} <= set(names)
 
 
 def test_the_lock_is_let_go_by_programs_that_last() -> None:
