@@ -14,13 +14,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pegbox.checks import (
-    check_choice,
     check_flag,
     check_instance,
     check_int,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from pegbox.records.history import History
     from pegbox.search.loop.outcome import Trial, TuneResult
     from pegbox.space import Config
+    from pegbox.store import Store
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
@@ -84,7 +84,7 @@ class Operator:
         space: object,
         strict: bool,
         first_use: int,
-        store: str | None,
+        store: Store | Literal["user"] | None,
     ) -> None:
         self.name, self.given, self.target = name, dict(given), target
         self._space, self._strict, self._first_use, self._store = space, strict, first_use, store
@@ -197,7 +197,7 @@ class Operator:
             names = [spec.name for spec in task.arguments() if not spec.is_output]
             measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
             options = {**options, "measure_options": measured}
-        result = tune(task, **options)
+        result = tune(task, **{"store": self._store, **options})
         if result.best is not None:
             self._use(inputs, packed, _tuned(task, result.best.config, packers))
         return result
@@ -213,7 +213,7 @@ class Operator:
         if not calls:
             raise ArgumentError(f"{self._label}.tune(shapes=[]): give {wanted}")
         tasks = [self._task(inputs, ())[0] for inputs in calls]
-        best = tune(tasks, **options)
+        best = tune(tasks, **{"store": self._store, **options})
         for inputs, task, trial in zip(calls, tasks, best, strict=True):
             if trial is not None:
                 self._use(inputs, (), _tuned(task, trial.config, {}))
@@ -222,9 +222,15 @@ class Operator:
     def _use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls use an implementation, here and in other processes."""
         self._keep(self._known, inputs, packed, found)
-        key = self._call_key(inputs)
-        if self._store is not None and not packed and key.can_be_kept:
-            keep_kernel(key, found)
+        self._keep_for_others(inputs, packed, found)
+
+    def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+        """Let later processes find a kernel, where they can make the key of the call."""
+        if self._can_be_kept(packed):
+            keep_kernel(self._call_key(inputs), found)
+
+    def _can_be_kept(self, packed: tuple[int, ...]) -> bool:
+        return self._store == "user" and not packed and self._call_key(()).can_be_kept
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -297,13 +303,10 @@ class Operator:
             return best
         if history is not None and (known := self._known.get((inputs, packed))) is not None:
             return known
-        key = self._call_key(inputs)
-        kept = self._store is not None and not packed and key.can_be_kept
-        if kept and (kernel := kept_kernel(key)) is not None:
+        if self._can_be_kept(packed) and (kernel := kept_kernel(self._call_key(inputs))) is not None:
             return Implementation(kernel, "kept")
         found = self._compiled(inputs, packed, plain)
-        if kept:
-            keep_kernel(key, found)
+        self._keep_for_others(inputs, packed, found)
         return found
 
     def _best_recorded(self, inputs: Inputs, packed: tuple[int, ...], history: History) -> Implementation | None:
@@ -314,10 +317,11 @@ class Operator:
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
         """Compile the best configuration that the user's store knows, or else the one that experience predicts."""
         from pegbox.operators.choice import predicted
-        from pegbox.store import best_config
+        from pegbox.store import user_store
 
         task, packers = self._task(inputs, packed)
-        if self._store is not None and (config := best_config(task)) is not None:
+        store = user_store() if self._store == "user" else self._store
+        if store is not None and (config := store.best_config(task)) is not None:
             return _tuned(task, config, packers)
         wanted = 1 if packed else self._first_use
         given = [np.ascontiguousarray(each) for each in plain] if wanted > 1 else []
@@ -369,7 +373,7 @@ def operator(
     space: object = "sketch",
     strict: bool = False,
     first_use: int = 1,
-    store: str | None = "user",
+    store: Store | Literal["user"] | None = "user",
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -382,7 +386,8 @@ def operator(
         strict: refuse arrays that would have to be copied at each call.
         first_use: the number of predicted kernels among which the first call of a shape that was not tuned chooses, by
             timing them.
-        store: "user", the store of this user; None neither takes from it nor adds to it.
+        store: that of this user, which knows the best of earlier searches and the kernels of earlier processes; or
+            another `pegbox.store.Store`, without kernels; or None.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
 
     Raises:
@@ -400,8 +405,16 @@ def operator(
         space=space,
         strict=check_flag("strict", strict),
         first_use=check_int("first_use", first_use),
-        store=None if store is None else check_choice("store", store, ["user"]),
+        store=_checked_store(store),
     )
+
+
+def _checked_store(store: object) -> Store | Literal["user"] | None:
+    if store is None or (isinstance(store, str) and store == "user"):
+        return store  # type: ignore[return-value]
+    from pegbox.store import Store
+
+    return check_instance("store", store, Store, "'user', a pegbox.store.Store, or None")
 
 
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:
