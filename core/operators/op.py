@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -33,7 +33,7 @@ from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
-from pegbox.records.in_effect import in_effect
+from pegbox.records.in_effect import any_in_effect, follow, in_effect
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
@@ -60,7 +60,18 @@ os.register_at_fork(after_in_child=_after_fork)
 Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 """The shapes of a call's inputs, or that of its only one."""
 
-_Known = dict[tuple[Inputs, tuple[int, ...]], Implementation]
+_Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
+
+
+class _Known(NamedTuple):
+    """A kernel for inputs of some kinds; the places of those that are packed, and its function in machine code.
+
+    The function hands other calls on to the operator. There is none where it would be no faster.
+    """
+
+    found: Implementation
+    packed: tuple[int, ...]
+    function: Callable[..., Any] | None
 
 
 class Operator:
@@ -75,6 +86,25 @@ class Operator:
         target: the processor that kernels are compiled for.
     """
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            """Compute from the inputs, in the order of the template's placeholders.
+
+            Args:
+                arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
+                    operands of `pack`.
+                out: an array for the result, or a tuple of them where there are several; it is returned. Without it,
+                    the results are allocated, as arrays of the first input's library.
+
+            Raises:
+                ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
+                CompileError: no configuration can be compiled.
+            """
+
+    else:  # the function of the latest call's kernel: a method would take as long as a small product
+        __slots__ = ("__call__", "__dict__", "__weakref__")
+
     def __init__(
         self,
         name: object,
@@ -88,39 +118,14 @@ class Operator:
     ) -> None:
         self.name, self.given, self.target = name, dict(given), target
         self._space, self._strict, self._first_use, self._store = space, strict, first_use, store
-        self._kernels: dict[tuple[Any, ...], Implementation] = {}
-        self._known: _Known = {}
-        self._of_history: WeakKeyDictionary[History, _Known] = WeakKeyDictionary()
+        self._kernels: dict[tuple[Any, ...], _Known] = {}
+        self._known: _Implementations = {}
+        self._of_history: WeakKeyDictionary[History, _Implementations] = WeakKeyDictionary()
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
-
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Compute from the inputs, in the order of the template's placeholders.
-
-        Args:
-            arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
-                operands of `pack`.
-            out: an array for the result, or a tuple of them where there are several; it is returned. Without it, the
-                results are allocated, as arrays of the first input's library.
-
-        Raises:
-            ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
-            CompileError: no configuration can be compiled.
-        """
-        if in_effect.get() is None:
-            try:
-                found = self._kernels[tuple(map(_SIGNATURE, arrays))]
-                if out is None:
-                    return found.run(arrays)
-                if out.__class__ is tuple:
-                    found.kernel(*arrays, *out)
-                else:
-                    found.kernel(*arrays, out)
-                return out
-            except (KeyError, AttributeError, TypeError, ArgumentError):
-                pass  # a new shape, another library's array, or a fault, which is explained from there
-        return self._called(arrays, out)
+        self.records_apply()
+        follow(self)
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
@@ -232,12 +237,30 @@ class Operator:
     def _can_be_kept(self, packed: tuple[int, ...]) -> bool:
         return self._store == "user" and not packed and self._call_key(()).can_be_kept
 
+    def records_apply(self) -> None:
+        """Let the next call ask for the records in effect."""
+        self.__call__ = self._dispatch  # type: ignore[method-assign]
+
+    def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
+        """Call the kernel for inputs of these kinds, and let the next call begin with it."""
+        if not any_in_effect():
+            try:
+                known = self._kernels[tuple(map(_SIGNATURE, arrays))]
+                if known.function is not None:
+                    self.__call__ = known.function  # type: ignore[method-assign]
+                    if any_in_effect():  # since the question above
+                        self.records_apply()
+                return known.found.call(known.found.unpacked(arrays, known.packed), out)
+            except (KeyError, AttributeError, TypeError, ArgumentError):
+                pass  # a new shape, another library's array, or a fault, which is explained from there
+        return self._called(arrays, out)
+
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
         found = self._implementation(given)
         inputs = self._ready(found, given)
         if out is None:
-            made = found.run(inputs)
+            made = found.call(inputs, None)
             several = made if isinstance(made, tuple) else (made,)
             results = tuple(like(_first_array(arrays), each) for each in several)
             return results if isinstance(made, tuple) else results[0]
@@ -245,7 +268,7 @@ class Operator:
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        found.write(inputs, [as_output(f"{self._label}: out", each) for each in listed])
+        found.call(inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
@@ -275,7 +298,7 @@ class Operator:
 
     def _implementation(self, given: Sequence[Array | PackedOperand]) -> Implementation:
         inputs, packed, plain = _described(given)
-        history = in_effect.get()
+        history = in_effect()
         known = self._known if history is None else self._of_history.setdefault(history, {})
         found = known.get((inputs, packed))
         if found is None:
@@ -286,14 +309,24 @@ class Operator:
                     self._keep(known, inputs, packed, found)
         return found
 
-    def _keep(self, known: _Known, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+    def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if known is self._known and not packed and found.has_outputs_last:
-            from pegbox.expr import dtypes
+        if known is not self._known:
+            return
+        from pegbox.expr import dtypes
 
-            key = tuple((np.ndarray, shape, dtypes.numpy_dtype(dtype)) for shape, dtype in inputs)
-            self._kernels[key] = found
+        function = None
+        if not packed:
+            made = found.kernel.function(self._dispatch, make_outputs=found.make_outputs)
+            function = made if made != self._dispatch else None
+        key = tuple(
+            (PackedOperand, shape, f"packed {dtype}")
+            if place in packed
+            else (np.ndarray, shape, dtypes.numpy_dtype(dtype))
+            for place, (shape, dtype) in enumerate(inputs)
+        )
+        self._kernels[key] = _Known(found, packed, function)
 
     def _found(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None

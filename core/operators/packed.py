@@ -30,6 +30,7 @@ class PackedOperand:
         self.original, self.operator = original, operator
         self.shape, self.dtype = original.shape, f"packed {original.dtype.name}"
         self._layouts: dict[str, Array] = {}
+        self._latest: tuple[Task | None, Array | None] = (None, None)
 
     @property
     def layouts(self) -> tuple[Array, ...]:
@@ -38,11 +39,15 @@ class PackedOperand:
 
     def packed_for(self, task: Task, pack: Callable[[Array], Array]) -> Array:
         """The array in the layout that the kernels of a task read, packed now if it is new."""
+        latest, packed = self._latest
+        if latest is task and packed is not None:
+            return packed
         key = json.dumps([str(task.target), *task.workload], sort_keys=True, default=repr)
         if (found := self._layouts.get(key)) is None:
             packed = pack(self.original)
             alike = (known for known in self.layouts if _same(known, packed))
             found = self._layouts[key] = next(alike, packed)
+        self._latest = task, found
         return found
 
     def __repr__(self) -> str:
