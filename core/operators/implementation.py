@@ -24,7 +24,7 @@ Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
 """The functions that pack inputs, by the places of these."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Implementation:
     """A kernel for arrays of some shapes.
 

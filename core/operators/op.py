@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
 
+_LONGEST_CHAIN = 8
+"""The kernels that a call may pass on its way, a few dozen nanoseconds each."""
+
 _first_calls = threading.RLock()
 """Held while a kernel is found or compiled: other threads that need the same one wait for it."""
 
@@ -61,17 +64,6 @@ Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 """The shapes of a call's inputs, or that of its only one."""
 
 _Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
-
-
-class _Known(NamedTuple):
-    """A kernel for inputs of some kinds; the places of those that are packed, and its function in machine code.
-
-    The function hands other calls on to the operator. There is none where it would be no faster.
-    """
-
-    found: Implementation
-    packed: tuple[int, ...]
-    function: Callable[..., Any] | None
 
 
 class Operator:
@@ -118,7 +110,8 @@ class Operator:
     ) -> None:
         self.name, self.given, self.target = name, dict(given), target
         self._space, self._strict, self._first_use, self._store = space, strict, first_use, store
-        self._kernels: dict[tuple[Any, ...], _Known] = {}
+        self._kernels: dict[tuple[Any, ...], tuple[Implementation, tuple[int, ...]]] = {}
+        self._chain: tuple[Callable[..., Any], tuple[Implementation, ...]] = (self._dispatch, ())
         self._known: _Implementations = {}
         self._of_history: WeakKeyDictionary[History, _Implementations] = WeakKeyDictionary()
         self._warned: set[int] = set()
@@ -242,18 +235,32 @@ class Operator:
         self.__call__ = self._dispatch  # type: ignore[method-assign]
 
     def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
-        """Call the kernel for inputs of these kinds, and let the next call begin with it."""
+        """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
         if not any_in_effect():
             try:
-                known = self._kernels[tuple(map(_SIGNATURE, arrays))]
-                if known.function is not None:
-                    self.__call__ = known.function  # type: ignore[method-assign]
-                    if any_in_effect():  # since the question above
-                        self.records_apply()
-                return known.found.call(known.found.unpacked(arrays, known.packed), out)
+                found, packed = self._kernels[tuple(map(_SIGNATURE, arrays))]
+                if packed:
+                    return found.call(found.unpacked(arrays, packed), out)
+                self._link(found)
+                return found.call(arrays, out)
             except (KeyError, AttributeError, TypeError, ArgumentError):
                 pass  # a new shape, another library's array, or a fault, which is explained from there
         return self._called(arrays, out)
+
+    def _link(self, found: Implementation) -> None:
+        """Let the next call begin with a chain of kernels in machine code, this one and those that came before.
+
+        Each hands the calls that are not its own on to the next, and the last one to the operator.
+        """
+        first, linked = self._chain
+        if found not in linked:
+            if len(linked) == _LONGEST_CHAIN:
+                first, linked = self._dispatch, ()
+            first = found.kernel.function(first, make_outputs=found.make_outputs)
+            self._chain = first, (found, *linked)
+        self.__call__ = first  # type: ignore[method-assign]
+        if any_in_effect():  # since the caller asked
+            self.records_apply()
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -316,17 +323,15 @@ class Operator:
             return
         from pegbox.expr import dtypes
 
-        function = None
-        if not packed:
-            made = found.kernel.function(self._dispatch, make_outputs=found.make_outputs)
-            function = made if made != self._dispatch else None
         key = tuple(
             (PackedOperand, shape, f"packed {dtype}")
             if place in packed
             else (np.ndarray, shape, dtypes.numpy_dtype(dtype))
             for place, (shape, dtype) in enumerate(inputs)
         )
-        self._kernels[key] = _Known(found, packed, function)
+        self._kernels[key] = found, packed
+        if not packed:
+            self._link(found)
 
     def _found(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
