@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from pegbox.operators.arrays import Array
-from pegbox.operators.packed import PackedOperand
+from pegbox.operators.packed import PackedOperand, layout_for
 
 if TYPE_CHECKING:
     from pegbox.codegen.program import ArgSpec
@@ -55,26 +55,22 @@ class Implementation:
             return partial(np.empty, self.outputs[0].shape, _numpy_dtype(self.outputs[0]))
         return lambda: tuple(make() for make in makers)
 
-    def call(self, inputs: Sequence[Array], out: Any) -> Any:
-        """Compute from the inputs into `out`, an array or a tuple of arrays, or without it into new ones; return them.
 
-        Raises:
-            ArgumentError: the arrays are not what the kernel was built for.
-        """
-        made = self.make_outputs() if out is None else out
-        self.kernel(*inputs, out=made)
-        return made
+def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
+    """Compute from the inputs into `out`, an array or a tuple of arrays, or without it into new ones; return them.
 
-    def packed_input(self, place: int, operand: PackedOperand) -> Array:
-        """The array that the kernel takes for a packed operand."""
-        pack = self.packers.get(place)
-        return operand.original if pack is None or self.task is None else operand.packed_for(self.task, pack)
+    Raises:
+        ArgumentError: the arrays are not what the kernel was built for.
+    """
+    made = found.make_outputs() if out is None else out
+    found.kernel(*inputs, out=made)
+    return made
 
-    def unpacked(self, given: Sequence[Any], packed: Sequence[int]) -> Sequence[Any]:
-        """The arrays that the kernel takes for a call, whose arguments at some places are packed operands."""
-        if not packed:
-            return given
-        return [self.packed_input(place, each) if place in packed else each for place, each in enumerate(given)]
+
+def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array:
+    """The array that a kernel takes for a packed operand."""
+    pack = found.packers.get(place)
+    return operand.original if pack is None or found.task is None else layout_for(operand, found.task, pack)
 
 
 def allocated(spec: ArgSpec) -> Array:

@@ -19,18 +19,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pegbox.checks import (
-    check_flag,
-    check_instance,
-    check_int,
-    check_list,
-    check_text,
-)
+from pegbox.checks import check_flag, check_instance, check_int, check_list, check_mapping, check_text
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
 from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, like
 from pegbox.operators.call_key import CallKey, Inputs
-from pegbox.operators.implementation import Implementation, Packers
+from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
 from pegbox.records.in_effect import any_in_effect, follow, in_effect
@@ -99,17 +93,22 @@ class Operator:
 
     def __init__(
         self,
-        name: object,
+        name: str | Callable[..., Any],
         given: Mapping[str, Any],
-        target: Target,
+        target: str | Target | None,
         *,
         space: object,
         strict: bool,
         first_use: int,
         store: Store | Literal["user"] | None,
     ) -> None:
-        self.name, self.given, self.target = name, dict(given), target
-        self._space, self._strict, self._first_use, self._store = space, strict, first_use, store
+        if not isinstance(name, str) and not callable(name):
+            wanted = "the name of a template or workload, or the function"
+            raise ArgumentError(f"operator({value_text(name)}): give {wanted}")
+        self.name, self.given = name, check_mapping("given", given, "arguments of the template or workload")
+        self.target = check_instance("target", target_of(target), Target, "a target, such as 'llvm -num-cores 1'")
+        self._space, self._store = space, _checked_store(store)
+        self._strict, self._first_use = check_flag("strict", strict), check_int("first_use", first_use)
         self._kernels: dict[tuple[Any, ...], tuple[Implementation, tuple[int, ...]]] = {}
         self._chain: tuple[Callable[..., Any], tuple[Implementation, ...]] = (self._dispatch, ())
         self._known: _Implementations = {}
@@ -240,9 +239,10 @@ class Operator:
             try:
                 found, packed = self._kernels[tuple(map(_SIGNATURE, arrays))]
                 if packed:
-                    return found.call(found.unpacked(arrays, packed), out)
+                    inputs = [input_of(found, n, each) if n in packed else each for n, each in enumerate(arrays)]
+                    return computed(found, inputs, out)
                 self._link(found)
-                return found.call(arrays, out)
+                return computed(found, arrays, out)
             except (KeyError, AttributeError, TypeError, ArgumentError):
                 pass  # a new shape, another library's array, or a fault, which is explained from there
         return self._called(arrays, out)
@@ -267,7 +267,7 @@ class Operator:
         found = self._implementation(given)
         inputs = self._ready(found, given)
         if out is None:
-            made = found.call(inputs, None)
+            made = computed(found, inputs, None)
             several = made if isinstance(made, tuple) else (made,)
             results = tuple(like(_first_array(arrays), each) for each in several)
             return results if isinstance(made, tuple) else results[0]
@@ -275,7 +275,7 @@ class Operator:
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        found.call(inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
+        computed(found, inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
@@ -284,7 +284,7 @@ class Operator:
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""
         return [
-            found.packed_input(number, each) if isinstance(each, PackedOperand) else self._contiguous(number, each)
+            input_of(found, number, each) if isinstance(each, PackedOperand) else self._contiguous(number, each)
             for number, each in enumerate(given)
         ]
 
@@ -434,17 +434,7 @@ def operator(
         TemplateError: an object that is neither a template nor a workload. A name that is neither is refused by the
             first call.
     """
-    if not isinstance(name, str) and not callable(name):
-        raise ArgumentError(f"operator({value_text(name)}): give the name of a template or workload, or the function")
-    return Operator(
-        name,
-        given,
-        check_instance("target", target_of(target), Target, "a target, such as 'llvm -num-cores 1'"),
-        space=space,
-        strict=check_flag("strict", strict),
-        first_use=check_int("first_use", first_use),
-        store=_checked_store(store),
-    )
+    return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
 
 
 def _checked_store(store: object) -> Store | Literal["user"] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,14 @@ _history: ContextVar[History | None] = ContextVar("pegbox_history", default=None
 _blocks: list[History] = []
 _followers: WeakSet[Follower] = WeakSet()
 _lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # a thread that is not in this process may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Follower(Protocol):
