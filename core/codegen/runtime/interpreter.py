@@ -67,7 +67,9 @@ class PythonEntry:
         definition = _Definition(self._name.encode(), self._address, _WITH_KEYWORDS, document.encode())
         create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         items = otherwise, make, definition, self, owners  # the code reads the first two
-        made: Callable[..., Any] = create(("PyCFunction_NewEx", ctypes.pythonapi))(ctypes.byref(definition), items, None)
+        made: Callable[..., Any] = create(("PyCFunction_NewEx", ctypes.pythonapi))(
+            ctypes.byref(definition), items, None
+        )
         return made
 
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 from itertools import combinations
 
 from pegbox.codegen.program import ArgSpec, Program
-from pegbox.loops.foreign import PREFIX
 
 TAG = "cpython1"
 """The layouts that the code relies on: CPython's objects with a lock (GIL) and NumPy's arrays, both on 64 bits, the
@@ -47,6 +46,8 @@ MOST_LOCKED = 1 << 14
 
 def with_python_call(program: Program) -> Program:
     """Add the function for Python to a program that it can call; return others as they are."""
+    from pegbox.loops.foreign import PREFIX  # code that is only loaded needs no loop IR
+
     if program.num_threads > 1 or any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
     return replace(program, ll="\n".join([program.ll, _table(program), _checked_run(program), _function(program)]))

@@ -13,12 +13,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.runtime import openmp
 from pegbox.workers.affinity import affinity_mask, confined, pin
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """Variables by which a user places threads, or leaves them to the system with OMP_PROC_BIND=false."""
@@ -113,6 +115,8 @@ _libc = ctypes.PyDLL(None)
 
 def _leave_to_parent() -> None:
     if _local.team is not None or _local.stand_in is not None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
         _local.team, _local.stand_in = None, ThreadPoolExecutor(1, thread_name_prefix="pegbox-forked")
 
 
