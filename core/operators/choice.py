@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from pegbox.codegen.runtime.kernel import Kernel, build
-from pegbox.codegen.targets.host import cpu_model
-from pegbox.errors import CompileError, InvalidConfig, LoweringError, RecordError, ScheduleError
+from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
 from pegbox.operators.implementation import allocated
-from pegbox.records.history import is_of_other_code, to_config
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.space import Config
-from pegbox.store import user_store
 from pegbox.task.task import Task
 
 _TRIED = 16
@@ -41,18 +38,6 @@ def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, An
     if not found:
         raise CompileError(f"none of the {_TRIED} best predicted configurations of {task!r} can be compiled")
     return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
-
-
-def stored_config(task: Task) -> Config | None:
-    """The best configuration that the user's store knows for a task on this machine's processor."""
-    store = user_store()
-    record = None if store is None else store.best(task, cpu_model())
-    if record is None or is_of_other_code(record, task):
-        return None
-    try:
-        return to_config(record, task, source="the user's store")
-    except RecordError:
-        return None
 
 
 def _compiled(task: Task) -> Iterator[tuple[Kernel, Config]]:

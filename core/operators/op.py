@@ -313,10 +313,11 @@ class Operator:
 
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
         """Compile the best configuration that the user's store knows, or else the one that experience predicts."""
-        from pegbox.operators.choice import predicted, stored_config
+        from pegbox.operators.choice import predicted
+        from pegbox.store import best_config
 
         task, packers = self._task(inputs, packed)
-        if self._store is not None and (config := stored_config(task)) is not None:
+        if self._store is not None and (config := best_config(task)) is not None:
             return _tuned(task, config, packers)
         wanted = 1 if packed else self._first_use
         given = [np.ascontiguousarray(each) for each in plain] if wanted > 1 else []

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from pegbox.private_folder import is_own
+from pegbox.ownership import is_own
 
 VERSION = 1
 """The version of the tables, which SQLite keeps as `user_version`."""
@@ -33,7 +33,7 @@ create table best (
     task text primary key, code text not null, cost real not null, measured real not null, record text not null
 ) without rowid;
 create table kernels (
-    key text primary key, task text not null, used integer not null, bytes integer not null, sha256 text not null,
+    key text primary key, task text not null, used real not null, bytes integer not null, sha256 text not null,
     described text not null, object_code blob not null
 );
 create index kernels_of_task on kernels (task);

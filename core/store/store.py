@@ -15,6 +15,7 @@ from pegbox.checks import check_path, check_text
 from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError
 from pegbox.store.database import LONG_WAIT, Database
+from pegbox.store.kernels import Kernels
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,6 +40,7 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = check_path("Store: folder", folder)
         self.database = Database(self.folder)
+        self.kernels = Kernels(self.database)
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r})"
@@ -81,16 +83,20 @@ class Store:
 
     def best(self, task: Task, *, processor: str | None = None) -> Record | None:
         """Find the best record of a task on a processor, by default on this machine's."""
-        from pegbox.records.record import plain, workload_of
-
-        here = processor_of(describe_host()) if processor is None else check_text("processor", processor)
-        workload = workload_of(task)
-        try:
-            key = task_key(plain(workload), str(task.target), task.fingerprint, here)
-        except RecordError:  # arguments that records cannot hold
-            return None
+        key = self.key_of(task, processor_of(describe_host()) if processor is None else processor)
         lines = self.database.read("select record from best where task = ?", (key,))
         return self._read(lines[0][0]) if lines else None
+
+    def key_of(self, task: Task, processor: str) -> str:
+        """Write the key of a task on a processor; empty where records cannot hold its arguments."""
+        from pegbox.records.record import plain, workload_of
+
+        check_text("processor", processor)
+        workload = workload_of(task)
+        try:
+            return task_key(plain(workload), str(task.target), task.fingerprint, processor)
+        except RecordError:
+            return ""
 
     def best_config(self, task: Task) -> Config | None:
         """Find the best configuration of a task on this machine's processor.
