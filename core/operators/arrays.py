@@ -13,8 +13,8 @@ from pegbox.shown import value_text
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _BFLOAT16 = "bfloat16"
-_CPU = 1
-"""DLPack's number for this processor's memory."""
+_HERE = (1, 3, 11, 13)
+"""DLPack's numbers for memory that this processor reads: its own, and what it shares with CUDA and ROCm."""
 
 
 class CopyWarning(UserWarning):
@@ -79,17 +79,17 @@ def like(first: Any, output: Array) -> Any:
 
 def _from_other(where: str, value: Any) -> Array:
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
-        device = getattr(value, "__dlpack_device__", lambda: (_CPU, 0))()
-        if device[0] != _CPU:
-            raise ArgumentError(
-                f"{where} is a {type(value).__name__} on another device ({getattr(value, 'device', device)}); copy it "
-                "to this processor's memory, such as by .cpu()"
-            )
+        kind = f"a {type(value).__name__}"
         try:
-            return _by_dlpack(value)
+            if value.__dlpack_device__()[0] in _HERE:
+                return _by_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             remedy = "; give x.detach()" if getattr(value, "requires_grad", False) else ""
-            raise ArgumentError(f"{where}, a {type(value).__name__}: {error}{remedy}") from error
+            raise ArgumentError(f"{where}, {kind}: {error}{remedy}") from error
+        device = getattr(value, "device", value.__dlpack_device__())
+        raise ArgumentError(
+            f"{where} is {kind} on another device ({device}); copy it to this processor's memory, such as by .cpu()"
+        )
     if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
         return np.asarray(value)
     raise ArgumentError(

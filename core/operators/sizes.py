@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any, TypeAlias
 
-from pegbox.errors import ArgumentError, PegboxError
+from pegbox.errors import ArgumentError, PegboxError, TemplateError
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -68,6 +68,10 @@ class SizeSolver:
         unknown: the arguments to find.
         inputs: gives the inputs at values of the unknown arguments; raises `PegboxError` where the function does not
             accept them.
+
+    Raises:
+        ArgumentError: the function accepts no sizes that were tried; by the first use.
+        TemplateError: it is faulty.
     """
 
     def __init__(
@@ -170,6 +174,8 @@ class SizeSolver:
             if found and [len(each.shape) for each in found[0][1]] == [len(each.shape) for each in inputs]:
                 return found[0], (point, inputs)
             found = found or [(point, inputs)]
+        if isinstance(refusal, TemplateError):  # a fault of the function's, which no sizes mend
+            raise refusal
         raise ArgumentError(
             f"{self._name}: no sizes {', '.join(self._unknown)} were found that it accepts ({refusal}); give some of "
             "them by name to pegbox.operator"

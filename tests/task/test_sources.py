@@ -13,7 +13,6 @@ import pytest
 import pegbox as pb
 from pegbox.task.sources import source_files
 
-
 _MAIN = """
 import json
 import numpy

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from pegbox.codegen.program import ArgSpec
-from pegbox.codegen.runtime import python_call
+from pegbox.codegen.runtime import python_call, team
 from pegbox.codegen.runtime.python_call import FUNCTIONS, SLOTS
-from pegbox.codegen.runtime.symbols import address_of
+from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.expr import dtypes
 
 _WITH_KEYWORDS = 0x0001 | 0x0002  # METH_VARARGS | METH_KEYWORDS
 _OBJECTS: dict[str, object] = {"ndarray": np.ndarray, "tuple": tuple, "None": None, "out": "out"}
+_OTHERS = {"workspace": 0, "team": ctypes.addressof(team.latest)}
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
@@ -43,10 +44,8 @@ class PythonEntry:
 
     def __init__(self, name: str, args: Sequence[ArgSpec], address: int, table: int) -> None:
         self._name, self._address, self._table = name, address, table
-        objects = [id(_OBJECTS[slot]) if slot in _OBJECTS else 0 for slot in SLOTS]
-        functions = [address_of(ctypes.pythonapi, slot) if slot in FUNCTIONS else 0 for slot in SLOTS]
         self._dtypes = [dtypes.numpy_dtype(spec.dtype) for spec in args]
-        entries = [one or other for one, other in zip(objects, functions, strict=True)] + [id(d) for d in self._dtypes]
+        entries = [*map(_address, SLOTS), *map(id, self._dtypes)]
         (ctypes.c_void_p * len(entries)).from_address(table)[:] = entries
 
     def lend(self, workspace: int) -> None:
@@ -73,6 +72,12 @@ class PythonEntry:
         return made
 
 
+def _address(slot: str) -> int:
+    if slot in FUNCTIONS:
+        return address_of(process(), slot)
+    return id(_OBJECTS[slot]) if slot in _OBJECTS else _OTHERS[slot]
+
+
 @cache
 def is_known() -> bool:
     """Tell whether objects and functions of this Python, and arrays of this NumPy, are laid out as the code expects."""
@@ -80,7 +85,7 @@ def is_known() -> bool:
         return False
     if _WORD != 8 or sys.byteorder != "little":
         return False
-    has_functions = all(hasattr(ctypes.pythonapi, name) for name in FUNCTIONS)
+    has_functions = all(has_function(process(), name) for name in FUNCTIONS)
     return has_functions and all(map(_has_layout, _samples()))
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pegbox.checks import check_instance, check_int, check_list, check_text
+from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
@@ -140,6 +140,7 @@ class Kernel(EntryPoint):
             make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
                 of several.
         """
+        check_callable("otherwise", otherwise, "a function that takes the other calls")
         if self._code.python is None:
             return otherwise
         return self._code.python.function(otherwise, make_outputs, self._code, self._lent)
@@ -181,6 +182,7 @@ class KernelFamily(EntryPoint):
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._latest: tuple[tuple[Any, ...], Kernel] | None = None  # with the shapes of its arrays
 
     @property
     def name(self) -> str:
@@ -200,7 +202,11 @@ class KernelFamily(EntryPoint):
         Raises:
             ArgumentError: the arrays are not what the kernels were built for, or there is none for their shapes.
         """
-        self.of(arrays)(*arrays)
+        shapes = tuple([getattr(array, "shape", None) for array in arrays])
+        latest = self._latest
+        if latest is None or latest[0] != shapes:
+            latest = self._latest = shapes, self.of(arrays)
+        latest[1](*arrays)
 
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         return self.of(arrays).time_ns(arrays, number)

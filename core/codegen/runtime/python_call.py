@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 
 from pegbox.codegen.program import ArgSpec, Program
 
@@ -25,13 +25,14 @@ FUNCTIONS = {
     "PyTuple_Size": "i64", "PyTuple_GetItem": "ptr", "PyDict_Size": "i64", "PyDict_GetItem": "ptr",
     "PyObject_Call": "ptr", "PyObject_CallNoArgs": "ptr", "Py_IncRef": "void", "Py_DecRef": "void",
     "PyEval_SaveThread": "ptr", "PyEval_RestoreThread": "void",
+    "PyThreadState_Get": "ptr", "PyThreadState_GetID": "i64", "sched_getcpu": "i32", "clock_gettime": "i32",
 }  # fmt: skip
-"""The C functions of CPython that the code calls, all of its stable ABI, with the LLVM types of their results."""
+"""The C functions that the code calls, with the LLVM types of their results; CPython's are in its stable ABI."""
 
-SLOTS = ("ndarray", "tuple", "None", "out", "workspace", *FUNCTIONS)
+SLOTS = ("ndarray", "tuple", "None", "out", "workspace", "team", *FUNCTIONS)
 """The entries of the table, addresses all of them; those of the arguments' dtypes follow.
 
-`out` is the string; `workspace` is null while a call uses it.
+`out` is the string; `workspace` is null while a call uses it; `team` is `team.latest`.
 """
 
 TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
@@ -40,15 +41,16 @@ TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
 READABLE, WRITABLE = 0x101, 0x501
 """The flags that inputs and outputs must have: C-contiguous and aligned, and writable."""
 
-MOST_LOCKED = 1 << 14
-"""The most stores of a program that keeps other threads of Python waiting."""
+MOST_LOCKED = 1 << 15
+"""The most stores of a program that keeps Python's lock. Such a program takes a microsecond or less if it is well
+scheduled, and giving up the lock costs a tenth of that (`benchmarks/calls.py --lock`)."""
 
 
 def with_python_call(program: Program) -> Program:
-    """Add the function for Python to a program that it can call; return others as they are."""
+    """Add the function for Python; programs that call functions in Python are returned as they are."""
     from pegbox.loops.foreign import PREFIX  # code that is only loaded needs no loop IR
 
-    if program.num_threads > 1 or any(symbol.startswith(PREFIX) for symbol in program.externs):
+    if any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
     return replace(program, ll="\n".join([program.ll, _table(program), _checked_run(program), _function(program)]))
 
@@ -109,7 +111,7 @@ class _Body:
         self.label(good)
 
     def function(self, head: str) -> str:
-        return "\n".join([f"define {head} nounwind {{", *self.lines, "}"])
+        return "\n".join([f"define {head} nounwind optnone noinline {{", *self.lines, "}"])
 
 
 def _table(program: Program) -> str:
@@ -119,20 +121,19 @@ def _table(program: Program) -> str:
 
 def _function(program: Program) -> str:
     """Write the function: it finds the arrays among the arguments, or has the outputs made."""
-    body = _Body(program.name)
-    inputs = [number for number, spec in enumerate(program.args) if not spec.is_output]
-    count = body.call("PyTuple_Size", "ptr %arguments")
+    body, args = _Body(program.name), program.args
+    inputs = sum(not spec.is_output for spec in args)
+    total = body.call("PyTuple_Size", "ptr %arguments")
     body.branch([body.equal("ptr", "%names", "null")], "positional", "named")
-    body.branch([body.equal("i64", count, len(program.args))], "all", "fewer")
-    arrays = [body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {number}") for number in range(len(program.args))]
-    body.branch([_run(body, arrays)], "done", "other")
+    body.branch([body.equal("i64", total, len(args))], "all", "fewer")
+    body.branch([_run(body, [_argument(body, number) for number in range(len(args))])], "done", "other")
     none = body.named("None")
     body.call("Py_IncRef", f"ptr {none}")
     body.add(f"ret ptr {none}")
     body.label("fewer")
     make = body.call("PyTuple_GetItem", "ptr %self", "i64 1")
     known = body.value(f"icmp ne ptr {make}, {body.named('None')}")
-    body.branch([body.equal("i64", count, len(inputs)), known], "make", "other")
+    body.branch([body.equal("i64", total, inputs), known], "make", "other")
     made = body.call("PyObject_CallNoArgs", f"ptr {make}")
     body.add(f"br i1 {body.equal('ptr', made, 'null')}, label %raised, label %outputs")
     body.label("raised")
@@ -142,27 +143,32 @@ def _function(program: Program) -> str:
     body.branch([body.value(f"icmp ne i64 {size}, 0")], "some", "positional")
     given = body.call("PyDict_GetItem", "ptr %names", f"ptr {body.named('out')}")
     present = body.value(f"icmp ne ptr {given}, null")
-    counted = body.equal("i64", count, len(inputs))
-    body.branch([body.equal("i64", size, 1), counted, present], "given", "other")
+    body.branch([body.equal("i64", size, 1), body.equal("i64", total, inputs), present], "given", "other")
     body.call("Py_IncRef", f"ptr {given}")
     body.add("br label %outputs")
     body.label("outputs")
     out = body.value(f"phi ptr [ {made}, %make ], [ {given}, %given ]")
-    outputs = iter(_outputs(body, out, len(program.args) - len(inputs)))
-    places = iter(range(len(inputs)))
-    arrays = [
-        next(outputs) if spec.is_output else body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {next(places)}")
-        for spec in program.args
-    ]
+    _run_with(body, args, out)
+    body.label("other")
+    otherwise = body.call("PyTuple_GetItem", "ptr %self", "i64 0")
+    body.add(f"ret ptr {body.call('PyObject_Call', f'ptr {otherwise}', 'ptr %arguments', 'ptr %names')}")
+    return body.function(f"ptr @{body.symbol}(ptr %self, ptr %arguments, ptr %names)")
+
+
+def _run_with(body: _Body, args: Sequence[ArgSpec], out: str) -> None:
+    """Run the kernel on the inputs and these outputs, of which a reference is held, and return them."""
+    outputs = iter(_outputs(body, out, sum(spec.is_output for spec in args)))
+    places = count()
+    arrays = [next(outputs) if spec.is_output else _argument(body, next(places)) for spec in args]
     body.branch([_run(body, arrays)], "written", "unknown")
     body.add(f"ret ptr {out}")
     body.label("unknown")
     body.call("Py_DecRef", f"ptr {out}")
     body.add("br label %other")
-    body.label("other")
-    otherwise = body.call("PyTuple_GetItem", "ptr %self", "i64 0")
-    body.add(f"ret ptr {body.call('PyObject_Call', f'ptr {otherwise}', 'ptr %arguments', 'ptr %names')}")
-    return body.function(f"ptr @{symbol_of(program.name)}(ptr %self, ptr %arguments, ptr %names)")
+
+
+def _argument(body: _Body, number: int) -> str:
+    return body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {number}")
 
 
 def _run(body: _Body, arrays: Sequence[str]) -> str:
@@ -189,6 +195,8 @@ def _checked_run(program: Program) -> str:
     pointers = [body.load("ptr", array, DATA) for array in arrays]
     extents = [each for spec, array in zip(args, arrays, strict=True) for each in _extents(body, spec, array)]
     body.branch([*extents, *_apart(body, args, pointers)], "fit", "other")
+    if program.num_threads > 1:
+        _in_place(body, program.num_threads)
     workspace = "null"
     if program.workspace_bytes:  # its slot changes under Python's lock alone
         workspace = body.named("workspace")
@@ -207,9 +215,23 @@ def _checked_run(program: Program) -> str:
     return body.function(f"internal i1 @{body.symbol}_run({', '.join(f'ptr {array}' for array in arrays)})")
 
 
+def _in_place(body: _Body, threads: int) -> None:
+    """Go on if the caller's team is the latest one and is where it was a moment ago; else Python looks after it."""
+    team = body.named("team")
+    thread, size, core, until = (body.load("i64", team, 8 * place) for place in range(4))
+    caller = body.call("PyThreadState_GetID", f"ptr {body.call('PyThreadState_Get')}")
+    body.branch([body.equal("i64", thread, caller), body.equal("i64", size, threads)], "team", "other")
+    here = body.value(f"sext i32 {body.call('sched_getcpu')} to i64")
+    clock = body.value("alloca [2 x i64], align 8")
+    body.call("clock_gettime", "i32 1", f"ptr {clock}")
+    seconds = body.value(f"mul i64 {body.load('i64', clock, 0)}, 1000000000")
+    now = body.value(f"add i64 {seconds}, {body.load('i64', clock, 8)}")
+    body.branch([body.equal("i64", core, here), body.value(f"icmp slt i64 {now}, {until}")], "placed", "other")
+
+
 def _lasts(program: Program) -> bool:
     """Decide if other threads of Python run during a call: C functions may wait for anything."""
-    return bool(program.externs) or not 0 < program.stores <= MOST_LOCKED
+    return program.num_threads > 1 or bool(program.externs) or not 0 < program.stores <= MOST_LOCKED
 
 
 def _kind(body: _Body, spec: ArgSpec, number: int) -> Iterator[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pegbox as pb
 from pegbox import codegen, measure, records, search, te, tir
 from pegbox.expr.nodes import Var
+from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
 from pegbox.store import Store
@@ -258,6 +259,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Session": lambda w: search.Session(recorded(), tuner="random"),
     "SimulatedRunner": lambda w: pb.SimulatedRunner(recorded()),
     "SizedKernel": lambda w: sized_kernel(),
+    "SketchGenerator": lambda w: SketchGenerator(),
     "Stage": lambda w: w.s[B],
     "TESchedule": lambda w: w.s,
     "Target": lambda w: TARGET,
@@ -418,6 +420,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "IRBuilder.pointer.content_type": lambda w: "float32",
     "Kernel.__call__.arrays": lambda w: w.arrays,
     "Kernel.__getitem__.name": lambda w: kernel().name,
+    "Kernel.function.otherwise": lambda w: print,
     "Kernel.time_ns.arrays": lambda w: w.arrays,
     "ListedSpace.config.digits": lambda w: [0],
     "ListedSpace.digits": lambda w: listed().sample(2, w.rng),
@@ -612,6 +615,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "task": lambda w: task(),
     "template": lambda w: template(),
     "tensor": lambda w: A,
+    "tensors": lambda w: copied(8),
     "thread": lambda w: te.thread_axis("threadIdx.x"),
     "thread_axis": lambda w: "threadIdx.x",
     "threads": lambda w: 1,
@@ -636,6 +640,7 @@ EXEMPT = {
         "measuring calls it",
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. Measurer. Runner. TimingPolicy.",
     ),
+    **_each("sketch rules call it", "State State."),
     **_each("the report calls it", "Question. Setup. TaskInfo. Baseline."),
     **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),

@@ -28,6 +28,7 @@ ROOMS = (
     "pegbox.codegen",
     "pegbox.features",
     "pegbox.comparison",
+    "pegbox.plugins.sketch",
 )
 """The packages that users import, but for `pegbox.testing`, whose classes are tests that pytest calls."""
 
