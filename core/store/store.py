@@ -48,18 +48,18 @@ class Store:
     def keep(self, record: Record, *, beside: Iterable[Record] = ()) -> bool:
         """Keep a record if it is the best of its task on its processor; return whether it is.
 
-        Failed trials, and records of emulators and of other tools, are not kept. A record of other code of the
-        template gives way. The kernels of a configuration that is replaced are dropped.
+        Failed trials, and records of emulators, of other tools and of functions, are not kept. A record of other code
+        of the template gives way. The kernels of a configuration that is replaced are dropped.
 
         Args:
             beside: records of the same search. Where one is of the configuration that is kept, its cost counts from now
                 on: it was measured under the same conditions.
         """
-        from pegbox.records.record import check_records
+        from pegbox.records.record import FUNCTION, check_records
 
         again = check_records(beside)
         (record,) = check_records([record])
-        if not record.result.ok or record.emulated or record.tool:
+        if not record.result.ok or record.emulated or record.tool or record.target == FUNCTION:
             return False
         key, line = task_key(record.workload, record.target, record.space, record.processor), record.to_line()
 
@@ -113,6 +113,32 @@ class Store:
         except RecordError as error:
             self.database.say(f"has a damaged record: {error}")
             return None
+
+    def merge(self, records: Iterable[Record]) -> int:
+        """Keep the best of each task on each processor among records; return how many were kept.
+
+        Records that do not name their machine are left out, besides those that `keep` leaves out.
+        """
+        from pegbox.records.history import best_of_each
+        from pegbox.records.record import check_records
+
+        by_processor: dict[str, list[Record]] = {}
+        for record in check_records(records):
+            by_processor.setdefault(record.processor, []).append(record)
+        by_processor.pop("", None)
+        return sum(self.keep(best) for each in by_processor.values() for best in best_of_each(each))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all records as a file of records, without code; return how many there are.
+
+        Raises:
+            RecordError: the file cannot be written.
+        """
+        from pegbox.output import write_file
+
+        records = self.records()
+        write_file(check_path("path", path), "".join(f"{record.to_line()}\n" for record in records), error=RecordError)
+        return len(records)
 
     def remove(self, record: Record) -> None:
         """Remove the record of a task on a processor, and the kernels of the task."""
