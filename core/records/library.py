@@ -289,7 +289,9 @@ def registered_task(record: Record, *, target: str | Target | None = None) -> Ta
 
     Raises:
         UnknownName, PluginError, TemplateError, TargetError, ArgumentError: there is no such task here.
+        RecordError: it is not a record.
     """
+    check_instance("record", record, Record, "a pegbox.records.Record", error=RecordError)
     template = template_of(record.name, registered=True)
     return create_task(template, record.args, dict(record.kwargs), target=record.target if target is None else target)
 

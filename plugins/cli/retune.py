@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pegbox as pb
 from pegbox.codegen import cpu_model
@@ -113,7 +113,7 @@ def _task(record: Record, target: str, files: Sequence[Path]) -> Task:
         attribute = record.ref.rpartition(":")[2] or name
         if not attribute.isidentifier() or (space and space.partition(":")[0] not in registry.names("space_generator")):
             raise
-        options = {"space": space} if space else {}
+        options: dict[str, Any] = {"space": space} if space else {}
         for file in files:
             if re.search(rf"^(def +)?{attribute}\b", file.read_text(encoding="utf-8"), flags=re.M):
                 place = f"{file}:{attribute}"
