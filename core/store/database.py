@@ -152,6 +152,7 @@ class Database:
         options = "mode=rw" if os.access(self.folder, os.W_OK) else "mode=ro&immutable=1"
         uri = f"{self.path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)
+        connection.text_factory = _text
         connection.execute("pragma synchronous = normal")
         return connection
 
@@ -222,6 +223,11 @@ class Database:
             yield
         finally:
             os.close(folder)
+
+
+def _text(content: bytes) -> str:
+    """Read text that may be damaged: whatever reads the row refuses it, and the other rows stay."""
+    return content.decode("utf-8", "replace")
 
 
 def _file_system(folder: Path) -> str:

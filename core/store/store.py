@@ -185,14 +185,17 @@ def user_store() -> Store | None:
     chosen = os.environ.get(VARIABLE, "").strip()
     if chosen.lower() == "off":
         return None
-    return Store(chosen or _usual_folder())
+    folder = chosen or _usual_folder()
+    return None if folder is None else Store(folder)
 
 
-def _usual_folder() -> Path:
-    """Name the folder by the rule of the XDG base directories, which ignores relative paths."""
+def _usual_folder() -> Path | None:
+    """Name the folder by the rule of the XDG base directories, which ignores relative paths; None without a home."""
     data = os.environ.get("XDG_DATA_HOME", "")
-    root = Path(data) if os.path.isabs(data) else Path(os.path.expanduser("~")) / ".local" / "share"
-    return root / "pegbox"
+    home = os.path.expanduser("~")
+    if not os.path.isabs(data) and not os.path.isabs(home):  # a user without a home
+        return None
+    return Path(data if os.path.isabs(data) else f"{home}/.local/share") / "pegbox"
 
 
 def best_config(task: Task) -> Config | None:
