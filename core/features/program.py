@@ -54,6 +54,9 @@ CHECKED = 4
 CHECKED_LATER = 32
 """The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
 
+BEGINNINGS = 8
+"""The random configurations for each of a few classes, among which the classes are found."""
+
 WALKS = 16
 """The steps of random walks that search for further members of a few classes."""
 
@@ -132,19 +135,22 @@ class ProgramFeatures:
         check_int("sample: count", count, minimum=0)
         check_int("sample: classes", classes, minimum=1)
         space = self.task.space
-        rows = space.sample(count, rng)
-        digits = np.ascontiguousarray(rows.T)
-        few = self._first_classes(digits, classes)
-        found = rows[np.isin(self._classes.of(digits), few)]
-        walkers = found
+        rows = space.sample(min(count, BEGINNINGS * classes), rng)
+        few = self._first_classes(np.ascontiguousarray(rows.T), classes)
+        if len(few) < classes and len(rows) < count:  # perhaps all that there are
+            rows = space.sample(count, rng)
+            few = self._first_classes(np.ascontiguousarray(rows.T), classes)
+
+        def inside(rows: Digits) -> Digits:
+            return np.asarray(rows[np.isin(self._classes.of(np.ascontiguousarray(rows.T)), few)])
+
+        found = inside(rows)
         for _ in range(WALKS):
-            if len(found) >= len(rows):
+            if len(found) >= count or len(few) < classes:
                 break
-            walkers = space.neighbors(found[rng.integers(0, len(found), len(rows))], rng)
-            inside = walkers[np.isin(self._classes.of(np.ascontiguousarray(walkers.T)), few)]
-            every = np.concatenate([found, inside])
+            every = np.concatenate([found, inside(space.neighbors(found[rng.integers(0, len(found), count)], rng))])
             found = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
-        return found[: len(rows)]
+        return found[:count]
 
     def _first_classes(self, digits: Digits, count: int) -> list[int]:
         """List the numbers of the first `count` classes of rows."""

@@ -100,8 +100,8 @@ below = _function("lt", lambda a, b: int(a < b), commutes=False)
 at_most = _function("le", lambda a, b: int(a <= b), commutes=False)
 
 
-def ceil_div(a: Quantity, b: Quantity) -> Quantity:
-    return -(-a // b)
+ceil_div = _function("ceildiv", lambda a, b: -(-a // b), commutes=False)
+"""Divide and round up."""
 
 
 def product(values: Iterable[Quantity]) -> Quantity:
