@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from pegbox.operators.arrays import Array
-from pegbox.operators.packed import PackedOperand
-from pegbox.records.in_effect import in_effect
+from pegbox.operators.packed import PackedOperand, layout_for
 
 if TYPE_CHECKING:
     from pegbox.codegen.program import ArgSpec
@@ -25,7 +24,7 @@ Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
 """The functions that pack inputs, by the places of these."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Implementation:
     """A kernel for arrays of some shapes.
 
@@ -49,41 +48,29 @@ class Implementation:
         return tuple(spec for spec in self.kernel.args if spec.is_output)
 
     @cached_property
-    def has_outputs_last(self) -> bool:
-        """A flag of kernels that take all inputs before the outputs."""
-        return all(spec.is_output for spec in self.kernel.args[-len(self.outputs) :])
+    def make_outputs(self) -> Callable[[], Any]:
+        """A function that allocates the result, or a tuple of results where there are several."""
+        makers = [partial(allocated, spec) for spec in self.outputs]
+        if len(makers) == 1:
+            return partial(np.empty, self.outputs[0].shape, _numpy_dtype(self.outputs[0]))
+        return lambda: tuple(make() for make in makers)
 
-    def run(self, inputs: Sequence[Array]) -> Any:
-        """Compute from the inputs, and return the result, or a tuple where there are several."""
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._results]
-        if self.has_outputs_last:
-            self.kernel(*inputs, *outputs)
-        else:
-            self.write(inputs, outputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-        """The kernel as a function of inputs and `out=`, which hands other calls on; see `Kernel.function`."""
-        return self.kernel.function(otherwise, make_outputs=self._made_outputs, unless=in_effect)
+def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
+    """Compute from the inputs into `out`, an array or a tuple of arrays, or without it into new ones; return them.
 
-    def write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Compute from the inputs into the outputs, both in the order of the kernel's arguments."""
-        given, written = iter(inputs), iter(outputs)
-        self.kernel(*(next(written if spec.is_output else given) for spec in self.kernel.args))
+    Raises:
+        ArgumentError: the arrays are not what the kernel was built for.
+    """
+    made = found.make_outputs() if out is None else out
+    found.kernel(*inputs, out=made)
+    return made
 
-    def packed_input(self, place: int, operand: PackedOperand) -> Array:
-        """The array that the kernel takes for a packed operand."""
-        pack = self.packers.get(place)
-        return operand.original if pack is None or self.task is None else operand.packed_for(self.task, pack)
 
-    @cached_property
-    def _made_outputs(self) -> Callable[[], Any]:
-        makers = [partial(np.empty, shape, dtype) for shape, dtype in self._results]
-        return makers[0] if len(makers) == 1 else lambda: tuple([make() for make in makers])
-
-    @cached_property
-    def _results(self) -> list[tuple[tuple[int, ...], Any]]:
-        return [(spec.shape, _numpy_dtype(spec)) for spec in self.outputs]
+def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array:
+    """The array that a kernel takes for a packed operand."""
+    pack = found.packers.get(place)
+    return operand.original if pack is None or found.task is None else layout_for(operand, found.task, pack)
 
 
 def allocated(spec: ArgSpec) -> Array:
