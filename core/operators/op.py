@@ -27,7 +27,6 @@ from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
-from pegbox.own_call import OwnCall
 from pegbox.records.in_effect import any_in_effect, follow, in_effect
 from pegbox.shown import value_text
 
@@ -61,7 +60,7 @@ Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 _Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 
-class Operator(OwnCall):
+class Operator:
     """A function of arrays: `op(a, b)` computes with the best kernel that is known for arrays of these shapes.
 
     Where nothing was tuned for them, that is the kernel that experience predicts to be the fastest. Several threads may
@@ -88,6 +87,9 @@ class Operator(OwnCall):
                 ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
                 CompileError: no configuration can be compiled.
             """
+
+    else:  # the function of the latest call's kernel: a method would take as long as a small product
+        __slots__ = ("__call__", "__dict__", "__weakref__")
 
     def __init__(
         self,
@@ -229,7 +231,7 @@ class Operator(OwnCall):
 
     def records_apply(self) -> None:
         """Let the next call ask for the records in effect."""
-        self.call_by(self._dispatch)
+        self.__call__ = self._dispatch  # type: ignore[method-assign]
 
     def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
         """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
@@ -256,7 +258,7 @@ class Operator(OwnCall):
                 first, linked = self._dispatch, ()
             first = found.kernel.function(first, make_outputs=found.make_outputs)
             self._chain = first, (found, *linked)
-        self.call_by(first)
+        self.__call__ = first  # type: ignore[method-assign]
         if any_in_effect():  # since the caller asked
             self.records_apply()
 
