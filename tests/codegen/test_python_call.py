@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -468,11 +469,12 @@ def test_object_code_refers_to_nothing_of_python(add: Kernel) -> None:
     assert set(elf.undefined(add.compiled.object_code)) == set(elf.undefined(compile_program(added()).object_code))
 
 
+@pytest.mark.parametrize(("flag", "value"), [("implementation", SimpleNamespace(name="another")), ("abiflags", "t")])
 def test_a_python_that_the_code_does_not_know_loads_it_and_checks_by_itself(
-    add: Kernel, monkeypatch: pytest.MonkeyPatch
+    add: Kernel, flag: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpreter.is_known.cache_clear()
-    monkeypatch.setattr(sys.implementation, "name", "another")
+    monkeypatch.setattr(sys, flag, value)
     try:
         kernel = load(add.compiled)
     finally:
