@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen import Target, target_of
@@ -76,6 +76,12 @@ class SketchGenerator:
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
         return SketchSpace(self.sketches(tensors, target))
+
+    def with_packed(self, *names: str) -> SketchGenerator:
+        """The generator whose kernels take these inputs packed ahead of time, too; without names, none at all."""
+        given = check_list("names", names, "names of inputs, such as 'B'", of=str)
+        known = filter(None, self.layout_free.split("+")) if given else ()
+        return replace(self, layout_free="+".join(dict.fromkeys([*known, *given])), pack_ahead=bool(given))
 
     def sketches(self, tensors: Sequence[Tensor], target: str | Target | None = None) -> list[Sketch]:
         """Derive the sketches of a computation.

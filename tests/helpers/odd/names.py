@@ -22,6 +22,8 @@ ROOMS = (
     "pegbox.search",
     "pegbox.measure",
     "pegbox.records",
+    "pegbox.operators",
+    "pegbox.store",
     "pegbox.hooks",
     "pegbox.errors",
     "pegbox.codegen",
