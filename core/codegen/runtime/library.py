@@ -13,6 +13,7 @@ from typing import Any
 
 from pegbox.checks import check_path
 from pegbox.codegen.program import CompiledProgram, Program, compiled_of, description_of
+from pegbox.codegen.runtime.interpreter import PythonEntry
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily
 from pegbox.codegen.runtime.runtime_module import RuntimeModule
 from pegbox.codegen.runtime.symbols import address_of
@@ -57,7 +58,7 @@ def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
 class LibraryCode:
     """The addresses of a kernel's two functions in a library, which has none for Python."""
 
-    python = None
+    python: PythonEntry | None = None
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         self._library = library
