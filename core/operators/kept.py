@@ -81,7 +81,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
 
 def _store_for(key: CallKey) -> Store | None:
     """The store for a kernel; None where none is to be kept or found."""
-    if not key.can_be_kept or in_effect() is not None:
+    if not key.can_be_kept or in_effect.get() is not None:
         return None
     from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
 
