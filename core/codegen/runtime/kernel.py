@@ -12,7 +12,6 @@ from pegbox.checks import check_callable, check_instance, check_int, check_list,
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
-from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
 
@@ -245,5 +244,6 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
         TargetError, CompileError: see `compile_program` and `load`.
     """
     from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+    from pegbox.codegen.runtime.python_call import with_python_call
 
     return load(machine.compile_program(with_python_call(check_program(program)), timeout=timeout), program=program)
