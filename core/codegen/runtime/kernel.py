@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
@@ -15,6 +17,8 @@ from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
+
+_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -124,23 +128,34 @@ class Kernel(EntryPoint):
         if self._code.python:
             self._code.python.lend(self._lent.address)
         self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
+        self.__signature__ = _CALL
 
     def function(
-        self, otherwise: Callable[..., Any], *, make_outputs: Callable[[], Any] | None = None
+        self,
+        otherwise: Callable[..., Any],
+        *,
+        make_outputs: Callable[[], Any] | None = None,
+        unless: ContextVar[Any] | None = None,
     ) -> Callable[..., Any]:
         """Return a function that runs the kernel on its arrays, and hands other calls on.
 
         It is machine code, if the kernel was built for this Python; else it is `otherwise` itself.
 
         Args:
-            otherwise: a function that is called with arguments that may not be the kernel's.
+            otherwise: takes the calls that machine code does not know: with other arguments than the kernel's, or such
+                as only Python can run.
             make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
-                of several.
+                of several. Outputs are then taken by the name `out` only.
+            unless: a variable whose default is None; where it has another value, all calls go to `otherwise`.
         """
         check_callable("otherwise", otherwise, "a function that takes the other calls")
+        if make_outputs is not None:
+            check_callable("make_outputs", make_outputs, "a function that makes the outputs")
+        if unless is not None:
+            check_instance("unless", unless, ContextVar, "a context variable")
         if self._code.python is None:
             return otherwise
-        return self._code.python.function(otherwise, make_outputs, self._code, self._lent)
+        return self._code.python.function(otherwise, make_outputs, unless, self._code, self._lent)
 
     @property
     def name(self) -> str:

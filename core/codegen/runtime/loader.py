@@ -9,7 +9,7 @@ from pegbox.codegen.program import CompiledProgram
 from pegbox.codegen.runtime import elf, foreign, openmp
 from pegbox.codegen.runtime.image import Image
 from pegbox.codegen.runtime.interpreter import PythonEntry, is_known
-from pegbox.codegen.runtime.python_call import symbol_of
+from pegbox.codegen.runtime.python_abi import symbol_of
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError

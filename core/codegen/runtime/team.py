@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any
 
 from pegbox.codegen.runtime import openmp
+from pegbox.codegen.runtime.python_abi import TEAM
 from pegbox.workers.affinity import affinity_mask, confined, pin
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
@@ -32,15 +33,12 @@ _LOOK_SECONDS = 0.01
 class _Latest(ctypes.Structure):
     """The latest team of any caller, as machine code reads it.
 
-    While `until` is to come, the thread `thread` may run a kernel of `size` threads on `core` without another look.
+    Until the nanosecond `until` of the monotonic clock, the thread `thread` may run kernels of `size` threads without
+    another look, as long as it stays on `core`. Threads have the numbers of PyThreadState_GetID: those of the system
+    come again when a thread has ended.
     """
 
-    _fields_ = (
-        ("thread", ctypes.c_int64),  # of PyThreadState_GetID: the system's numbers come again when a thread has ended
-        ("size", ctypes.c_int64),
-        ("core", ctypes.c_int64),
-        ("until", ctypes.c_int64),  # nanoseconds of the monotonic clock
-    )
+    _fields_ = [(name, ctypes.c_int64) for name in TEAM]
 
     def clear(self) -> None:
         """Make machine code leave the next call to Python."""
