@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
-from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.codegen.runtime.python_call import with_python_call
-from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
+
+if TYPE_CHECKING:
+    from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 
 _CALL = inspect.signature(lambda *arrays, out=None: out)
 
@@ -92,6 +93,8 @@ class EntryPoint(ABC):
         Raises:
             ArgumentError: another name, or a number out of its domain.
         """
+        from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+
         if name is not None:
             self[name]
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
@@ -166,10 +169,14 @@ class Kernel(EntryPoint):
         return self.compiled.args
 
     def time_ns(self, arrays: Any, number: int = 1) -> int:
+        from pegbox.codegen.runtime.time_evaluator import MOST_CALLS  # imports statistics, which is slow
+
         number = check_int(f"{self.name}: number", number, maximum=MOST_CALLS)
         return self._checked.time_ns(check_list("arrays", arrays, "the kernel's arguments"), number)
 
     def source(self, form: str = "ll") -> str:
+        from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
         if not isinstance(form, str) or form not in forms:
             raise ArgumentError(f"unknown form {value_text(form)} of source; use one of {', '.join(forms)}")
@@ -237,4 +244,6 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
+    from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+
     return load(machine.compile_program(with_python_call(check_program(program)), timeout=timeout), program=program)

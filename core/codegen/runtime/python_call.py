@@ -14,11 +14,12 @@ from itertools import count
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.array_call import checked_run, inputs_fit
 from pegbox.codegen.runtime.python_abi import SLOTS, TYPE, Body, symbol_of
-from pegbox.loops.foreign import PREFIX
 
 
 def with_python_call(program: Program) -> Program:
     """Add the function for Python; programs that call functions in Python are returned as they are."""
+    from pegbox.loops.foreign import PREFIX  # code that is only loaded needs no loop IR
+
     if any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
     parts = _table(program), inputs_fit(program), checked_run(program), _function(program)

@@ -14,14 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.runtime import openmp
 from pegbox.codegen.runtime.python_abi import TEAM
 from pegbox.workers.affinity import affinity_mask, confined, pin
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """Variables by which a user places threads, or leaves them to the system with OMP_PROC_BIND=false."""
@@ -141,6 +143,8 @@ _libc = ctypes.PyDLL(None)
 def _leave_to_parent() -> None:
     latest.clear()
     if _local.team is not None or _local.stand_in is not None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
         _local.team, _local.stand_in = None, ThreadPoolExecutor(1, thread_name_prefix="pegbox-forked")
 
 
