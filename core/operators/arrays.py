@@ -70,7 +70,7 @@ def like(first: Any, output: Array) -> Any:
     if (torch := _torch_of(first)) is not None:
         return torch.from_numpy(output.view(np.int16)).view(torch.bfloat16) if is_bfloat16 else torch.from_numpy(output)
     namespace = getattr(first, "__array_namespace__", None)
-    library = sys.modules.get(type(first).__module__.partition(".")[0]) if namespace is None else namespace()
+    library: Any = sys.modules.get(type(first).__module__.partition(".")[0]) if namespace is None else namespace()
     if is_bfloat16 and hasattr(library, "asarray"):
         return library.asarray(output)  # DLPack of NumPy cannot name the type
     return library.from_dlpack(output) if hasattr(library, "from_dlpack") else output
