@@ -6,6 +6,7 @@ are imported where a call needs them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     from pegbox.store import Store
     from pegbox.task.task import Task
 
+_CALL = inspect.signature(lambda *arrays, out=None: out)
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
+
+_NAMED = 8
+"""The arguments that have their names for messages ready."""
 
 _LONGEST_CHAIN = 8
 """The kernels that a call may pass on its way, a few dozen nanoseconds each."""
@@ -89,7 +94,11 @@ class Operator:
             """
 
     else:  # the function of the latest call's kernel: a method would take as long as a small product
-        __slots__ = ("__call__", "__dict__", "__weakref__")
+        __slots__ = {
+            "__call__": "Compute from the inputs, in the order of the template's placeholders: see `Operator`.",
+            "__dict__": "The other attributes.",
+            "__weakref__": "A list of weak references.",
+        }
 
     def __init__(
         self,
@@ -116,6 +125,7 @@ class Operator:
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
+        self.__signature__ = _CALL
         self.__call__ = self._dispatch  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
@@ -253,7 +263,7 @@ class Operator:
                 first, linked = self._dispatch, ()
             first = found.kernel.function(first, make_outputs=found.make_outputs, unless=in_effect)
             self._chain = first, (found, *linked)
-        self.__call__ = first  # type: ignore[method-assign]
+            self.__call__ = first  # type: ignore[method-assign]
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -268,11 +278,19 @@ class Operator:
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        computed(found, inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
+        written = tuple([as_output(f"{self._label}: out", each) for each in listed])
+        computed(found, inputs, written if len(written) > 1 else written[0])
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
-        return value if isinstance(value, PackedOperand) else as_array(f"{self._label}: argument {number}", value)
+        if isinstance(value, PackedOperand):
+            return value
+        return as_array(self._places[number] if number < _NAMED else f"{self._label}: argument {number}", value)
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        """The first arguments, as messages name them: to write that at each call would take longer than the rest."""
+        return tuple(f"{self._label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""
