@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
 
+_NAMED = 8
+"""The arguments that have their names for messages ready."""
+
 _LONGEST_CHAIN = 8
 """The kernels that a call may pass on its way, a few dozen nanoseconds each."""
 
@@ -251,7 +254,7 @@ class Operator(OwnCall):
                 first, linked = self._dispatch, ()
             first = found.kernel.function(first, make_outputs=found.make_outputs, unless=in_effect)
             self._chain = first, (found, *linked)
-        self.call_by(first)
+            self.call_by(first)
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -266,11 +269,19 @@ class Operator(OwnCall):
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        computed(found, inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
+        written = tuple([as_output(f"{self._label}: out", each) for each in listed])
+        computed(found, inputs, written if len(written) > 1 else written[0])
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
-        return value if isinstance(value, PackedOperand) else as_array(f"{self._label}: argument {number}", value)
+        if isinstance(value, PackedOperand):
+            return value
+        return as_array(self._places[number] if number < _NAMED else f"{self._label}: argument {number}", value)
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        """The first arguments, as messages name them: to write that at each call would take longer than the rest."""
+        return tuple(f"{self._label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""
