@@ -55,10 +55,10 @@ CHECKED_LATER = 32
 """The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
 
 BEGINNINGS = 8
-"""The random configurations for each of a few classes, among which the classes are found."""
+"""The random configurations for each new class that a sample begins with."""
 
 WALKS = 16
-"""The steps of random walks that search for further members of a few classes."""
+"""The steps of random walks that search for further members of known classes."""
 
 NEIGHBORS = 16
 """The configurations near the first one of a class that are searched for members to check."""
@@ -116,55 +116,55 @@ class ProgramFeatures:
         return np.concatenate(numbers, axis=1), np.concatenate(refused)
 
     def _parts(self, digits: Digits) -> Iterator[tuple[Floats, Mask]]:
-        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
-        for start in range(0, len(rows), CHUNK):
-            part = np.ascontiguousarray(rows[start : start + CHUNK].T)
+        columns = self._columns(digits)
+        for start in range(0, columns.shape[1], CHUNK):
+            part = np.ascontiguousarray(columns[:, start : start + CHUNK])
             classes = self._classified(part)
             refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
             yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
-    def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
-        """Sample at most `count` different configurations, of at most `classes` classes of programs.
+    def within(self, digits: Digits, *, new_classes: int) -> Mask:
+        """Find the rows whose features cost little: those of known classes, and of the first `new_classes` others.
 
-        The time that features of a sample take is that of its classes. These are the first ones of a random sample;
-        random walks from their members find others.
+        A new class costs some milliseconds, a row of a known class some microseconds.
+        """
+        check_int("within: new_classes", new_classes, minimum=0)
+        columns = self._columns(digits)
+        while True:
+            self._prime()
+            classes, left = self._classes, new_classes
+            unknown = np.flatnonzero(classes.of(columns) < 0).tolist()
+            with without_collection():
+                for row in columns.T[unknown] if left else ():
+                    if classes.of_row(row) is None:
+                        self._leaf(row)
+                        left -= 1
+                    if not left or self._classes is not classes:
+                        break
+            if self._classes is classes:  # else a knob was pinned, which forgets all classes
+                return np.asarray(classes.of(columns) >= 0)
+
+    def sample(self, count: int, rng: np.random.Generator, *, new_classes: int) -> Digits:
+        """Sample at most `count` different configurations whose features cost little: see `within`.
+
+        The new classes are those of a random sample, in its order; random walks from their members find others.
 
         Raises:
             SpaceError: no configuration of the space is valid.
         """
-        check_int("sample: count", count, minimum=0)
-        check_int("sample: classes", classes, minimum=1)
         space = self.task.space
-        rows = space.sample(min(count, BEGINNINGS * classes), rng)
-        few = self._first_classes(np.ascontiguousarray(rows.T), classes)
-        if len(few) < classes and len(rows) < count:  # perhaps all that there are
+        rows = space.sample(min(count, BEGINNINGS * max(new_classes, 1)), rng)
+        found = rows[self.within(rows, new_classes=new_classes)]
+        if len(found) == len(rows) < count:  # perhaps these are all classes
             rows = space.sample(count, rng)
-            few = self._first_classes(np.ascontiguousarray(rows.T), classes)
-
-        def inside(rows: Digits) -> Digits:
-            return np.asarray(rows[np.isin(self._classes.of(np.ascontiguousarray(rows.T)), few)])
-
-        found = inside(rows)
+            found = rows[self.within(rows, new_classes=0)]
         for _ in range(WALKS):
-            if len(found) >= count or len(few) < classes:
+            if len(found) in (0, count) or len(found) == len(rows) < count:
                 break
-            every = np.concatenate([found, inside(space.neighbors(found[rng.integers(0, len(found), count)], rng))])
-            found = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
-        return found[:count]
-
-    def _first_classes(self, digits: Digits, count: int) -> list[int]:
-        """List the numbers of the first `count` classes of rows."""
-        while True:
-            self._prime()
-            classes = self._classes
-            few: dict[int, None] = {}
-            with without_collection():
-                for row, number in zip(digits.T, classes.of(digits).tolist(), strict=True):
-                    few[number if number >= 0 else self._leaf(row).number] = None
-                    if self._classes is not classes or len(few) == count:
-                        break
-            if self._classes is classes:
-                return list(few)
+            near = space.neighbors(found[rng.integers(0, len(found), count)], rng)
+            every = np.concatenate([found, near[self.within(near, new_classes=0)]])
+            found = every[np.sort(np.unique(every, axis=0, return_index=True)[1])][:count]
+        return found
 
     def _leaf(self, row: Digits) -> Leaf:
         """Find the class of one row, a new one if need be."""
@@ -182,6 +182,11 @@ class ProgramFeatures:
         if not self._primed:
             self._primed = True
             self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
+
+    def _columns(self, digits: Digits) -> Digits:
+        """Check rows, and make columns of the configurations that they mean."""
+        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
+        return np.ascontiguousarray(rows.T)
 
     def _classified(self, digits: Digits) -> Rows:
         """Find the class of each row, and new ones on the way."""
