@@ -8,8 +8,8 @@ Each row is a process of its own that scores `--rows` candidates, as a predictio
 creates the task, `few` samples candidates of a few classes of programs and computes their features, `all` computes
 those of a random sample of any classes, `next` those of a second one, and `warm` counts candidates per second when all
 classes are known. `lower` is the rival: the time to lower as many candidates one by one (the least that features of
-lowered programs cost), from a few of them, divided by `few`. With `--python` the pegbox of another interpreter (of an older checkout)
-takes turns with this one, and the ratios of the medians are printed: above 1 this one is faster.
+lowered programs cost), from a few of them, divided by `few`. With `--python` the pegbox of another interpreter (of an
+older checkout) takes turns with this one, and the ratios of the medians are printed: above 1 this one is faster.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="cases whose names begin like this")
     parser.add_argument("--target", default="llvm -num-cores 1")
     parser.add_argument("--rows", type=int, default=1500)
-    parser.add_argument("--classes", type=int, default=48, help="the new classes of `few`")
+    parser.add_argument("--classes", type=int, default=48, help="the classes of `few`")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--python", help="interpreter of another pegbox to compare with")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -110,7 +110,7 @@ def measured(case: str, options: argparse.Namespace) -> dict[str, float]:
     features = ProgramFeatures(task)
     count = min(options.rows, task.space.size)
     if hasattr(features, "sample"):
-        features(features.sample(count, rng, new_classes=options.classes))
+        features(features.sample(count, rng, classes=options.classes))
     else:
         features(task.space.sample(count, rng))
     marks.append(clock())

@@ -55,10 +55,10 @@ CHECKED_LATER = 32
 """The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
 
 BEGINNINGS = 8
-"""The random configurations for each new class that a sample begins with."""
+"""The random configurations for each class that a sample begins with."""
 
 WALKS = 16
-"""The steps of random walks that search for further members of known classes."""
+"""The steps of random walks that search for further members of classes."""
 
 NEIGHBORS = 16
 """The configurations near the first one of a class that are searched for members to check."""
@@ -123,47 +123,49 @@ class ProgramFeatures:
             refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
             yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
-    def within(self, digits: Digits, *, new_classes: int) -> Mask:
-        """Find the rows whose features cost little: those of known classes, and of the first `new_classes` others.
+    def within(self, digits: Digits, *, classes: int) -> Mask:
+        """Find the rows of the first `classes` classes of programs among rows, in their order.
 
-        A new class costs some milliseconds, a row of a known class some microseconds.
+        Their features cost little: a new class takes some milliseconds, another row of it some microseconds. To add
+        rows of some new classes to rows of few, ask for both together, those of few first.
         """
-        check_int("within: new_classes", new_classes, minimum=0)
+        check_int("within: classes", classes, minimum=1)
         columns = self._columns(digits)
         while True:
             self._prime()
-            classes, left = self._classes, new_classes
-            unknown = np.flatnonzero(classes.of(columns) < 0).tolist()
+            known = self._classes
+            few: dict[int, None] = {}
             with without_collection():
-                for row in columns.T[unknown] if left else ():
-                    if classes.of_row(row) is None:
-                        self._leaf(row)
-                        left -= 1
-                    if not left or self._classes is not classes:
+                for row, number in zip(columns.T, known.of(columns).tolist(), strict=True):
+                    few[number if number >= 0 else self._leaf(row).number] = None
+                    if len(few) == classes or self._classes is not known:
                         break
-            if self._classes is classes:  # else a knob was pinned, which forgets all classes
-                return np.asarray(classes.of(columns) >= 0)
+            if self._classes is known:  # else a knob was pinned, which forgets all classes
+                return np.isin(known.of(columns), list(few))
 
-    def sample(self, count: int, rng: np.random.Generator, *, new_classes: int) -> Digits:
-        """Sample at most `count` different configurations whose features cost little: see `within`.
+    def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
+        """Sample at most `count` different configurations, of at most `classes` classes of programs: see `within`.
 
-        The new classes are those of a random sample, in its order; random walks from their members find others.
+        The classes are the first ones of a random sample; random walks from their members find others. The sample does
+        not depend on earlier questions.
 
         Raises:
             SpaceError: no configuration of the space is valid.
         """
         space = self.task.space
-        rows = space.sample(min(count, BEGINNINGS * max(new_classes, 1)), rng)
-        found = rows[self.within(rows, new_classes=new_classes)]
+        rows = space.sample(min(count, BEGINNINGS * classes), rng)
+        found = rows[self.within(rows, classes=classes)]
         if len(found) == len(rows) < count:  # perhaps these are all classes
             rows = space.sample(count, rng)
-            found = rows[self.within(rows, new_classes=0)]
-        for _ in range(WALKS):
-            if len(found) in (0, count) or len(found) == len(rows) < count:
+            found = rows[self.within(rows, classes=classes)]
+        left_out = len(found) < len(rows)
+        for _ in range(WALKS if left_out else 0):
+            if len(found) == count:
                 break
             near = space.neighbors(found[rng.integers(0, len(found), count)], rng)
-            every = np.concatenate([found, near[self.within(near, new_classes=0)]])
-            found = every[np.sort(np.unique(every, axis=0, return_index=True)[1])][:count]
+            every = np.concatenate([found, near])
+            every = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
+            found = every[self.within(every, classes=classes)][:count]
         return found
 
     def _leaf(self, row: Digits) -> Leaf:
