@@ -45,8 +45,8 @@ POOL = 64
 PRIMING = 4
 """The configurations of the pool whose classes are found first."""
 
-CHECKS = 2
-"""The members of a new class that are described once more without tracing."""
+CHECKS = 1
+"""The members of a new class that are described once more without tracing, besides the first one."""
 
 CHECKED = 4
 """The first classes, which are all checked."""
@@ -152,6 +152,10 @@ class ProgramFeatures:
         Raises:
             SpaceError: no configuration of the space is valid.
         """
+        with without_collection():
+            return self._sample(count, rng, classes)
+
+    def _sample(self, count: int, rng: np.random.Generator, classes: int) -> Digits:
         space = self.task.space
         rows = space.sample(min(count, BEGINNINGS * classes), rng)
         found = rows[self.within(rows, classes=classes)]
