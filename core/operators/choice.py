@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from pegbox.codegen.runtime.kernel import Kernel, build
-from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
+from pegbox.errors import CompileError, InvalidConfig, LoweringError, PluginError, ScheduleError
 from pegbox.operators.implementation import allocated
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.space import Config
@@ -38,6 +39,13 @@ def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, An
     if not found:
         raise CompileError(f"none of the {_TRIED} best predicted configurations of {task!r} can be compiled")
     return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
+
+
+def first_predicted(task: Task) -> Config | None:
+    """The configuration that experience ranks first; None where the cost model of experience cannot be loaded."""
+    with suppress(PluginError):
+        return next(predicted_configs(task), None)
+    return None
 
 
 def _compiled(task: Task) -> Iterator[tuple[Kernel, Config]]:

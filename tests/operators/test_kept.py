@@ -87,6 +87,7 @@ def test_a_kernel_is_found_again(predicted: Implementation) -> None:
         {"inputs": MATMUL.inputs[:1]},
         {"target": "llvm -num-cores 2"},
         {"space": "other"},
+        {"packed": (1,)},
         {"function": ""},
         {"given": ""},
     ],
@@ -255,6 +256,64 @@ def test_code_that_cannot_be_loaded_is_as_good_as_none(store: Store, predicted: 
     finally:
         object.__setattr__(compiled, "object_code", code)
     assert kept_kernel(MATMUL) is None
+
+
+TRANSPOSED = """
+import numpy as np
+import pegbox as pb
+from pegbox import te
+
+@pb.template("kept_test_transposed")
+def transposed(cfg, n: int, k: int, m: int, layout="KM"):
+    a = te.placeholder((n, k), name="A")
+    b = te.placeholder((k, m) if layout == "KM" else (m, k), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * (b[r, j] if layout == "KM" else b[j, r]), axis=r), name="C")
+    s = te.create_schedule(c.op)
+    cfg.define_split("tile", s[c].op.axis[1], num_outputs=2)
+    return s, [a, b, c]
+
+@transposed.packs("B", layout="MK")
+def transpose(task, array, replaced):
+    return np.ascontiguousarray(array.T)
+"""
+
+
+def _called(name: str) -> str:
+    """The origin of the kernel of a call with a packed operand, by a new operator."""
+    op = pb.operator(name, target=TARGET)
+    a, b = np.arange(12, dtype="float32").reshape(3, 4), np.arange(80, dtype="float32").reshape(4, 20)
+    packed = op.pack(b)
+    for _ in range(2):
+        np.testing.assert_array_equal(op(a, packed), a @ b)
+    return op.implementation(a, packed).origin
+
+
+def test_kernels_of_packed_operands_are_kept_besides_those_of_arrays() -> None:
+    a, b = np.ones((3, 4), "float32"), np.ones((4, 20), "float32")
+    pb.operator("matmul", target=TARGET)(a, b)
+    assert [_called("matmul") for _ in range(2)] == ["predicted, not tuned", "kept"]
+    assert pb.operator("matmul", target=TARGET).implementation(a, b).origin == "kept"
+
+
+def test_operands_that_have_no_layout_find_kept_kernels_too() -> None:
+    a, b, bias = np.ones((3, 4), "float32"), np.ones((4, 20), "float32"), np.ones(20, "float32")
+    for origin in ("predicted, not tuned", "kept"):
+        op = pb.operator("matmul_bias_relu", target=TARGET)
+        packed = op.pack(bias)
+        assert op.implementation(a, b, packed).origin == origin
+        np.testing.assert_array_equal(op(a, b, packed), np.full((3, 20), 5.0))
+
+
+def test_a_kept_kernel_of_packed_operands_is_that_of_the_files_that_pack(tmp_path: Path) -> None:
+    file = tmp_path / "ops_packed.py"
+    file.write_text(TRANSPOSED)
+    os.utime(file, (1e9, 1e9))
+    name = f"{file}:transposed"
+    assert [_called(name) for _ in range(2)] == ["predicted, not tuned", "kept"]
+    file.write_text(TRANSPOSED + "\n")
+    os.utime(file, (1e9 + 1, 1e9 + 1))
+    assert _called(name) == "predicted, not tuned"
 
 
 _CALL = """
