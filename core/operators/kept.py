@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pegbox.operators.call_key import CallKey
     from pegbox.operators.implementation import Implementation
     from pegbox.space import Config
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
     from pegbox.store.kernels import KeptCode
     from pegbox.task.task import Task
 
@@ -96,7 +96,7 @@ def _found(key: CallKey) -> KeptCode | None:
     return None if store is None else store.kernels.find(_row_key(key))
 
 
-def _store_for(key: CallKey) -> Store | None:
+def _store_for(key: CallKey) -> TuningStore | None:
     """The store for a kernel; None where none is to be kept or found."""
     if not key.can_be_kept or in_effect.get() is not None:
         return None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pegbox.records.history import History
     from pegbox.search.loop.outcome import Trial, TuneResult
     from pegbox.space import Config
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
@@ -101,7 +101,7 @@ class Operator(OwnCall):
         space: object,
         strict: bool,
         first_use: int,
-        store: Store | Literal["user"] | None,
+        store: TuningStore | Literal["user"] | None,
     ) -> None:
         if not isinstance(name, str) and not callable(name):
             wanted = "the name of a template or workload, or the function"
@@ -436,7 +436,7 @@ def operator(
     space: object = "sketch",
     strict: bool = False,
     first_use: int = 1,
-    store: Store | Literal["user"] | None = "user",
+    store: TuningStore | Literal["user"] | None = "user",
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -450,7 +450,7 @@ def operator(
         first_use: the number of predicted kernels among which the first call of a shape that was not tuned chooses, by
             timing them.
         store: that of this user, which knows the best of earlier searches and the kernels of earlier processes; or
-            another `pegbox.store.Store`, without kernels; or None.
+            another `pegbox.store.TuningStore`, without kernels; or None.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
 
     Raises:
@@ -462,12 +462,12 @@ def operator(
     return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
 
 
-def _checked_store(store: object) -> Store | Literal["user"] | None:
+def _checked_store(store: object) -> TuningStore | Literal["user"] | None:
     if store is None or (isinstance(store, str) and store == "user"):
         return store  # type: ignore[return-value]
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
 
-    return check_instance("store", store, Store, "'user', a pegbox.store.Store, or None")
+    return check_instance("store", store, TuningStore, "'user', a pegbox.store.TuningStore, or None")
 
 
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:

@@ -20,7 +20,7 @@ from pegbox.search.loop.recorder import Recorder
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
 from pegbox.space import Config
-from pegbox.store import Store, user_store
+from pegbox.store import TuningStore, user_store
 from pegbox.task.task import Task
 from pegbox.task.work import format_seconds
 
@@ -45,7 +45,7 @@ def tune(
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
-    store: Store | Literal["user"] | None = "user",
+    store: TuningStore | Literal["user"] | None = "user",
     first: Sequence[Sequence[Config]] = (),
 ) -> list[Trial | None]:
     """Search the spaces of several tasks in rounds, that task next whose search promises to save the most time.

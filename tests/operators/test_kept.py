@@ -20,7 +20,7 @@ from pegbox.operators.call_key import CallKey
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.records import Record
 from pegbox.space import Config
-from pegbox.store import Store
+from pegbox.store import TuningStore
 
 TARGET = "llvm -num-cores 1"
 MATMUL = CallKey("matmul", "{}", (((8, 8), "float32"), ((8, 16), "float32")), TARGET, "sketch")
@@ -39,9 +39,9 @@ def scaled(cfg, n: int):
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
     monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return Store(tmp_path / "store")
+    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_another_call_finds_nothing(predicted: Implementation, other: dict[str, 
         assert kept_kernel(key) is None
 
 
-def test_a_later_search_makes_it_stale(store: Store, task: pb.Task, predicted: Implementation) -> None:
+def test_a_later_search_makes_it_stale(store: TuningStore, task: pb.Task, predicted: Implementation) -> None:
     keep_kernel(MATMUL, predicted)
     store.keep(record(task, task.space.get(0), 1.0))
     assert kept_kernel(MATMUL) is None
@@ -109,7 +109,7 @@ def test_a_later_search_makes_it_stale(store: Store, task: pb.Task, predicted: I
     assert kept_kernel(MATMUL) is None
 
 
-def test_the_kernel_of_the_best_record_is_kept(store: Store, task: pb.Task, predicted: Implementation) -> None:
+def test_the_kernel_of_the_best_record_is_kept(store: TuningStore, task: pb.Task, predicted: Implementation) -> None:
     assert predicted.config is not None
     keep_kernel(MATMUL, tuned(task, predicted))
     assert kept_kernel(MATMUL) is None  # tuned, and not in the store: kept nowhere, or elsewhere
@@ -162,7 +162,7 @@ def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_store_turned_off_keeps_nothing(
-    store: Store, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+    store: TuningStore, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEGBOX_STORE", "off")
     keep_kernel(MATMUL, predicted)
@@ -247,7 +247,7 @@ def test_code_that_calls_other_functions_is_not_kept(predicted: Implementation) 
     assert kept_kernel(MATMUL) is None
 
 
-def test_code_that_cannot_be_loaded_is_as_good_as_none(store: Store, predicted: Implementation) -> None:
+def test_code_that_cannot_be_loaded_is_as_good_as_none(store: TuningStore, predicted: Implementation) -> None:
     compiled = predicted.kernel.compiled
     code = compiled.object_code
     object.__setattr__(compiled, "object_code", b"\x7fELF")

@@ -17,7 +17,7 @@ from pegbox.operators import Operator, choice
 from pegbox.records import Record
 from pegbox.search import TuneResult
 from pegbox.space import Config
-from pegbox.store import Store
+from pegbox.store import TuningStore
 
 TARGET = "llvm -num-cores 1"
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -64,7 +64,7 @@ def test_a_search_begins_with_what_a_first_call_would_use(product: Operator, tmp
     task = product.implementation(A, B).task
     assert task is not None
     best, recorded, named = islice(task.space.iterate(), 3)
-    store = Store(tmp_path)
+    store = TuningStore(tmp_path)
     other = pb.operator("matmul", target=TARGET, store=store)
     assert _configs(other.tune(A, B, trials=1, store=None, **QUICK)) == [product.implementation(A, B).config]
     store.keep(Record.of(task, best, Ok((1.0,))))

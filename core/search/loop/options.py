@@ -13,7 +13,7 @@ from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
 from pegbox.shown import value_text
 from pegbox.space import Config
-from pegbox.store.store import Store
+from pegbox.store.store import TuningStore
 
 DEFAULT_FINALISTS = 6
 _CONFIGS = "configurations of the task's space, such as [task.space.get(0)]"
@@ -52,7 +52,7 @@ class SearchOptions:
     progress: bool = False
     baseline: bool = False
     name: str | None = None
-    store: Store | None = None
+    store: TuningStore | None = None
     first: Sequence[Config] = ()
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class SearchOptions:
         if self.name is not None:
             check_text("name", self.name)
         if self.store is not None:
-            check_instance("store", self.store, Store, "a pegbox.store.Store, or None")
+            check_instance("store", self.store, TuningStore, "a pegbox.store.TuningStore, or None")
         object.__setattr__(self, "first", tuple(check_list("first", self.first, _CONFIGS, of=Config)))
 
     @classmethod
@@ -79,7 +79,7 @@ class SearchOptions:
         *,
         progress: bool,
         finalists: int = DEFAULT_FINALISTS,
-        store: Store | None = None,
+        store: TuningStore | None = None,
         first: Sequence[Config] = (),
     ) -> SearchOptions:
         """Check the arguments of `tune`, which asks for a baseline, and at least one trial."""
