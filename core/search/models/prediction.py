@@ -26,6 +26,8 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
     """
     rows = task.space.sample(min(candidates, task.space.size), np.random.default_rng(0))
     experience = shipped_experience(task)
+    if experience is not None:
+        experience.prepare()  # it learns while the features are computed
     source = program_features(task)
     features = source(rows)
     scores = np.zeros(len(rows)) if experience is None else experience(features)
