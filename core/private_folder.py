@@ -11,10 +11,10 @@ import tempfile
 import weakref
 from pathlib import Path
 
+from pegbox.ownership import is_own
 from pegbox.workers.watchdog import guard, release
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 _fallbacks: dict[str, ProcessFolder] = {}
 
@@ -36,11 +36,6 @@ def private_folder(name: str) -> Path:
     if fallback is None or not fallback.path.is_dir():  # a fork may outlive the process that removes it
         fallback = _fallbacks[name] = ProcessFolder(name)
     return fallback.path
-
-
-def is_own(info: os.stat_result) -> bool:
-    """Decide whether a file or folder belongs to this user, and no other may write to it."""
-    return info.st_uid == os.getuid() and not info.st_mode & _WRITABLE_BY_OTHERS
 
 
 class ProcessFolder:

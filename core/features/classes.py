@@ -91,12 +91,12 @@ class Classes:
         tree.answers[answer] = self._grown(tree.answers.get(answer), rest, leaf)
         return tree
 
-    def has(self, row: Digits) -> bool:
-        """Check if the class of one row is known, by the questions on the way to it."""
+    def of_row(self, row: Digits) -> Leaf | None:
+        """Find the class of one row by the questions on the way to it; None if it is not known yet."""
         tree, values = self._root, RowValues(self.graph, row)
         while isinstance(tree, NodeQuestion):
             tree = tree.answers.get(values[tree.node])
-        return tree is not None
+        return tree
 
     def of(self, digits: Digits) -> Rows:
         """Find the numbers of the classes of rows, digits of shape (knobs, rows); -1 if a class is not known yet."""

@@ -103,19 +103,23 @@ def _levels(main: Statement, loops: Sequence[tuple[Loop, ...]], memory: Memory) 
     reads = [buffer for buffer in buffers if buffer not in written]
     found: dict[str, list[Quantity]] = {name: [] for name in LEVELS}
     touched: dict[Buffer, Touched] = {}
+    moving = {buffer: memory.loops_of(accesses) for buffer, accesses in buffers.items()}
+    row: tuple[Quantity, ...] = (0,) * len(LEVELS)
     for depth in range(len(loops) + 1):
         running = {loop for run in loops[depth:] for loop in run}
         stopped = set(loops[depth - 1]) if depth else set()
-        for buffer, accesses in buffers.items():
-            if not depth or memory.depend(accesses, stopped):
-                touched[buffer] = memory.of(accesses, running)
-        total = _sum(touched.values())
-        found["lines_written"].append(_sum(touched[b] for b in written).lines)
-        for number in range(2):
-            found[f"lines_read_{number}"].append(touched[reads[number]].lines if number < len(reads) else 0)
-        found["lines_read_more"].append(_sum(touched[b] for b in reads[2:]).lines)
-        found["bytes"].append(total.bytes)
-        found["pages"].append(total.pages)
+        changed = [buffer for buffer, loops_of in moving.items() if not depth or not stopped.isdisjoint(loops_of)]
+        touched |= {buffer: memory.of(buffers[buffer], running) for buffer in changed}
+        if changed:
+            row = (
+                sum([touched[b].lines for b in written]),
+                *(touched[reads[number]].lines if number < len(reads) else 0 for number in range(2)),
+                sum([touched[b].lines for b in reads[2:]]),
+                sum([each.bytes for each in touched.values()]),
+                sum([each.pages for each in touched.values()]),
+            )
+        for name, value in zip(LEVELS, row, strict=True):
+            found[name].append(value)
     return found
 
 

@@ -69,9 +69,9 @@ class Memory:
             total = found if total is None or total is found else total.joined(found)
         return total or NOTHING
 
-    def depend(self, accesses: Iterable[BufferAccess], loops: Set[Loop]) -> bool:
-        """Decide if the footprint changes when these loops run."""
-        return any(not loops.isdisjoint(self._loops_of(index)) for access in accesses for index in access.indices)
+    def loops_of(self, accesses: Iterable[BufferAccess]) -> set[Loop | None]:
+        """Find the loops on which the footprint depends; None is an unknown dependence."""
+        return {loop for access in accesses for index in access.indices for loop in self._loops_of(index)}
 
     def elements(self, accesses: Iterable[BufferAccess], running: Set[Loop]) -> Quantity:
         """Count the different elements that they touch."""

@@ -10,12 +10,12 @@ a few dozen calls. Numbers are float64: exact up to 2^53, and several times as f
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,19 +32,22 @@ def _floordiv(a: Any, b: Any) -> Any:
     return np.floor(a / np.where(b == 0, np.inf, b))
 
 
+def _ceildiv(a: Any, b: Any) -> Any:
+    return np.ceil(a / np.where(b == 0, np.inf, b))
+
+
 def _mod(a: Any, b: Any) -> Any:
     return np.where(b == 0, 0.0, a - b * _floordiv(a, b))
 
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": _floordiv, "mod": _mod,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": _floordiv, "ceildiv": _ceildiv, "mod": _mod,
     "min": np.minimum, "max": np.maximum, "lt": np.less, "le": np.less_equal, "eq": np.equal,
 }  # fmt: skip
 _CODES = {op: code for code, op in enumerate(("table", *OPERATIONS))}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(NamedTuple):
     """An expression: a `table` by digit of `knob` (a constant: one value, knob -1), or `op` of nodes `a` and `b`."""
 
     op: str
@@ -75,7 +78,8 @@ class NumberGraph:
 
     def table(self, knob: int, values: Floats) -> int:
         """Return the node with `values[digit]` for each digit of a knob; a constant if all are equal."""
-        low, high = float(values.min()), float(values.max())
+        listed = values.tolist()
+        low, high = min(listed), max(listed)
         if low == high:
             knob, values = -1, values[:1]
         return self._node((knob, values.tobytes()), lambda: Node("table", -1, -1, knob, values, low, high))
@@ -138,6 +142,8 @@ class NumberGraph:
                 return b if _is(x, 1) else a if _is(y, 1) else None
             case "floordiv":
                 return a if _is(y, 1) else self.constant(0) if x.low >= 0 and x.high < y.low else None
+            case "ceildiv":
+                return a if _is(y, 1) else self.constant(1) if x.low > 0 and x.high <= y.low else None
             case "mod":
                 return self.constant(0) if a == b else a if x.low >= 0 and x.high < y.low else None
             case "min":
@@ -180,6 +186,10 @@ def _is(node: Node, value: int) -> bool:
     return node.low == node.high == value
 
 
+def _is_bounded(node: Node) -> bool:
+    return math.isfinite(node.low) and math.isfinite(node.high)
+
+
 def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
     """Bound the result, both bounds included."""
     match op:
@@ -191,15 +201,16 @@ def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
             return min(x.low, y.low), min(x.high, y.high)
         case "max":
             return max(x.low, y.low), max(x.high, y.high)
-        case "mul" if np.isfinite([x.low, x.high, y.low, y.high]).all():
-            corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+        case "mul" if _is_bounded(x) and _is_bounded(y):
+            corners = x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high
             return min(corners), max(corners)
-        case "floordiv" if y.low > 0 and np.isfinite([x.low, x.high, y.high]).all():
-            corners = [a // b for a in (x.low, x.high) for b in (y.low, y.high)]
-            return min(corners), max(corners)
+        case "floordiv" | "ceildiv" if y.low > 0 and _is_bounded(x) and _is_bounded(y):
+            corners = x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high
+            rounded = math.floor if op == "floordiv" else math.ceil
+            return float(rounded(min(corners))), float(rounded(max(corners)))
         case "mod" if y.low > 0:
             return 0.0, min(x.high, y.high - 1) if x.low >= 0 else y.high - 1
-        case "mul" | "floordiv" | "mod":
+        case "mul" | "floordiv" | "ceildiv" | "mod":
             return -np.inf, np.inf
         case _:
             return 0.0, 1.0

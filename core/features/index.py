@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
-from pegbox.features.symbol import Quantity, largest, least, most
+from pegbox.features.symbol import Quantity, largest, least
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import ForKind
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Loop:
     """A loop of a nest; one that several statements share is one object."""
 
@@ -26,6 +27,11 @@ class Loop:
     kind: ForKind = ForKind.SERIAL
     unroll_steps: Quantity = 0
     """The limit of the pragma "auto_unroll_max_step"."""
+
+    @cached_property
+    def last(self) -> Quantity:
+        """The index of the last iteration."""
+        return self.extent - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,26 +118,28 @@ def reach(value: Sum, running: Set[Loop], limit: Quantity) -> Quantity:
 
     For `//` and `%` the least value is taken to be a multiple of the divisor, which it is for tiles.
     """
-    return sum([_size(coefficient) * _reach_of(atom, running, limit) for atom, coefficient in value.terms])
-
-
-def _size(coefficient: Quantity) -> Quantity:
-    """Return the absolute value."""
-    return abs(coefficient) if isinstance(coefficient, int) else most(coefficient, -coefficient)
+    return sum(
+        [
+            abs(coefficient) * _reach_of(atom, running, limit)
+            for atom, coefficient in value.terms
+            if not isinstance(atom, Loop) or atom in running
+        ]
+    )
 
 
 def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
     match atom:
         case Loop():
-            return atom.extent - 1 if atom in running else 0
+            return atom.last if atom in running else 0
         case IndexDivision("floordiv", value, divisor):
             return reach(value, running, limit) // divisor
         case IndexDivision(_, value, divisor):
             # Terms that move by multiples of the divisor don't count.
             inner = sum(
                 [
-                    least(factor % divisor, 1) * _size(factor) * _reach_of(each, running, limit)
+                    least(factor % divisor, 1) * abs(factor) * _reach_of(each, running, limit)
                     for each, factor in value.terms
+                    if not isinstance(each, Loop) or each in running
                 ]
             )
             return least(inner, divisor - 1)
@@ -159,7 +167,13 @@ def loops_in(value: Sum) -> list[Loop | None]:
 
 def step(value: Sum, loop: Loop) -> Quantity:
     """Compute the general difference between the values of two neighbouring iterations of a loop."""
-    return sum([coefficient * _step_of(atom, loop) for atom, coefficient in value.terms])
+    return sum(
+        [
+            coefficient * _step_of(atom, loop)
+            for atom, coefficient in value.terms
+            if atom is loop or not isinstance(atom, Loop)
+        ]
+    )
 
 
 def _step_of(atom: Atom, loop: Loop) -> Quantity:

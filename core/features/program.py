@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.checks import check_instance, check_list
+from pegbox.checks import check_instance, check_int, check_list
 from pegbox.codegen.targets.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
@@ -42,15 +42,23 @@ MAX_CLASSES = 4096
 POOL = 64
 """The configurations that are searched for members of each class, to check it with."""
 
-PRIMING = 16
+PRIMING = 4
 """The configurations of the pool whose classes are found first."""
 
 CHECKS = 2
 """The members of a new class that are described once more without tracing."""
 
-CHECKED = 16
-"""The first classes, which are all checked; later, each whose number is a multiple of this: a template hides things
-often if it does."""
+CHECKED = 4
+"""The first classes, which are all checked."""
+
+CHECKED_LATER = 32
+"""The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
+
+BEGINNINGS = 8
+"""The random configurations for each of a few classes, among which the classes are found."""
+
+WALKS = 16
+"""The steps of random walks that search for further members of a few classes."""
 
 NEIGHBORS = 16
 """The configurations near the first one of a class that are searched for members to check."""
@@ -115,25 +123,77 @@ class ProgramFeatures:
             refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
             yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
+    def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
+        """Sample at most `count` different configurations, of at most `classes` classes of programs.
+
+        The time that features of a sample take is that of its classes. These are the first ones of a random sample;
+        random walks from their members find others.
+
+        Raises:
+            SpaceError: no configuration of the space is valid.
+        """
+        check_int("sample: count", count, minimum=0)
+        check_int("sample: classes", classes, minimum=1)
+        space = self.task.space
+        rows = space.sample(min(count, BEGINNINGS * classes), rng)
+        few = self._first_classes(np.ascontiguousarray(rows.T), classes)
+        if len(few) < classes and len(rows) < count:  # perhaps all that there are
+            rows = space.sample(count, rng)
+            few = self._first_classes(np.ascontiguousarray(rows.T), classes)
+
+        def inside(rows: Digits) -> Digits:
+            return np.asarray(rows[np.isin(self._classes.of(np.ascontiguousarray(rows.T)), few)])
+
+        found = inside(rows)
+        for _ in range(WALKS):
+            if len(found) >= count or len(few) < classes:
+                break
+            every = np.concatenate([found, inside(space.neighbors(found[rng.integers(0, len(found), count)], rng))])
+            found = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
+        return found[:count]
+
+    def _first_classes(self, digits: Digits, count: int) -> list[int]:
+        """List the numbers of the first `count` classes of rows."""
+        while True:
+            self._prime()
+            classes = self._classes
+            few: dict[int, None] = {}
+            with without_collection():
+                for row, number in zip(digits.T, classes.of(digits).tolist(), strict=True):
+                    few[number if number >= 0 else self._leaf(row).number] = None
+                    if self._classes is not classes or len(few) == count:
+                        break
+            if self._classes is classes:
+                return list(few)
+
+    def _leaf(self, row: Digits) -> Leaf:
+        """Find the class of one row, a new one if need be."""
+        while True:
+            leaf = self._classes.of_row(row)
+            if leaf is not None:
+                return leaf
+            if len(self._classes.leaves) >= MAX_CLASSES:
+                self._start()
+                self._prime()
+            self._add(row)
+
+    def _prime(self) -> None:
+        """Find the same first classes for any first question, so that the answers don't depend on it."""
+        if not self._primed:
+            self._primed = True
+            self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
+
     def _classified(self, digits: Digits) -> Rows:
         """Find the class of each row, and new ones on the way."""
         while True:
-            if not self._primed:
-                # The first classes are the same for any first question, so the answers don't depend on it.
-                self._primed = True
-                self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
+            self._prime()
             classes = self._classes.of(digits)
             unknown = np.flatnonzero(classes < 0)
             if not len(unknown):
                 return classes
-            for place in unknown.tolist():
-                row = digits[:, place]
-                if self._classes.has(row):
-                    continue
-                if len(self._classes.leaves) >= MAX_CLASSES:
-                    self._start()
-                with without_collection():
-                    self._add(row)
+            with without_collection():
+                for place in unknown.tolist():
+                    self._leaf(digits[:, place])
 
     def _sampled(self) -> Digits:
         """Sample some configurations of the space, digits of shape (knobs, rows), once."""
@@ -159,7 +219,7 @@ class ProgramFeatures:
         except Conflict as conflict:
             self._pin(self._astray(conflict.other.row, row))
             return
-        if leaf.number >= CHECKED and leaf.number % CHECKED:
+        if leaf.number >= CHECKED and leaf.number % CHECKED_LATER:
             return
         if traces and not self._holds(leaf, row):
             self._pin(range(len(row)))  # the template has asked for the type of a number, of an unknown knob

@@ -48,11 +48,13 @@ class Arithmetic:
 class Symbol(Arithmetic):
     """A node of `graph` that is not a constant; `NumberGraph.symbol` makes them, one for each node."""
 
-    __slots__ = ("_made", "graph", "node")
+    __slots__ = ("_made", "_made_after", "_magnitude", "graph", "node")
 
     def __init__(self, graph: NumberGraph, node: int) -> None:
         self.graph, self.node = graph, node
         self._made: dict[tuple[str, Quantity], Quantity] = {}
+        self._made_after: dict[tuple[str, int], Quantity] = {}
+        self._magnitude: Quantity | None = None
 
     def apply(self, op: str, other: Quantity) -> Quantity:
         found = self._made.get((op, other))
@@ -62,7 +64,16 @@ class Symbol(Arithmetic):
         return found
 
     def after(self, op: str, other: int) -> Quantity:
-        return self.graph.symbol(self.graph.apply(op, self.graph.constant(other), self.node))
+        found = self._made_after.get((op, other))
+        if found is None:
+            graph = self.graph
+            found = self._made_after[op, other] = graph.symbol(graph.apply(op, graph.constant(other), self.node))
+        return found
+
+    def __abs__(self) -> Quantity:
+        if self._magnitude is None:
+            self._magnitude = most(self, -self)
+        return self._magnitude
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a symbol has no value that could be asked for")
@@ -89,8 +100,8 @@ below = _function("lt", lambda a, b: int(a < b), commutes=False)
 at_most = _function("le", lambda a, b: int(a <= b), commutes=False)
 
 
-def ceil_div(a: Quantity, b: Quantity) -> Quantity:
-    return -(-a // b)
+ceil_div = _function("ceildiv", lambda a, b: -(-a // b), commutes=False)
+"""Divide and round up."""
 
 
 def product(values: Iterable[Quantity]) -> Quantity:

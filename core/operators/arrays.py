@@ -31,7 +31,7 @@ def as_array(where: str, value: Any) -> Array:
         ArgumentError: it is no array, or one whose memory NumPy cannot use.
     """
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
         raise ArgumentError(f"{where} is a masked array, and kernels know no masks; fill it: a.filled(0)")
     if array.dtype.kind in "OSUMmVc" and array.dtype.name != _BFLOAT16:
         raise ArgumentError(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from pegbox.operators.arrays import Array
-from pegbox.operators.packed import PackedOperand
+from pegbox.operators.packed import PackedOperand, layout_for
 
 if TYPE_CHECKING:
     from pegbox.codegen.program import ArgSpec
@@ -24,7 +24,7 @@ Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
 """The functions that pack inputs, by the places of these."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Implementation:
     """A kernel for arrays of some shapes.
 
@@ -48,32 +48,29 @@ class Implementation:
         return tuple(spec for spec in self.kernel.args if spec.is_output)
 
     @cached_property
-    def has_outputs_last(self) -> bool:
-        """A flag of kernels that take all inputs before the outputs."""
-        return all(spec.is_output for spec in self.kernel.args[-len(self.outputs) :])
+    def make_outputs(self) -> Callable[[], Any]:
+        """A function that allocates the result, or a tuple of results where there are several."""
+        makers = [partial(allocated, spec) for spec in self.outputs]
+        if len(makers) == 1:
+            return partial(np.empty, self.outputs[0].shape, _numpy_dtype(self.outputs[0]))
+        return lambda: tuple(make() for make in makers)
 
-    def run(self, inputs: Sequence[Array]) -> Any:
-        """Compute from the inputs, and return the result, or a tuple where there are several."""
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._results]
-        if self.has_outputs_last:
-            self.kernel(*inputs, *outputs)
-        else:
-            self.write(inputs, outputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Compute from the inputs into the outputs, both in the order of the kernel's arguments."""
-        given, written = iter(inputs), iter(outputs)
-        self.kernel(*(next(written if spec.is_output else given) for spec in self.kernel.args))
+def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
+    """Compute from the inputs into `out`, an array or a tuple of arrays, or without it into new ones; return them.
 
-    def packed_input(self, place: int, operand: PackedOperand) -> Array:
-        """The array that the kernel takes for a packed operand."""
-        pack = self.packers.get(place)
-        return operand.original if pack is None or self.task is None else operand.packed_for(self.task, pack)
+    Raises:
+        ArgumentError: the arrays are not what the kernel was built for.
+    """
+    made = found.make_outputs() if out is None else out
+    found.kernel(*inputs, out=made)
+    return made
 
-    @cached_property
-    def _results(self) -> list[tuple[tuple[int, ...], Any]]:
-        return [(spec.shape, _numpy_dtype(spec)) for spec in self.outputs]
+
+def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array:
+    """The array that a kernel takes for a packed operand."""
+    pack = found.packers.get(place)
+    return operand.original if pack is None or found.task is None else layout_for(operand, found.task, pack)
 
 
 def allocated(spec: ArgSpec) -> Array:

@@ -14,27 +14,20 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pegbox.checks import (
-    check_choice,
-    check_flag,
-    check_instance,
-    check_int,
-    check_list,
-    check_text,
-)
+from pegbox.checks import check_flag, check_instance, check_int, check_list, check_mapping, check_text
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
 from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, like
 from pegbox.operators.call_key import CallKey, Inputs
-from pegbox.operators.implementation import Implementation, Packers
+from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
-from pegbox.records.in_effect import in_effect
+from pegbox.records.in_effect import any_in_effect, follow, in_effect
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
@@ -42,9 +35,13 @@ if TYPE_CHECKING:
     from pegbox.records.history import History
     from pegbox.search.loop.outcome import Trial, TuneResult
     from pegbox.space import Config
+    from pegbox.store import Store
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
+
+_LONGEST_CHAIN = 8
+"""The kernels that a call may pass on its way, a few dozen nanoseconds each."""
 
 _first_calls = threading.RLock()
 """Held while a kernel is found or compiled: other threads that need the same one wait for it."""
@@ -60,7 +57,7 @@ os.register_at_fork(after_in_child=_after_fork)
 Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 """The shapes of a call's inputs, or that of its only one."""
 
-_Known = dict[tuple[Inputs, tuple[int, ...]], Implementation]
+_Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 
 class Operator:
@@ -75,52 +72,52 @@ class Operator:
         target: the processor that kernels are compiled for.
     """
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            """Compute from the inputs, in the order of the template's placeholders.
+
+            Args:
+                arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
+                    operands of `pack`.
+                out: an array for the result, or a tuple of them where there are several; it is returned. Without it,
+                    the results are allocated, as arrays of the first input's library.
+
+            Raises:
+                ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
+                CompileError: no configuration can be compiled.
+            """
+
+    else:  # the function of the latest call's kernel: a method would take as long as a small product
+        __slots__ = ("__call__", "__dict__", "__weakref__")
+
     def __init__(
         self,
-        name: object,
+        name: str | Callable[..., Any],
         given: Mapping[str, Any],
-        target: Target,
+        target: str | Target | None,
         *,
         space: object,
         strict: bool,
         first_use: int,
-        store: str | None,
+        store: Store | Literal["user"] | None,
     ) -> None:
-        self.name, self.given, self.target = name, dict(given), target
-        self._space, self._strict, self._first_use, self._store = space, strict, first_use, store
-        self._kernels: dict[tuple[Any, ...], Implementation] = {}
-        self._known: _Known = {}
-        self._of_history: WeakKeyDictionary[History, _Known] = WeakKeyDictionary()
+        if not isinstance(name, str) and not callable(name):
+            wanted = "the name of a template or workload, or the function"
+            raise ArgumentError(f"operator({value_text(name)}): give {wanted}")
+        self.name, self.given = name, check_mapping("given", given, "arguments of the template or workload")
+        self.target = check_instance("target", target_of(target), Target, "a target, such as 'llvm -num-cores 1'")
+        self._space, self._store = space, _checked_store(store)
+        self._strict, self._first_use = check_flag("strict", strict), check_int("first_use", first_use)
+        self._kernels: dict[tuple[Any, ...], tuple[Implementation, tuple[int, ...]]] = {}
+        self._chain: tuple[Callable[..., Any], tuple[Implementation, ...]] = (self._dispatch, ())
+        self._known: _Implementations = {}
+        self._of_history: WeakKeyDictionary[History, _Implementations] = WeakKeyDictionary()
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
-
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Compute from the inputs, in the order of the template's placeholders.
-
-        Args:
-            arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
-                operands of `pack`.
-            out: an array for the result, or a tuple of them where there are several; it is returned. Without it, the
-                results are allocated, as arrays of the first input's library.
-
-        Raises:
-            ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
-            CompileError: no configuration can be compiled.
-        """
-        if in_effect.get() is None:
-            try:
-                found = self._kernels[tuple(map(_SIGNATURE, arrays))]
-                if out is None:
-                    return found.run(arrays)
-                if out.__class__ is tuple:
-                    found.kernel(*arrays, *out)
-                else:
-                    found.kernel(*arrays, out)
-                return out
-            except (KeyError, AttributeError, TypeError, ArgumentError):
-                pass  # a new shape, another library's array, or a fault, which is explained from there
-        return self._called(arrays, out)
+        self.records_apply()
+        follow(self)
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
@@ -197,7 +194,7 @@ class Operator:
             names = [spec.name for spec in task.arguments() if not spec.is_output]
             measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
             options = {**options, "measure_options": measured}
-        result = tune(task, **options)
+        result = tune(task, **{"store": self._store, **options})
         if result.best is not None:
             self._use(inputs, packed, _tuned(task, result.best.config, packers))
         return result
@@ -213,7 +210,7 @@ class Operator:
         if not calls:
             raise ArgumentError(f"{self._label}.tune(shapes=[]): give {wanted}")
         tasks = [self._task(inputs, ())[0] for inputs in calls]
-        best = tune(tasks, **options)
+        best = tune(tasks, **{"store": self._store, **options})
         for inputs, task, trial in zip(calls, tasks, best, strict=True):
             if trial is not None:
                 self._use(inputs, (), _tuned(task, trial.config, {}))
@@ -222,16 +219,55 @@ class Operator:
     def _use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls use an implementation, here and in other processes."""
         self._keep(self._known, inputs, packed, found)
-        key = self._call_key(inputs)
-        if self._store is not None and not packed and key.can_be_kept:
-            keep_kernel(key, found)
+        self._keep_for_others(inputs, packed, found)
+
+    def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+        """Let later processes find a kernel, where they can make the key of the call."""
+        if self._can_be_kept(packed):
+            keep_kernel(self._call_key(inputs), found)
+
+    def _can_be_kept(self, packed: tuple[int, ...]) -> bool:
+        return self._store == "user" and not packed and self._call_key(()).can_be_kept
+
+    def records_apply(self) -> None:
+        """Let the next call ask for the records in effect."""
+        self.__call__ = self._dispatch  # type: ignore[method-assign]
+
+    def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
+        """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
+        if not any_in_effect():
+            try:
+                found, packed = self._kernels[tuple(map(_SIGNATURE, arrays))]
+                if packed:
+                    inputs = [input_of(found, n, each) if n in packed else each for n, each in enumerate(arrays)]
+                    return computed(found, inputs, out)
+                self._link(found)
+                return computed(found, arrays, out)
+            except (KeyError, AttributeError, TypeError, ArgumentError):
+                pass  # a new shape, another library's array, or a fault, which is explained from there
+        return self._called(arrays, out)
+
+    def _link(self, found: Implementation) -> None:
+        """Let the next call begin with a chain of kernels in machine code, this one and those that came before.
+
+        Each hands the calls that are not its own on to the next, and the last one to the operator.
+        """
+        first, linked = self._chain
+        if found not in linked:
+            if len(linked) == _LONGEST_CHAIN:
+                first, linked = self._dispatch, ()
+            first = found.kernel.function(first, make_outputs=found.make_outputs)
+            self._chain = first, (found, *linked)
+        self.__call__ = first  # type: ignore[method-assign]
+        if any_in_effect():  # since the caller asked
+            self.records_apply()
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
         found = self._implementation(given)
         inputs = self._ready(found, given)
         if out is None:
-            made = found.run(inputs)
+            made = computed(found, inputs, None)
             several = made if isinstance(made, tuple) else (made,)
             results = tuple(like(_first_array(arrays), each) for each in several)
             return results if isinstance(made, tuple) else results[0]
@@ -239,7 +275,7 @@ class Operator:
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        found.write(inputs, [as_output(f"{self._label}: out", each) for each in listed])
+        computed(found, inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
@@ -248,7 +284,7 @@ class Operator:
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""
         return [
-            found.packed_input(number, each) if isinstance(each, PackedOperand) else self._contiguous(number, each)
+            input_of(found, number, each) if isinstance(each, PackedOperand) else self._contiguous(number, each)
             for number, each in enumerate(given)
         ]
 
@@ -269,7 +305,7 @@ class Operator:
 
     def _implementation(self, given: Sequence[Array | PackedOperand]) -> Implementation:
         inputs, packed, plain = _described(given)
-        history = in_effect.get()
+        history = in_effect()
         known = self._known if history is None else self._of_history.setdefault(history, {})
         found = known.get((inputs, packed))
         if found is None:
@@ -280,14 +316,22 @@ class Operator:
                     self._keep(known, inputs, packed, found)
         return found
 
-    def _keep(self, known: _Known, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+    def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if known is self._known and not packed and found.has_outputs_last:
-            from pegbox.expr import dtypes
+        if known is not self._known:
+            return
+        from pegbox.expr import dtypes
 
-            key = tuple((np.ndarray, shape, dtypes.numpy_dtype(dtype)) for shape, dtype in inputs)
-            self._kernels[key] = found
+        key = tuple(
+            (PackedOperand, shape, f"packed {dtype}")
+            if place in packed
+            else (np.ndarray, shape, dtypes.numpy_dtype(dtype))
+            for place, (shape, dtype) in enumerate(inputs)
+        )
+        self._kernels[key] = found, packed
+        if not packed:
+            self._link(found)
 
     def _found(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
@@ -297,13 +341,10 @@ class Operator:
             return best
         if history is not None and (known := self._known.get((inputs, packed))) is not None:
             return known
-        key = self._call_key(inputs)
-        kept = self._store is not None and not packed and key.can_be_kept
-        if kept and (kernel := kept_kernel(key)) is not None:
+        if self._can_be_kept(packed) and (kernel := kept_kernel(self._call_key(inputs))) is not None:
             return Implementation(kernel, "kept")
         found = self._compiled(inputs, packed, plain)
-        if kept:
-            keep_kernel(key, found)
+        self._keep_for_others(inputs, packed, found)
         return found
 
     def _best_recorded(self, inputs: Inputs, packed: tuple[int, ...], history: History) -> Implementation | None:
@@ -314,10 +355,11 @@ class Operator:
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
         """Compile the best configuration that the user's store knows, or else the one that experience predicts."""
         from pegbox.operators.choice import predicted
-        from pegbox.store import best_config
+        from pegbox.store import user_store
 
         task, packers = self._task(inputs, packed)
-        if self._store is not None and (config := best_config(task)) is not None:
+        store = user_store() if self._store == "user" else self._store
+        if store is not None and (config := store.best_config(task)) is not None:
             return _tuned(task, config, packers)
         wanted = 1 if packed else self._first_use
         given = [np.ascontiguousarray(each) for each in plain] if wanted > 1 else []
@@ -369,7 +411,7 @@ def operator(
     space: object = "sketch",
     strict: bool = False,
     first_use: int = 1,
-    store: str | None = "user",
+    store: Store | Literal["user"] | None = "user",
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -382,7 +424,8 @@ def operator(
         strict: refuse arrays that would have to be copied at each call.
         first_use: the number of predicted kernels among which the first call of a shape that was not tuned chooses, by
             timing them.
-        store: "user", the store of this user; None neither takes from it nor adds to it.
+        store: that of this user, which knows the best of earlier searches and the kernels of earlier processes; or
+            another `pegbox.store.Store`, without kernels; or None.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
 
     Raises:
@@ -391,17 +434,15 @@ def operator(
         TemplateError: an object that is neither a template nor a workload. A name that is neither is refused by the
             first call.
     """
-    if not isinstance(name, str) and not callable(name):
-        raise ArgumentError(f"operator({value_text(name)}): give the name of a template or workload, or the function")
-    return Operator(
-        name,
-        given,
-        check_instance("target", target_of(target), Target, "a target, such as 'llvm -num-cores 1'"),
-        space=space,
-        strict=check_flag("strict", strict),
-        first_use=check_int("first_use", first_use),
-        store=None if store is None else check_choice("store", store, ["user"]),
-    )
+    return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
+
+
+def _checked_store(store: object) -> Store | Literal["user"] | None:
+    if store is None or (isinstance(store, str) and store == "user"):
+        return store  # type: ignore[return-value]
+    from pegbox.store import Store
+
+    return check_instance("store", store, Store, "'user', a pegbox.store.Store, or None")
 
 
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:

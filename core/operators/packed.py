@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pegbox.checks import check_instance, check_text
 from pegbox.operators.arrays import Array
 
 if TYPE_CHECKING:
@@ -27,29 +28,36 @@ class PackedOperand:
     """
 
     def __init__(self, original: Array, operator: str) -> None:
-        self.original, self.operator = original, operator
+        self.original = check_instance("original", original, np.ndarray, "the operand as an array")
+        self.operator = check_text("operator", operator)
         self.shape, self.dtype = original.shape, f"packed {original.dtype.name}"
         self._layouts: dict[str, Array] = {}
+        self._latest: tuple[Task | None, Array | None] = (None, None)
 
     @property
     def layouts(self) -> tuple[Array, ...]:
         """The packed arrays that there are by now."""
         return tuple({id(each): each for each in self._layouts.values()}.values())
 
-    def packed_for(self, task: Task, pack: Callable[[Array], Array]) -> Array:
-        """The array in the layout that the kernels of a task read, packed now if it is new."""
-        key = json.dumps([str(task.target), *task.workload], sort_keys=True, default=repr)
-        if (found := self._layouts.get(key)) is None:
-            packed = pack(self.original)
-            alike = (known for known in self.layouts if _same(known, packed))
-            found = self._layouts[key] = next(alike, packed)
-        return found
-
     def __repr__(self) -> str:
         shown = [f"{each.dtype}{list(each.shape)}" for each in self.layouts] or ["nothing yet"]
         return (
             f"PackedOperand({self.original.dtype}{list(self.shape)} of {self.operator}, packed as {', '.join(shown)})"
         )
+
+
+def layout_for(operand: PackedOperand, task: Task, pack: Callable[[Array], Array]) -> Array:
+    """The operand in the layout that the kernels of a task read, packed now if it is new."""
+    latest, packed = operand._latest
+    if latest is task and packed is not None:
+        return packed
+    key = json.dumps([str(task.target), *task.workload], sort_keys=True, default=repr)
+    if (found := operand._layouts.get(key)) is None:
+        packed = pack(operand.original)
+        alike = (known for known in operand.layouts if _same(known, packed))
+        found = operand._layouts[key] = next(alike, packed)
+    operand._latest = task, found
+    return found
 
 
 def _same(one: Array, other: Array) -> bool:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pegbox.checks import check_int, check_seconds, with_checked_keywords
 from pegbox.errors import ArgumentError
@@ -19,6 +19,7 @@ from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
+from pegbox.store import Store, user_store
 from pegbox.task.task import Task
 from pegbox.task.work import format_seconds
 
@@ -43,6 +44,7 @@ def tune(
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
+    store: Store | Literal["user"] | None = "user",
 ) -> list[Trial | None]:
     """Search the spaces of several tasks in rounds, that task next whose search promises to save the most time.
 
@@ -50,7 +52,7 @@ def tune(
         trials: of all tasks together, at least one for each; None where only the budget limits.
         budget: the time of all together; the round that runs when it ends is finished.
         progress: print a line for each round (on standard error).
-        tuner, seed, records, runner, timeout, callbacks, measure_options: as for `pegbox.tune`.
+        tuner, seed, records, runner, timeout, callbacks, measure_options, store: as for `pegbox.tune`.
 
     Returns:
         The best trial of each task, None where nothing ran. Ctrl-C ends the search early.
@@ -66,7 +68,12 @@ def tune(
     sessions = [Session(task, tuner=tuner, seed=seed) for task in tasks]
     recorders = [_recorders(each, records, tuner_label(tuner)) for each in sessions]
     costs = [Progress(task.flop, similar=task.name) for task in tasks]
-    options: dict[str, Any] = {"runner": runner, "timeout": timeout, "measure_options": measure_options}
+    options: dict[str, Any] = {
+        "runner": runner,
+        "timeout": timeout,
+        "measure_options": measure_options,
+        "store": user_store() if store == "user" else store,
+    }
     heard = list(callbacks)
     while left > 0 and time.monotonic() < end and (number := GradientAllocation().next(costs)) is not None:
         session = sessions[number]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from pegbox.private_folder import is_own
+from pegbox.ownership import is_own
 
 VERSION = 1
 """The version of the tables, which SQLite keeps as `user_version`."""
@@ -33,7 +33,7 @@ create table best (
     task text primary key, code text not null, cost real not null, measured real not null, record text not null
 ) without rowid;
 create table kernels (
-    key text primary key, task text not null, used integer not null, bytes integer not null, sha256 text not null,
+    key text primary key, task text not null, used real not null, bytes integer not null, sha256 text not null,
     described text not null, object_code blob not null
 );
 create index kernels_of_task on kernels (task);
@@ -152,6 +152,7 @@ class Database:
         options = "mode=rw" if os.access(self.folder, os.W_OK) else "mode=ro&immutable=1"
         uri = f"{self.path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)
+        connection.text_factory = _text
         connection.execute("pragma synchronous = normal")
         return connection
 
@@ -222,6 +223,11 @@ class Database:
             yield
         finally:
             os.close(folder)
+
+
+def _text(content: bytes) -> str:
+    """Read text that may be damaged: whatever reads the row refuses it, and the other rows stay."""
+    return content.decode("utf-8", "replace")
 
 
 def _file_system(folder: Path) -> str:

@@ -15,6 +15,7 @@ from pegbox.checks import check_path, check_text
 from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError
 from pegbox.store.database import LONG_WAIT, Database
+from pegbox.store.kernels import Kernels
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,6 +40,7 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = check_path("Store: folder", folder)
         self.database = Database(self.folder)
+        self.kernels = Kernels(self.database)
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r})"
@@ -46,18 +48,18 @@ class Store:
     def keep(self, record: Record, *, beside: Iterable[Record] = ()) -> bool:
         """Keep a record if it is the best of its task on its processor; return whether it is.
 
-        Failed trials, and records of emulators and of other tools, are not kept. A record of other code of the
-        template gives way. The kernels of a configuration that is replaced are dropped.
+        Failed trials, and records of emulators, of other tools and of functions, are not kept. A record of other code
+        of the template gives way. The kernels of a configuration that is replaced are dropped.
 
         Args:
             beside: records of the same search. Where one is of the configuration that is kept, its cost counts from now
                 on: it was measured under the same conditions.
         """
-        from pegbox.records.record import check_records
+        from pegbox.records.record import FUNCTION, check_records
 
         again = check_records(beside)
         (record,) = check_records([record])
-        if not record.result.ok or record.emulated or record.tool:
+        if not record.result.ok or record.emulated or record.tool or record.target == FUNCTION:
             return False
         key, line = task_key(record.workload, record.target, record.space, record.processor), record.to_line()
 
@@ -81,16 +83,20 @@ class Store:
 
     def best(self, task: Task, *, processor: str | None = None) -> Record | None:
         """Find the best record of a task on a processor, by default on this machine's."""
-        from pegbox.records.record import plain, workload_of
-
-        here = processor_of(describe_host()) if processor is None else check_text("processor", processor)
-        workload = workload_of(task)
-        try:
-            key = task_key(plain(workload), str(task.target), task.fingerprint, here)
-        except RecordError:  # arguments that records cannot hold
-            return None
+        key = self.key_of(task, processor_of(describe_host()) if processor is None else processor)
         lines = self.database.read("select record from best where task = ?", (key,))
         return self._read(lines[0][0]) if lines else None
+
+    def key_of(self, task: Task, processor: str) -> str:
+        """Write the key of a task on a processor; empty where records cannot hold its arguments."""
+        from pegbox.records.record import plain, workload_of
+
+        check_text("processor", processor)
+        workload = workload_of(task)
+        try:
+            return task_key(plain(workload), str(task.target), task.fingerprint, processor)
+        except RecordError:
+            return ""
 
     def best_config(self, task: Task) -> Config | None:
         """Find the best configuration of a task on this machine's processor.
@@ -107,6 +113,32 @@ class Store:
         except RecordError as error:
             self.database.say(f"has a damaged record: {error}")
             return None
+
+    def merge(self, records: Iterable[Record]) -> int:
+        """Keep the best of each task on each processor among records; return how many were kept.
+
+        Records that do not name their machine are left out, besides those that `keep` leaves out.
+        """
+        from pegbox.records.history import best_of_each
+        from pegbox.records.record import check_records
+
+        by_processor: dict[str, list[Record]] = {}
+        for record in check_records(records):
+            by_processor.setdefault(record.processor, []).append(record)
+        by_processor.pop("", None)
+        return sum(self.keep(best) for each in by_processor.values() for best in best_of_each(each))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all records as a file of records, without code; return how many there are.
+
+        Raises:
+            RecordError: the file cannot be written.
+        """
+        from pegbox.output import write_file
+
+        records = self.records()
+        write_file(check_path("path", path), "".join(f"{record.to_line()}\n" for record in records), error=RecordError)
+        return len(records)
 
     def remove(self, record: Record) -> None:
         """Remove the record of a task on a processor, and the kernels of the task."""
@@ -153,14 +185,17 @@ def user_store() -> Store | None:
     chosen = os.environ.get(VARIABLE, "").strip()
     if chosen.lower() == "off":
         return None
-    return Store(chosen or _usual_folder())
+    folder = chosen or _usual_folder()
+    return None if folder is None else Store(folder)
 
 
-def _usual_folder() -> Path:
-    """Name the folder by the rule of the XDG base directories, which ignores relative paths."""
+def _usual_folder() -> Path | None:
+    """Name the folder by the rule of the XDG base directories, which ignores relative paths; None without a home."""
     data = os.environ.get("XDG_DATA_HOME", "")
-    root = Path(data) if os.path.isabs(data) else Path(os.path.expanduser("~")) / ".local" / "share"
-    return root / "pegbox"
+    home = os.path.expanduser("~")
+    if not os.path.isabs(data) and not os.path.isabs(home):  # a user without a home
+        return None
+    return Path(data if os.path.isabs(data) else f"{home}/.local/share") / "pegbox"
 
 
 def best_config(task: Task) -> Config | None:

@@ -15,6 +15,7 @@ from pegbox.origin import definition_of
 from pegbox.task.code import code_fingerprint
 from pegbox.task.function import NamedFunction, name_of
 from pegbox.task.packing import Pack, PackedForm
+from pegbox.task.sources import source_files
 
 _PACKED_FORMS = "__pegbox_packed_forms__"
 """The attribute of a template's function that holds its packed forms: it is found wherever the function is."""
@@ -81,6 +82,11 @@ class Template(NamedFunction):
     def code(self) -> str:
         """The fingerprint of the function's code, for records; empty if it is unknown."""
         return code_fingerprint(self.function)
+
+    @property
+    def source_files(self) -> list[str] | None:
+        """The user's files that the programs of the template depend on; None if they are unknown."""
+        return source_files(self.function)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

@@ -22,6 +22,7 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
 from pegbox.task.function import NamedFunction, name_of, shown
 from pegbox.task.packing import PackedForm
+from pegbox.task.sources import source_files
 from pegbox.task.template import Template, find_template, takes_config
 
 if TYPE_CHECKING:
@@ -209,6 +210,11 @@ class GeneratedTemplate(Template):
     def workload(self) -> Workload:
         """The computation without a schedule."""
         return self.function.workload  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def source_files(self) -> list[str] | None:
+        """Those of the workload and of the space generator."""
+        return source_files(self.workload.function, self.function.generator)  # type: ignore[attr-defined]
 
     def with_packed(self, *names: str) -> GeneratedTemplate | None:
         """The template whose kernels take these inputs packed, or without names none; None where it cannot pack."""

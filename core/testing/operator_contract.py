@@ -55,12 +55,13 @@ class OperatorContract:
     @property
     def task(self) -> Task:
         """The task that a call has to find."""
-        return _tasks(type(self))[0]
+        kind: Any = type(self)
+        return _tasks(kind)[0]
 
     def make(self) -> Operator:
         """Make the operator anew, without kernels and without the user's store."""
-        space = {} if self.space is None else {"space": self.space}
-        return operator(self.function, target=self.target, store=None, **space, **self.given)
+        space = "sketch" if self.space is None else self.space
+        return operator(self.function, target=self.target, space=space, store=None, **dict(self.given))
 
     def inputs(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         """Random values for each input, in call order."""
@@ -69,7 +70,8 @@ class OperatorContract:
     @contextmanager
     def chosen(self) -> Iterator[None]:
         """A block in which the best configurations are known."""
-        with apply_history_best(_records(type(self))):
+        kind: Any = type(self)
+        with apply_history_best(_records(kind)):
             yield
 
     def check(self, results: Any, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
@@ -147,7 +149,7 @@ class OperatorContract:
 
 
 @cache
-def _tasks(contract: type[OperatorContract]) -> list[Task]:
+def _tasks(contract: Any) -> list[Task]:
     """The task of a contract, and those of its packed forms."""
     arguments = {**contract.sizes, **contract.given}
     plain = create_task(contract.function, kwargs=arguments, target=contract.target, space=contract.space)
@@ -161,7 +163,7 @@ def _tasks(contract: type[OperatorContract]) -> list[Task]:
 
 
 @cache
-def _records(contract: type[OperatorContract]) -> list[Record]:
+def _records(contract: Any) -> list[Record]:
     """A record of a configuration that can be scheduled, for each task."""
     return [Record.of(task, _config(task), Ok((1e-3,))) for task in _tasks(contract)]
 

@@ -79,8 +79,9 @@ class SketchGenerator:
 
     def with_packed(self, *names: str) -> SketchGenerator:
         """The generator whose kernels take these inputs packed ahead of time, too; without names, none at all."""
-        known = filter(None, self.layout_free.split("+")) if names else ()
-        return replace(self, layout_free="+".join(dict.fromkeys([*known, *names])), pack_ahead=bool(names))
+        given = check_list("names", names, "names of inputs, such as 'B'", of=str)
+        known = filter(None, self.layout_free.split("+")) if given else ()
+        return replace(self, layout_free="+".join(dict.fromkeys([*known, *given])), pack_ahead=bool(given))
 
     def sketches(self, tensors: Sequence[Tensor], target: str | Target | None = None) -> list[Sketch]:
         """Derive the sketches of a computation.

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,8 +23,10 @@ from processors import for_target, on_this_machine
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import Kernel, Program, build, compile_program, emit, load
-from pegbox.codegen.runtime import elf, interpreter, python_call, team
-from pegbox.codegen.runtime.python_call import MOST_LOCKED, symbol_of, with_python_call
+from pegbox.codegen.runtime import elf, interpreter, python_abi, team
+from pegbox.codegen.runtime.array_call import MOST_LOCKED
+from pegbox.codegen.runtime.python_abi import symbol_of
+from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.errors import ArgumentError
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer
@@ -142,6 +145,37 @@ def test_outputs_are_made_for_a_call_with_inputs_alone(add: Kernel) -> None:
     with pytest.raises(ArgumentError, match=r"argument 0 \(a\) is a int"):
         add.function(lambda *given: add._checked(*given, *arrays()[2:]), make_outputs=lambda: result)(1, b)
     assert sys.getrefcount(result) == 2
+
+
+def test_no_outputs_are_made_for_inputs_that_do_not_fit(add: Kernel) -> None:
+    call = add.function(lambda *_: "left", make_outputs=lambda: pytest.fail("made"))  # type: ignore[arg-type]
+    assert call(np.zeros((2, 4), np.float32), arrays()[1]) == "left"
+    assert call(*arrays()) == "left"
+
+
+def test_a_variable_leaves_all_calls_to_python_while_it_has_a_value(add: Kernel) -> None:
+    variable: ContextVar[str | None] = ContextVar("variable", default=None)
+    call = add.function(lambda *_, **__: variable.get(), make_outputs=lambda: arrays()[2], unless=variable)
+    a, b, c = arrays()
+    assert call(a, b, out=c) is c
+    token = variable.set("left")
+    counts = [sys.getrefcount(each) for each in ("left", variable)]
+    assert [call(a, b, out=c), call(a, b)] == ["left"] * 2
+    assert Context().run(call, a, b, out=c) is c
+    assert [sys.getrefcount(each) for each in ("left", variable)] == counts
+    variable.reset(token)
+    assert call(a, b, out=c) is c
+    with pytest.raises(ArgumentError, match="unless"):
+        add.function(refuse, unless="variable")  # type: ignore[arg-type]
+
+
+def test_functions_of_several_kernels_follow_each_other(add: Kernel) -> None:
+    other = build(added((4,), "int32"))
+    call = add.function(other.function(lambda *_: "left"))
+    a, b, c = arrays((4,), "int32")
+    assert call(a, b, out=c) is c
+    np.testing.assert_array_equal(c, a + b)
+    assert call(a, b) == "left"
 
 
 def test_an_error_of_the_function_that_makes_outputs_is_raised(add: Kernel) -> None:
@@ -439,8 +473,8 @@ def test_a_python_that_the_code_does_not_know_loads_it_and_checks_by_itself(
 @pytest.mark.parametrize("field", ["TYPE", "DATA", "DIMENSIONS", "SHAPE", "DTYPE", "FLAGS"])
 def test_arrays_of_another_layout_are_noticed(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(map(interpreter._has_layout, interpreter._samples()))
-    other = {"SHAPE": python_call.SHAPE + 8}.get(field, getattr(python_call, field) - 8)
-    monkeypatch.setattr(python_call, field, other)
+    other = {"SHAPE": python_abi.SHAPE + 8}.get(field, getattr(python_abi, field) - 8)
+    monkeypatch.setattr(python_abi, field, other)
     assert not all(map(interpreter._has_layout, interpreter._samples()))
 
 

@@ -1,4 +1,4 @@
-"""Operators in tests: without a store, and with few candidates, whose comparison takes most of a first call's time."""
+"""Operators in tests: with few candidates, whose comparison takes most of a first call's time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ from pegbox.search.models.prediction import predicted_configs
 
 
 @pytest.fixture(autouse=True)
-def _quick_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEGBOX_STORE", "off")
+def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "predicted_configs", partial(predicted_configs, candidates=8))

@@ -77,6 +77,25 @@ def test_each_shape_and_dtype_has_a_kernel_of_its_own(product: Operator) -> None
     ]
 
 
+def test_machine_code_takes_later_calls_of_known_shapes(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    if product.implementation(A, B).kernel.function(print) is print:
+        pytest.skip("machine code does not know this Python")
+    known = [(A, B), (A[:2], B), (A.astype("float64"), B.astype("float64"))]
+    for a, b in known:
+        product(a, b)
+    left: list[int] = []
+    monkeypatch.setattr(op, "_SIGNATURE", left.append)
+    for a, b in known:
+        out = np.empty_like(a @ b)
+        assert product(a, b, out=out) is out
+        np.testing.assert_allclose(out, a @ b)
+        np.testing.assert_array_equal(product(a, b), out)
+    assert not left
+    monkeypatch.undo()
+    with pytest.raises(ArgumentError, match="takes 2 arrays and was given 3"):
+        product(A, B, np.empty((3, 5), np.float32))
+
+
 def test_several_results_are_a_tuple() -> None:
     largest = pb.operator("row_argmax", target=TARGET)
     place, value = largest(A)

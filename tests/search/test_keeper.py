@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pegbox as pb
-from pegbox.errors import TuningError
+from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure import Baseline, Ok
+from pegbox.records import Record
 from pegbox.search import Callback, SearchOptions, Session, Subject, Trial, run
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config
@@ -147,3 +149,13 @@ def _scaled(cfg: Any, n: int, factor: complex) -> Any:
     s = pb.te.create_schedule(b.op)
     cfg.define_split("tile", n, num_outputs=2)
     return s, [a, b]
+
+
+def test_build_takes_the_best_that_was_kept(store: Store, task: pb.Task) -> None:
+    with pytest.raises(ArgumentError, match="none in the store; tune it first"):
+        pb.build(task)
+    best, other = list(islice(task.space.iterate(), 2))
+    store.keep(Record.of(task, best, Ok((1.0,))))
+    assert pb.build(task).source() == pb.build(task, config=best).source()
+    with pb.apply_history_best([Record.of(task, other, Ok((2.0,)))]):
+        assert pb.build(task).source() == pb.build(task, config=other).source()

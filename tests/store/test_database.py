@@ -86,7 +86,7 @@ def test_what_others_may_write_to_is_not_used(store: Store, record: Made, which:
 
 def test_what_belongs_to_another_user_is_not_used(store: Store, record: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     store.keep(record(0, 1.0))
-    monkeypatch.setattr("pegbox.private_folder.os.getuid", lambda: os.geteuid() + 1)
+    monkeypatch.setattr("pegbox.ownership.os.getuid", lambda: os.geteuid() + 1)
     without(store, record(1, 0.5), "belongs to another user")
 
 

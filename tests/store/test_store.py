@@ -121,14 +121,22 @@ def test_the_usual_folder_is_that_of_users_data(
     assert found.folder == tmp_path / root / "pegbox"
 
 
-def test_a_damaged_record_is_as_good_as_none(store: Store, task: pb.Task, record: Made) -> None:
+@pytest.mark.parametrize("damage", ["'{'", "cast(x'ff00fe' as text)", "'[]'", "'{}'"])
+def test_a_damaged_record_is_as_good_as_none(store: Store, task: pb.Task, record: Made, damage: str) -> None:
     store.keep(record(0, 1.0))
-    store.database.write(lambda connection: connection.execute("update best set record = '{'"))
+    store.database.write(lambda connection: connection.execute(f"update best set record = {damage}"))
     with pytest.warns(StoreWarning, match="damaged record") as said:
         assert (store.records(), best_config(task)) == ([], None)
     assert len(said) == 1
     assert store.keep(record(1, 5.0))
     assert best_config(task) == task.space.get(1)
+
+
+def test_a_user_without_a_home_has_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOX_STORE", "")
+    monkeypatch.setenv("XDG_DATA_HOME", "")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert user_store() is None
 
 
 def test_options_take_a_store_or_none(task: pb.Task) -> None:

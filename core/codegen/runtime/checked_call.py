@@ -8,12 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pegbox.codegen.emitter.placement import ALIGNMENT
-from pegbox.codegen.program import CompiledProgram
+from pegbox.codegen.program import ALIGNMENT, CompiledProgram
 from pegbox.codegen.runtime import team
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.interpreter import PythonEntry
-from pegbox.codegen.runtime.python_functions import with_errors
 from pegbox.errors import ArgumentError
 
 
@@ -37,7 +35,12 @@ class CheckedCall:
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
 
         def bound(function: Callable[..., Any], *, hold: bool) -> Callable[..., Any]:
-            return with_errors(team.on_cores(function, compiled.num_threads, hold=hold), compiled.externs)
+            placed = team.on_cores(function, compiled.num_threads, hold=hold)
+            if not compiled.externs:
+                return placed
+            from pegbox.codegen.runtime.python_functions import with_errors  # loads the loop IR
+
+            return with_errors(placed, compiled.externs)
 
         self._entry = bound(ctypes.CFUNCTYPE(None, *pointers)(code.entry), hold=False)
         self._timed = bound(ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(code.timed), hold=True)

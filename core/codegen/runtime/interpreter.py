@@ -6,14 +6,15 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pegbox.codegen.program import ArgSpec
-from pegbox.codegen.runtime import python_call, team
-from pegbox.codegen.runtime.python_call import FUNCTIONS, SLOTS
+from pegbox.codegen.runtime import python_abi, team
+from pegbox.codegen.runtime.python_abi import FUNCTIONS, SLOTS
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.expr import dtypes
 
@@ -45,37 +46,40 @@ class PythonEntry:
     def __init__(self, name: str, args: Sequence[ArgSpec], address: int, table: int) -> None:
         self._name, self._address, self._table = name, address, table
         self._dtypes = [dtypes.numpy_dtype(spec.dtype) for spec in args]
-        entries = [*map(_address, SLOTS), *map(id, self._dtypes)]
-        (ctypes.c_void_p * len(entries)).from_address(table)[:] = entries
+        entries = [*_addresses(), *map(id, self._dtypes)]
+        ctypes.memmove(table, (ctypes.c_size_t * len(entries))(*entries), _WORD * len(entries))
 
     def lend(self, workspace: int) -> None:
         """Give the code the address of a workspace, for one call at a time."""
         ctypes.c_void_p.from_address(self._table + _WORD * SLOTS.index("workspace")).value = workspace
 
     def function(
-        self, otherwise: Callable[..., Any], make: Callable[[], Any] | None, *owners: object
+        self,
+        otherwise: Callable[..., Any],
+        make_outputs: Callable[[], Any] | None,
+        unless: ContextVar[Any] | None,
+        *owners: object,
     ) -> Callable[..., Any]:
-        """Return the code as a function of Python.
-
-        Args:
-            otherwise: takes the calls that the code does not know.
-            make: makes the outputs of a call that has inputs alone.
-            owners: objects that must live as long as the function.
-        """
+        """Return the code as a function of Python, as `Kernel.function` does; `owners` live as long as the function."""
         document = f"{self._name}(*arrays, out=None)\n--\n\nRun the kernel."
         definition = _Definition(self._name.encode(), self._address, _WITH_KEYWORDS, document.encode())
-        create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        items = otherwise, make, definition, self, owners  # the code reads the first two
-        made: Callable[..., Any] = create(("PyCFunction_NewEx", ctypes.pythonapi))(
-            ctypes.byref(definition), items, None
-        )
+        items = otherwise, make_outputs, unless, definition, self, owners  # the code reads python_abi.ITEMS
+        made: Callable[..., Any] = _maker()(ctypes.byref(definition), items, None)
         return made
 
 
-def _address(slot: str) -> int:
-    if slot in FUNCTIONS:
-        return address_of(process(), slot)
-    return id(_OBJECTS[slot]) if slot in _OBJECTS else _OTHERS[slot]
+@cache
+def _maker() -> Callable[..., Any]:
+    """Make CPython's PyCFunction_NewEx callable."""
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return kind(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+@cache
+def _addresses() -> list[int]:
+    """List the entries of tables that are the same for all kernels."""
+    known = {slot: id(value) for slot, value in _OBJECTS.items()} | _OTHERS
+    return [known[slot] if slot in known else address_of(process(), slot) for slot in SLOTS]
 
 
 @cache
@@ -102,13 +106,13 @@ def _has_layout(array: np.ndarray[Any, Any]) -> bool:
         return kind.from_address(base + place).value
 
     word, number = ctypes.c_size_t, ctypes.c_int32
-    shape = field(word, python_call.SHAPE)
-    flags = field(number, python_call.FLAGS)
+    shape = field(word, python_abi.SHAPE)
+    flags = field(number, python_abi.FLAGS)
     return (
-        field(word, python_call.TYPE) == id(np.ndarray)
-        and field(word, python_call.DATA) == array.ctypes.data
-        and field(number, python_call.DIMENSIONS) == array.ndim
-        and field(word, python_call.DTYPE) == id(array.dtype)
+        field(word, python_abi.TYPE) == id(np.ndarray)
+        and field(word, python_abi.DATA) == array.ctypes.data
+        and field(number, python_abi.DIMENSIONS) == array.ndim
+        and field(word, python_abi.DTYPE) == id(array.dtype)
         and all(field(word, 8 * axis, shape) == extent for axis, extent in enumerate(array.shape))
-        and flags & python_call.WRITABLE == array.flags.num & python_call.WRITABLE
+        and flags & python_abi.WRITABLE == array.flags.num & python_abi.WRITABLE
     )

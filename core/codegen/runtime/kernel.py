@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
-from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.codegen.runtime.python_call import with_python_call
-from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
+
+if TYPE_CHECKING:
+    from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+
+_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -88,6 +93,8 @@ class EntryPoint(ABC):
         Raises:
             ArgumentError: another name, or a number out of its domain.
         """
+        from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+
         if name is not None:
             self[name]
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
@@ -124,23 +131,34 @@ class Kernel(EntryPoint):
         if self._code.python:
             self._code.python.lend(self._lent.address)
         self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
+        self.__signature__ = _CALL
 
     def function(
-        self, otherwise: Callable[..., Any], *, make_outputs: Callable[[], Any] | None = None
+        self,
+        otherwise: Callable[..., Any],
+        *,
+        make_outputs: Callable[[], Any] | None = None,
+        unless: ContextVar[Any] | None = None,
     ) -> Callable[..., Any]:
         """Return a function that runs the kernel on its arrays, and hands other calls on.
 
         It is machine code, if the kernel was built for this Python; else it is `otherwise` itself.
 
         Args:
-            otherwise: a function that is called with arguments that may not be the kernel's.
+            otherwise: takes the calls that machine code does not know: with other arguments than the kernel's, or such
+                as only Python can run.
             make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
-                of several.
+                of several. Outputs are then taken by the name `out` only.
+            unless: a variable whose default is None; where it has another value, all calls go to `otherwise`.
         """
         check_callable("otherwise", otherwise, "a function that takes the other calls")
+        if make_outputs is not None:
+            check_callable("make_outputs", make_outputs, "a function that makes the outputs")
+        if unless is not None:
+            check_instance("unless", unless, ContextVar, "a context variable")
         if self._code.python is None:
             return otherwise
-        return self._code.python.function(otherwise, make_outputs, self._code, self._lent)
+        return self._code.python.function(otherwise, make_outputs, unless, self._code, self._lent)
 
     @property
     def name(self) -> str:
@@ -151,10 +169,14 @@ class Kernel(EntryPoint):
         return self.compiled.args
 
     def time_ns(self, arrays: Any, number: int = 1) -> int:
+        from pegbox.codegen.runtime.time_evaluator import MOST_CALLS  # imports statistics, which is slow
+
         number = check_int(f"{self.name}: number", number, maximum=MOST_CALLS)
         return self._checked.time_ns(check_list("arrays", arrays, "the kernel's arguments"), number)
 
     def source(self, form: str = "ll") -> str:
+        from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
         if not isinstance(form, str) or form not in forms:
             raise ArgumentError(f"unknown form {value_text(form)} of source; use one of {', '.join(forms)}")
@@ -222,4 +244,6 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
+    from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+
     return load(machine.compile_program(with_python_call(check_program(program)), timeout=timeout), program=program)

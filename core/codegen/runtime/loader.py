@@ -6,10 +6,10 @@ import struct
 from collections.abc import Mapping
 
 from pegbox.codegen.program import CompiledProgram
-from pegbox.codegen.runtime import elf, foreign, openmp
+from pegbox.codegen.runtime import elf, openmp
 from pegbox.codegen.runtime.image import Image
 from pegbox.codegen.runtime.interpreter import PythonEntry, is_known
-from pegbox.codegen.runtime.python_call import symbol_of
+from pegbox.codegen.runtime.python_abi import symbol_of
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
@@ -27,7 +27,10 @@ class LoadedCode:
                 f"{compiled.name} was compiled for {compiled.target.triple} and cannot run on this machine"
             )
         imports = dict(openmp.addresses()) if compiled.num_threads > 1 else {}
-        imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, compiled.target)
+        if compiled.externs:
+            from pegbox.codegen.runtime import foreign  # loads the loop IR
+
+            imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, compiled.target)
         imports |= _process_symbols(compiled, imports)
         try:
             self._image = Image(compiled.object_code, imports)

@@ -14,13 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.runtime import openmp
+from pegbox.codegen.runtime.python_abi import TEAM
 from pegbox.workers.affinity import affinity_mask, confined, pin
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """Variables by which a user places threads, or leaves them to the system with OMP_PROC_BIND=false."""
@@ -32,15 +35,12 @@ _LOOK_SECONDS = 0.01
 class _Latest(ctypes.Structure):
     """The latest team of any caller, as machine code reads it.
 
-    While `until` is to come, the thread `thread` may run a kernel of `size` threads on `core` without another look.
+    Until the nanosecond `until` of the monotonic clock, the thread `thread` may run kernels of `size` threads without
+    another look, as long as it stays on `core`. Threads have the numbers of PyThreadState_GetID: those of the system
+    come again when a thread has ended.
     """
 
-    _fields_ = (
-        ("thread", ctypes.c_int64),  # of PyThreadState_GetID: the system's numbers come again when a thread has ended
-        ("size", ctypes.c_int64),
-        ("core", ctypes.c_int64),
-        ("until", ctypes.c_int64),  # nanoseconds of the monotonic clock
-    )
+    _fields_ = [(name, ctypes.c_int64) for name in TEAM]
 
     def clear(self) -> None:
         """Make machine code leave the next call to Python."""
@@ -143,6 +143,8 @@ _libc = ctypes.PyDLL(None)
 def _leave_to_parent() -> None:
     latest.clear()
     if _local.team is not None or _local.stand_in is not None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
         _local.team, _local.stand_in = None, ThreadPoolExecutor(1, thread_name_prefix="pegbox-forked")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from contextvars import ContextVar
@@ -20,6 +19,7 @@ from pegbox.codegen.targets.cpus import (
     vector_bits,
     x86_vector_registers,
 )
+from pegbox.digest import sha256
 from pegbox.errors import TargetError
 from pegbox.shown import value_text
 
@@ -119,7 +119,7 @@ class Target:
         """A text that differs for different processors, made without LLVM: this machine's is named by its features."""
         if self._named:
             return str(self)
-        features = hashlib.sha256(" ".join((host.cpu_model(), *host.cpu_flags())).encode()).hexdigest()[:16]
+        features = sha256(" ".join((host.cpu_model(), *host.cpu_flags())).encode()).hexdigest()[:16]
         return self._text(f"{host.cpu_model()} {features}")
 
     @property

@@ -126,7 +126,9 @@ class Asked:
             raise BrokenReply("a cost that is not above 0 seconds")
         if type(run_queue_wait) is not float or not 0 <= run_queue_wait <= 1:
             raise BrokenReply("a share of waiting that is not between 0 and 1")
-        return Ok(tuple(costs), phases=_phases(phases, _RUNNING, self.seconds), partial=partial, run_queue_wait=run_queue_wait)
+        return Ok(
+            tuple(costs), phases=_phases(phases, _RUNNING, self.seconds), partial=partial, run_queue_wait=run_queue_wait
+        )
 
 
 def _failed(data: Any, job: _Job, seconds: float) -> Failed:

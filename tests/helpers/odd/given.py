@@ -12,7 +12,7 @@ import comparisons
 import numpy as np
 
 import pegbox as pb
-from pegbox import codegen, measure, records, search, te, tir
+from pegbox import codegen, measure, operators, records, search, te, tir
 from pegbox.expr.nodes import Var
 from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
@@ -71,6 +71,11 @@ def kernel() -> codegen.Kernel:
 @functools.cache
 def sized_kernel() -> Any:
     return pb.build(te.create_schedule(Q.op), [P, Q])
+
+
+@functools.cache
+def operator() -> operators.Operator:
+    return pb.operator(template(), target=TARGET, store=None)
 
 
 @functools.cache
@@ -271,7 +276,21 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "TimeEvaluator": lambda w: kernel().time_evaluator(),
     "Trace": lambda w: w.sch.trace,
     "TuneResult": lambda w: result(),
+    "Operator": lambda w: operator(),
     # the arguments of one callable
+    "Operator.first_use": lambda w: 1,
+    "Operator.given": lambda w: {},
+    "Operator.implementation.arrays": lambda w: [np.zeros(8, "float32")],
+    "Operator.name": lambda w: template(),
+    "Operator.pack.array": lambda w: np.zeros(8, "float32"),
+    "Operator.space": lambda w: "sketch",
+    "Operator.store": lambda w: None,
+    "Operator.strict": lambda w: False,
+    "SketchGenerator.with_packed.names": lambda w: ["B"],
+    "PackedOperand.operator": lambda w: "operator('odd_calls')",
+    "PackedOperand.original": lambda w: np.zeros(8, "float32"),
+    "operator.name": lambda w: template(),
+    "operator.store": lambda w: None,
     "BaseTuner.tell.configs": lambda w: [],
     "BaseTuner.tell.results": lambda w: [],
     "BaseTuner.with_options.options": lambda w: {},
@@ -315,6 +334,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Record.from_line.line": lambda w: w.a_record.to_line(),
     "Record.of.result": lambda w: measure.Ok((1.0,)),
     "RecordedSpace.results": lambda w: {},
+    "Store.key_of.processor": lambda w: "a processor",
     "Store.folder": lambda w: w.folder / "store",
     "Schedule.mod": lambda w: [A, D],
     "Schedule.blockize.target": lambda w: w.loops[0],
@@ -640,6 +660,7 @@ EXEMPT = {
         "measuring calls it",
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. Measurer. Runner. TimingPolicy.",
     ),
+    **_each("it measures", "Operator.tune"),
     **_each("sketch rules call it", "State State."),
     **_each("the report calls it", "Question. Setup. TaskInfo. Baseline."),
     **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),

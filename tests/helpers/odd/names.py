@@ -22,6 +22,7 @@ ROOMS = (
     "pegbox.search",
     "pegbox.measure",
     "pegbox.records",
+    "pegbox.operators",
     "pegbox.store",
     "pegbox.hooks",
     "pegbox.errors",
