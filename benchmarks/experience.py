@@ -2,7 +2,7 @@
 
     python3 benchmarks/experience.py --sweep             # measure the missing workloads on this machine (half an hour)
     python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
-    python3 benchmarks/experience.py                     # write experience.npz and prediction.npz of core/records/shipped
+    python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
     python3 benchmarks/experience.py --check --across    # and from other kinds of machines
 
@@ -118,7 +118,7 @@ ROWS = 1000
 """The largest number of configurations that are taken from a recorded space."""
 
 MODELS, ROUNDS, DEPTH, SHARE = 5, 100, 6, 0.75
-"""The models of a prediction, the trees of each and their depth, and the share of the workloads that each learns from."""
+"""The models of predictions, the trees of each and their depth, and its share of the workloads."""
 
 PARAMETERS: dict[str, Any] = {
     "max_depth": DEPTH, "learning_rate": 0.1, "subsample": 0.5, "colsample_bynode": 0.2, "tree_method": "hist",

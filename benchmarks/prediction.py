@@ -6,7 +6,7 @@
 
 Nothing is measured without --measure: the candidates are the recorded configurations, and the fastest of them is the
 best that is known. The model is trained as the shipped one is (`experience.py`), on other shapes only ("shape"), and on
-other shapes on other machines only ("machine"). Shapes are left out in ten groups, so that a prediction knows even less
+other shapes on other machines only ("machine"). Shapes are left out in six groups, so that a prediction knows even less
 than it would of a new shape.
 
 With --measure, sketches of small shapes, which the model has not seen, are tuned by 64 trials on one core. Then the
@@ -19,7 +19,7 @@ import argparse
 import multiprocessing
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ from pegbox.search.models.prediction import described, is_doomed, predicted_conf
 from pegbox.search.models.trees import Trees
 from pegbox.task.task import Task
 
-GROUPS = 10
+GROUPS = 6
 
 TRIED = 16
 """The predictions that are looked at for one whose program is not slow in an obvious way."""
@@ -73,63 +73,58 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--measure", nargs="*", choices=MEASURED, metavar="WORKLOAD")
+    parser.add_argument("--left-out", choices=("shape", "machine"), help="only this comparison")
     options = parser.parse_args()
     if options.time:
         times()
     elif options.measure is not None:
         measure(options.measure or list(MEASURED))
     else:
-        compare()
+        compare(options.left_out)
     return 0
 
 
-def compare() -> None:
+def compare(wanted: str | None) -> None:
     known = [Known(space, source) for space, source in zip(spaces(), shipped_sources(), strict=True)]
     shapes = sorted({one.source.shape for one in known})
-    group = {shapes[place]: number % GROUPS for number, place in enumerate(np.random.default_rng(1).permutation(len(shapes)))}
-    by_shape = speeds(known, known, lambda one: (group[one.source.shape], ""), group)
-    templates = [one for one in known if len({other.cpu for other in known if is_like(one, other)}) > 1]
-    by_machine = speeds(known, templates, lambda one: (group[one.source.shape], one.cpu), group)
-    print(f"{'space':70} {'shape':>7} {'machine':>7}")
-    for one in known:
-        cells = [f"{found[id(one)]:7.0%}" if id(one) in found else f"{'-':>7}" for found in (by_shape, by_machine)]
-        print(f"{one.cpu + ' ' + one.source.measured.name:70.70} {' '.join(cells)}")
-    for name, chosen in kinds(known):
-        for left_out, found in (("shape", by_shape), ("machine", by_machine)):
-            values = [found[id(one)] for one in chosen if id(one) in found]
+    places = np.random.default_rng(1).permutation(len(shapes))
+    group = {shapes[place]: number % GROUPS for number, place in enumerate(places)}
+    several = [one for one in known if len({other.cpu for other in known if is_like(one, other)}) > 1]
+    left_out: dict[str, Callable[[Known], str]] = {"shape": lambda one: "", "machine": lambda one: one.cpu}
+    for name in (wanted,) if wanted else tuple(left_out):
+        found = speeds(known, known if name == "shape" else several, left_out[name], group)
+        for one, speed in found:
+            print(f"{name:7} {one.cpu + ' ' + one.source.measured.name:70.70} {speed:7.0%}")
+        for kind in ("templates", "sketches"):
+            values = [speed for one, speed in found if is_sketch(one) == (kind == "sketches")]
             if values:
                 print(
-                    f"{name}, {left_out} left out: median {statistics.median(values):.1%}, minimum {min(values):.0%}, "
-                    f"{sum(value < 0.75 for value in values)} of {len(values)} below 75%"
+                    f"{kind}, {name} left out: median {statistics.median(values):.1%}, minimum {min(values):.0%}, "
+                    f"{sum(value < 0.75 for value in values)} of {len(values)} below 75%",
+                    flush=True,
                 )
+
+
+def is_sketch(one: Known) -> bool:
+    return one.space.name.partition("-")[0].endswith("_sketch")
 
 
 def is_like(one: Known, other: Known) -> bool:
     """Check if two spaces are both of templates, or both of sketches."""
-    return ("@" in one.source.shape) == ("@" in other.source.shape)
-
-
-def kinds(known: Sequence[Known]) -> Iterator[tuple[str, list[Known]]]:
-    yield "templates", [one for one in known if "@" not in one.source.shape]
-    yield "sketches", [one for one in known if "@" in one.source.shape]
+    return is_sketch(one) == is_sketch(other)
 
 
 def speeds(
-    known: Sequence[Known],
-    asked: Sequence[Known],
-    key: Callable[[Known], tuple[int, str]],
-    group: dict[str, int],
-) -> dict[int, float]:
-    """Predict the first configuration of each space from those of other groups, and of other machines where the key
-    names one."""
+    known: Sequence[Known], asked: Sequence[Known], machine: Callable[[Known], str], group: dict[str, int]
+) -> list[tuple[Known, float]]:
+    """Predict the first configuration of each space from those of other groups, measured on another machine."""
     models: dict[tuple[int, str], Trees] = {}
-    found = {}
+    found = []
     for one in asked:
-        number, cpu = wanted = key(one)
+        number, cpu = wanted = group[one.source.shape], machine(one)
         if wanted not in models:
-            others = [each.source for each in known if group[each.source.shape] != number and each.cpu != cpu]
-            models[wanted] = trained(others)
-        found[id(one)] = one.speed(models[wanted])
+            models[wanted] = trained([e.source for e in known if group[e.source.shape] != number and e.cpu != cpu])
+        found.append((one, one.speed(models[wanted])))
     return found
 
 
@@ -137,18 +132,18 @@ def times() -> None:
     """Print the seconds of predictions, the loading of the model included, each in a fresh process."""
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for text in TIMED:
-            print(f"{text}: {pool.apply(seconds_of, (text,)):.2f} s", flush=True)
+            print(f"{text}: {pool.apply(seconds_of, (text,))}", flush=True)
 
 
-def seconds_of(text: str) -> float:
+def seconds_of(text: str) -> str:
     name, *words = text.split()
     numbers = tuple(int(word) for word in words if word.isdigit())
     options = {key: int(value) for key, _, value in (word.partition("=") for word in words) if value}
     space = {"space": "sketch"} if name in ("softmax", "layer_norm") else {}
     task = pb.create_task(name, args=numbers, kwargs=options, target="llvm -num-cores 1", **space)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     next(predicted_configs(task))
-    return time.perf_counter() - began
+    return f"{time.perf_counter() - began:.2f} s, of them {time.process_time() - used:.2f} s of the processor"
 
 
 def measure(names: Sequence[str]) -> None:

@@ -14,11 +14,13 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pegbox.codegen.program import COMPILE_SECONDS
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import PegboxError, RecordError
+from pegbox.errors import CompileError, InvalidConfig, LoweringError, PegboxError, RecordError, ScheduleError
 from pegbox.features import program_features
 from pegbox.features.masked_update import has_masked_update
 from pegbox.output import write_file
@@ -29,10 +31,19 @@ from pegbox.search.protocols import Features
 from pegbox.space import Config
 from pegbox.task.task import Task
 
+if TYPE_CHECKING:
+    from pegbox.codegen.runtime.kernel import Kernel
+
+PREDICTED = "predicted, not tuned"
+"""The origin of a kernel whose configuration was predicted."""
+
 MODEL = SHIPPED / "prediction.npz"
 
 CANDIDATES = 1500
 """The random configurations among which the best is chosen."""
+
+CLASSES = 16
+"""The kinds of programs among the candidates: each costs the time of a thousand candidates of one kind."""
 
 GUARDED = 16
 """The best of them whose lowered programs are looked at, as long as more are asked for."""
@@ -49,8 +60,8 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
     """
-    rows = task.space.sample(min(candidates, task.space.size), np.random.default_rng(0))
     source = program_features(task)
+    rows = source.sample(min(candidates, task.space.size), np.random.default_rng(0), classes=CLASSES)
     features = source(rows)
     scores = shipped_model()(described(features, task.target))
     scores[features[:, source.names.index("invalid")] > 0] = -np.inf
@@ -64,6 +75,30 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
             yield config
     yield from doomed
     yield from ranked
+
+
+def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Iterator[tuple[Kernel, Config]]:
+    """Yield kernels of the predicted configurations, the best first; those that cannot be compiled are left out.
+
+    Raises `CompileError` after `GUARDED` configurations if none of them can be compiled, and what `predicted_configs`
+    raises.
+    """
+    from pegbox.codegen.runtime.kernel import build  # LLVM is loaded when first needed
+
+    failure: PegboxError | None = None
+    compiled = False
+    for config in islice(predicted_configs(task), GUARDED):
+        try:
+            kernel = build(task.lower(config), timeout=timeout)
+        except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
+            failure = error
+            continue
+        compiled = True
+        yield kernel, config
+    if not compiled:
+        raise CompileError(
+            f"none of the {GUARDED} best predicted configurations of {task!r} can be compiled"
+        ) from failure
 
 
 def is_doomed(task: Task, config: Config) -> bool:
