@@ -109,8 +109,11 @@ SKETCHES: dict[str, tuple[int, ...]] = {
     "conv2d_winograd": (1, 64, 28, 28, 64), "max_pool2d": (1, 64, 56, 56, 3, 2, 1), "avg_pool2d": (1, 48, 40, 40, 2, 2),
     "row_sum": (500, 1000), "row_min": (300, 900), "row_argmax": (256, 1000), "norm": (400, 700),
     "softmax": (512, 768), "layer_norm": (384, 640), "sum_and_max": (500, 800),
+    "matmul-few": (100, 333, 777), "softmax-few": (100, 3000), "layer_norm-many": (1500, 200),
+    "depthwise_conv2d-wide": (1, 200, 14, 14, 5, 1, 2), "attention-small": (8, 64, 32), "row_argmax-many": (1000, 300),
+    "norm-few": (90, 2000),
 }  # fmt: skip
-"""The workloads whose sketches are measured. (That of `elementwise_chain` leaves no choice.)"""
+"""The workloads whose sketches are measured, some at two shapes. (That of `elementwise_chain` leaves no choice.)"""
 
 CONFIGS, PASSES = 500, 2
 
@@ -176,8 +179,8 @@ def measure(options: argparse.Namespace) -> None:
 def task_of(name: str, target: Target) -> Task:
     """Make the task of a workload by its name."""
     if name.startswith(PREFIX):
-        workload = name.removeprefix(PREFIX)
-        return pb.create_task(workload, args=SKETCHES[workload], space="sketch", target=target)
+        label = name.removeprefix(PREFIX)
+        return pb.create_task(label.partition("-")[0], args=SKETCHES[label], space="sketch", target=target)
     template, args, kwargs = WORKLOADS[name]
     return pb.create_task(template, args=args, kwargs=kwargs, target=target)
 

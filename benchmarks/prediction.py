@@ -29,14 +29,11 @@ from sketch import arrays_of, timed
 import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.search.models.experience import ShippedSource, shipped_sources
-from pegbox.search.models.prediction import described, is_doomed, predicted_configs
+from pegbox.search.models.prediction import GUARDED, described, is_doomed, predicted_configs
 from pegbox.search.models.trees import Trees
 from pegbox.task.task import Task
 
 GROUPS = 6
-
-TRIED = 16
-"""The predictions that are looked at for one whose program is not slow in an obvious way."""
 
 TIMED = ("matmul 512 512 512", "conv2d 1 64 56 56 64 3 3 padding=1", "softmax 512 768", "layer_norm 512 768")
 
@@ -64,7 +61,7 @@ class Known:
         scores = model(described(self.source.measured.features, Target(self.source.target)))
         task, configs = self.space.task, sample_of(self.space)
         assert isinstance(task, Task)
-        order = np.argsort(-scores, kind="stable")[:TRIED].tolist()
+        order = np.argsort(-scores, kind="stable")[:GUARDED].tolist()
         first = next((place for place in order if not is_doomed(task, configs[place])), order[0])
         return float(np.min(costs) / costs[first])
 

@@ -45,8 +45,11 @@ CANDIDATES = 1500
 CLASSES = 16
 """The kinds of programs among the candidates: each costs the time of a thousand candidates of one kind."""
 
-GUARDED = 16
+GUARDED = 64
 """The best of them whose lowered programs are looked at, as long as more are asked for."""
+
+TRIED = 16
+"""The predicted configurations that are compiled, until as many as are asked for can be."""
 
 
 def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[Config]:
@@ -80,14 +83,14 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Iterator[tuple[Kernel, Config]]:
     """Yield kernels of the predicted configurations, the best first; those that cannot be compiled are left out.
 
-    Raises `CompileError` after `GUARDED` configurations if none of them can be compiled, and what `predicted_configs`
+    Raises `CompileError` after `TRIED` configurations if none of them can be compiled, and what `predicted_configs`
     raises.
     """
     from pegbox.codegen.runtime.kernel import build  # LLVM is loaded when first needed
 
     failure: PegboxError | None = None
     compiled = False
-    for config in islice(predicted_configs(task), GUARDED):
+    for config in islice(predicted_configs(task), TRIED):
         try:
             kernel = build(task.lower(config), timeout=timeout)
         except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
@@ -97,7 +100,7 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
         yield kernel, config
     if not compiled:
         raise CompileError(
-            f"none of the {GUARDED} best predicted configurations of {task!r} can be compiled"
+            f"none of the {TRIED} best predicted configurations of {task!r} can be compiled"
         ) from failure
 
 
