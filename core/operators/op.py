@@ -6,6 +6,7 @@ are imported where a call needs them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -27,7 +28,7 @@ from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
-from pegbox.records.in_effect import any_in_effect, follow, in_effect
+from pegbox.records.in_effect import in_effect
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     from pegbox.store import Store
     from pegbox.task.task import Task
 
+_CALL = inspect.signature(lambda *arrays, out=None: out)
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
+
+_NAMED = 8
+"""The arguments that have their names for messages ready."""
 
 _LONGEST_CHAIN = 8
 """The kernels that a call may pass on its way, a few dozen nanoseconds each."""
@@ -89,7 +94,11 @@ class Operator:
             """
 
     else:  # the function of the latest call's kernel: a method would take as long as a small product
-        __slots__ = ("__call__", "__dict__", "__weakref__")
+        __slots__ = {
+            "__call__": "Compute from the inputs, in the order of the template's placeholders: see `Operator`.",
+            "__dict__": "The other attributes.",
+            "__weakref__": "A list of weak references.",
+        }
 
     def __init__(
         self,
@@ -116,8 +125,8 @@ class Operator:
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
-        self.records_apply()
-        follow(self)
+        self.__signature__ = _CALL
+        self.__call__ = self._dispatch  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
@@ -229,13 +238,9 @@ class Operator:
     def _can_be_kept(self, packed: tuple[int, ...]) -> bool:
         return self._store == "user" and not packed and self._call_key(()).can_be_kept
 
-    def records_apply(self) -> None:
-        """Let the next call ask for the records in effect."""
-        self.__call__ = self._dispatch  # type: ignore[method-assign]
-
     def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
         """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
-        if not any_in_effect():
+        if in_effect.get() is None:
             try:
                 found, packed = self._kernels[tuple(map(_SIGNATURE, arrays))]
                 if packed:
@@ -256,11 +261,9 @@ class Operator:
         if found not in linked:
             if len(linked) == _LONGEST_CHAIN:
                 first, linked = self._dispatch, ()
-            first = found.kernel.function(first, make_outputs=found.make_outputs)
+            first = found.kernel.function(first, make_outputs=found.make_outputs, unless=in_effect)
             self._chain = first, (found, *linked)
-        self.__call__ = first  # type: ignore[method-assign]
-        if any_in_effect():  # since the caller asked
-            self.records_apply()
+            self.__call__ = first  # type: ignore[method-assign]
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -275,11 +278,19 @@ class Operator:
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        computed(found, inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
+        written = tuple([as_output(f"{self._label}: out", each) for each in listed])
+        computed(found, inputs, written if len(written) > 1 else written[0])
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
-        return value if isinstance(value, PackedOperand) else as_array(f"{self._label}: argument {number}", value)
+        if isinstance(value, PackedOperand):
+            return value
+        return as_array(self._places[number] if number < _NAMED else f"{self._label}: argument {number}", value)
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        """The first arguments, as messages name them: to write that at each call would take longer than the rest."""
+        return tuple(f"{self._label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""
@@ -305,7 +316,7 @@ class Operator:
 
     def _implementation(self, given: Sequence[Array | PackedOperand]) -> Implementation:
         inputs, packed, plain = _described(given)
-        history = in_effect()
+        history = in_effect.get()
         known = self._known if history is None else self._of_history.setdefault(history, {})
         found = known.get((inputs, packed))
         if found is None:

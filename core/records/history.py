@@ -14,7 +14,7 @@ from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.autotvm import is_for_cpu
-from pegbox.records.in_effect import applied, in_effect
+from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import Record, call, check_records, workload_of
 from pegbox.shown import value_text
@@ -291,7 +291,7 @@ class History:
 
 def current_history() -> History | None:
     """Return the history of the innermost `apply_history_best` around the caller (in its thread or task), or None."""
-    return in_effect()
+    return in_effect.get()
 
 
 @contextmanager
@@ -315,5 +315,8 @@ def apply_history_best(source: RecordSource | Iterable[RecordSource | Record]) -
         records += journal.read()
         names.append(str(journal.path))
     history = History(records, source=" and ".join(names) or "the records")
-    with applied(history):
+    token = in_effect.set(history)
+    try:
         yield history
+    finally:
+        in_effect.reset(token)

@@ -23,7 +23,7 @@ A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
 INPUTS = ((3, 4), "float32"), ((4, 5), "float32")
 HEAVY = ("pegbox.task", "pegbox.search", "pegbox.hooks", "pegbox.compute", "pegbox.schedule", "pegbox.templates")
-FOREIGN = ("llvmlite", "pluggy", "xgboost", "scipy", "sqlite3", "platformdirs", "rich", "ml_dtypes")
+FOREIGN = ("llvmlite", "pluggy", "xgboost", "scipy", "platformdirs", "rich", "ml_dtypes")
 
 PROGRAM = """
 import sys
