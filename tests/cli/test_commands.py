@@ -231,13 +231,13 @@ def test_build_names_what_it_wrote(pegbox: Any, api: Any, monkeypatch: pytest.Mo
     assert api.calls["export"] == {"config": "config 3", "path": Path("k.so"), "header": True}
     assert ran.out == "wrote k.so and k.h\n"
     assert "warning" not in ran.err
-    monkeypatch.setattr("pegbox.search.models.prediction.predicted_configs", lambda task: iter(["config 7"]))
-    monkeypatch.setattr("pegbox.store.store.best_config", lambda task: None)
+    monkeypatch.setattr("pegbox.search.predicted_configs", lambda task: iter(["config 7"]))
+    monkeypatch.setattr("pegbox.store.best_config", lambda task: None)
     untuned = pegbox("build", "matmul", "64", "--out", "k.o", "--no-header")
     assert untuned.out == "wrote k.o\n"
-    assert untuned.err == "note: predicted, not tuned; 'pegbox tune' searches for a faster kernel\n"
+    assert "note: predicted, not tuned; 'pegbox tune' searches for a faster kernel" in untuned.err
     assert api.calls["export"] == {"config": "config 7", "path": Path("k.o"), "header": False}
-    monkeypatch.setattr("pegbox.store.store.best_config", lambda task: "config 5")
+    monkeypatch.setattr("pegbox.store.best_config", lambda task: "config 5")
     stored = pegbox("build", "matmul", "64", "--out", "k.o", "--no-header")
     assert "note" not in stored.err
     assert api.calls["export"]["config"] == "config 5"
