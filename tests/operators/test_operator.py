@@ -14,12 +14,12 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
+from pegbox.codegen.runtime import kernel
 from pegbox.errors import ArgumentError, CompileError, TemplateError, UnknownName
 from pegbox.measure import Ok
-from pegbox.codegen.runtime import kernel
 from pegbox.operators import CopyWarning, Operator, choice, op
-from pegbox.search.models import prediction
 from pegbox.records import Record
+from pegbox.search.models import prediction
 
 TARGET = "llvm -num-cores 1"
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
