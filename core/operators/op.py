@@ -6,7 +6,6 @@ are imported where a call needs them.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -28,6 +27,7 @@ from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
+from pegbox.own_call import OwnCall
 from pegbox.records.in_effect import in_effect
 from pegbox.shown import value_text
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pegbox.store import Store
     from pegbox.task.task import Task
 
-_CALL = inspect.signature(lambda *arrays, out=None: out)
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
 
 _NAMED = 8
@@ -65,7 +64,7 @@ Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 _Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 
-class Operator:
+class Operator(OwnCall):
     """A function of arrays: `op(a, b)` computes with the best kernel that is known for arrays of these shapes.
 
     Where nothing was tuned for them, that is the kernel that experience predicts to be the fastest. Several threads may
@@ -93,13 +92,6 @@ class Operator:
                 CompileError: no configuration can be compiled.
             """
 
-    else:  # the function of the latest call's kernel: a method would take as long as a small product
-        __slots__ = {
-            "__call__": "Compute from the inputs, in the order of the template's placeholders: see `Operator`.",
-            "__dict__": "The other attributes.",
-            "__weakref__": "A list of weak references.",
-        }
-
     def __init__(
         self,
         name: str | Callable[..., Any],
@@ -125,8 +117,7 @@ class Operator:
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
-        self.__signature__ = _CALL
-        self.__call__ = self._dispatch  # type: ignore[method-assign]
+        self.call_by(self._dispatch)
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
@@ -263,7 +254,7 @@ class Operator:
                 first, linked = self._dispatch, ()
             first = found.kernel.function(first, make_outputs=found.make_outputs, unless=in_effect)
             self._chain = first, (found, *linked)
-            self.__call__ = first  # type: ignore[method-assign]
+            self.call_by(first)
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
