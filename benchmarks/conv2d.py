@@ -119,7 +119,7 @@ def tuned(case: Case, options: argparse.Namespace) -> tuple[pb.Task, Any]:
     more: dict[str, Any] = {"tuner": options.tuner} if options.tuner else {}
     if options.records:
         more |= {"records": options.records, "resume": os.path.exists(options.records)}
-    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, **more)
+    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None, **more)
     if result.best is None:
         raise SystemExit(f"no valid kernel for {case.text}: {result.failures}")
     return task, result

@@ -88,7 +88,7 @@ def tuned(
     """The task, the result of its search, and the best kernel."""
     target = f"{options.target} -num-cores {threads}"
     task = pb.create_task("matmul", args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
-    result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False)
+    result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)
     if result.best is None:
         raise SystemExit(f"no valid kernel for {shape}: {result.failures}")
     return task, result, pb.build(task, config=result.best.config)

@@ -78,7 +78,7 @@ def main() -> int:
     n = options.n
     sch = scheduled(plain(n))
     task = pb.create_task("matmul", args=(n, n, n), target="llvm -num-cores 1")
-    best = pb.tune(task, trials=options.trials, progress=False).best
+    best = pb.tune(task, trials=options.trials, progress=False, store=None).best
     if best is None:
         raise SystemExit("no valid configuration of the template")
     by_hand, tuned = pb.build(sch), pb.build(task, config=best.config)

@@ -104,7 +104,7 @@ def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> 
 
 def tuned(task: pb.Task, options: argparse.Namespace) -> Any:
     more = {"tuner": options.tuner} if options.tuner else {}
-    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, **more)
+    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None, **more)
     if result.best is None:
         raise SystemExit(f"no valid kernel for {task}")
     return result

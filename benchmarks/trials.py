@@ -79,7 +79,7 @@ def search(workload: str, target: str, trials: int, seed: int) -> dict[str, floa
         builds.extend(seconds for phase, seconds in trial.result.phases.items() if phase == "build")
 
     began = time.perf_counter()
-    result = pb.tune(task, trials=trials, seed=seed, progress=False, callbacks=[heard])
+    result = pb.tune(task, trials=trials, seed=seed, progress=False, store=None, callbacks=[heard])
     seconds = time.perf_counter() - began
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return {

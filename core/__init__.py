@@ -48,6 +48,7 @@ __all__ = [
     "load_result",
     "lower",
     "minimize",
+    "operator",
     "pack_space",
     "program_features",
     "recorded_space",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
+    from pegbox.operators.op import operator
     from pegbox.records.history import apply_history_best
     from pegbox.records.journal import Journal
     from pegbox.records.library import recorded_space, recorded_spaces

@@ -42,6 +42,7 @@ from pegbox.search.problem import local_measurer
 from pegbox.search.tune import tune
 from pegbox.shown import value_text
 from pegbox.space import Config
+from pegbox.store import best_config
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
@@ -197,10 +198,11 @@ def build(
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
-    `apply_history_best` put in effect. A schedule or program is built as it is, for `target` (by default that of the
-    `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are those of
-    `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for each set
-    of sizes that it is called with. LLVM may take `timeout` seconds ("2m") for a kernel.
+    `apply_history_best` put in effect, or without these with the best one of the user's store. A schedule or program is
+    built as it is, for `target` (by default that of the `with pegbox.Target(...):` block around the call, else this
+    machine); `args`, `name` and `sizes` are those of `lower`. A TE schedule with size variables and no `sizes` becomes
+    a `SizedKernel`, which compiles once for each set of sizes that it is called with.
+    LLVM may take `timeout` seconds ("2m") for a kernel.
 
     Raises:
         ArgumentError: a task without a configuration, or a target for a task, which has its own.
@@ -243,9 +245,11 @@ def _chosen(task: Task, config: Config | int | None) -> Config:
         return task.space.get(config)
     history = current_history()
     if history is None:
+        if (known := best_config(task)) is not None:
+            return known
         raise ArgumentError(
-            f"build({task.name}): no configuration given; pass config=result.best.config, an index, or build inside "
-            "`with pegbox.apply_history_best('records.jsonl'):`"
+            f"build({task.name}): no configuration given, and none in the store; tune it first, pass "
+            "config=result.best.config, an index, or build inside `with pegbox.apply_history_best('records.jsonl'):`"
         )
     best = history.best_config(task)
     if best is None:

@@ -6,7 +6,6 @@ Python's, text of a duration becomes seconds.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -229,6 +228,8 @@ def with_checked_keywords(function: _Called) -> _Called:
 def nearest(name: object, known: Iterable[str]) -> list[str]:
     """Find the names that are like `name`, three at most, the nearest first."""
     text = name if isinstance(name, str) else value_text(name)
+    import difflib  # only errors need it
+
     return difflib.get_close_matches(text, list(dict.fromkeys(known)), n=3)
 
 

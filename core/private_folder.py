@@ -11,10 +11,10 @@ import tempfile
 import weakref
 from pathlib import Path
 
+from pegbox.ownership import is_own
 from pegbox.workers.watchdog import guard, release
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 _fallbacks: dict[str, ProcessFolder] = {}
 
@@ -73,7 +73,7 @@ def _made_private(path: Path) -> bool:
         return False
     try:
         info = os.fstat(descriptor)
-        if info.st_uid != os.getuid() or info.st_mode & _WRITABLE_BY_OTHERS:
+        if not is_own(info):
             return False
         if stat.S_IMODE(info.st_mode) != stat.S_IRWXU:
             os.fchmod(descriptor, stat.S_IRWXU)

@@ -18,7 +18,9 @@ from pegbox import te
 
 
 @pb.template("my_matmul")
-def my_matmul(cfg, N, L, M, dtype="float32"):
+def my_matmul(
+    cfg: pb.TemplateConfig, N: int, L: int, M: int, dtype: str = "float32"
+) -> tuple[te.TESchedule, list[te.Tensor]]:
     """C[N, M] = A[N, L] · B[L, M], in tiles that are accumulated in registers."""
     # The computation.
     A = te.placeholder((N, L), name="A", dtype=dtype)

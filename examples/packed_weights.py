@@ -5,7 +5,10 @@
 By default a matmul kernel copies B into panels at each call. With weights="packed" it takes the panels as its argument.
 """
 
+from __future__ import annotations
+
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +16,15 @@ import pegbox as pb
 from pegbox.templates import pack_weights
 
 
-def tuned(shape, weights, trials):
+def tuned(shape: tuple[int, ...], weights: str, trials: int) -> tuple[pb.Task, Any]:
     """Tune and build: the task and its best kernel."""
     task = pb.create_task("matmul", args=shape, kwargs={"weights": weights}, target="llvm -num-cores 1")
     result = pb.tune(task, trials=trials, progress=False)
+    assert result.best is not None, "nothing ran"
     return task, pb.build(task, config=result.best.config)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--size", type=int, default=1024, help="the weights have size x size elements")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pegbox as pb
 from pegbox import te
 from pegbox.templates.gemm import multiply
+from pegbox.templates.weights import packed
 
 
 @pb.template("batch_matmul")
@@ -18,3 +19,6 @@ def batch_matmul(
     a = te.placeholder((batch, M, K), name="A", dtype=dtype)
     b = te.placeholder((batch, K, N), name="B", dtype=dtype)
     return multiply(cfg, a, b, weights)
+
+
+batch_matmul.packs("B", weights="packed")(packed)

@@ -17,6 +17,7 @@ from pegbox.templates import conv_channels, conv_pixels, conv_space
 from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain
+from pegbox.templates.weights import packed
 
 
 @pb.template("conv2d")
@@ -52,3 +53,6 @@ def conv2d(
     way = conv_pixels if cfg["lanes"].val == PIXELS else conv_channels
     stages = way.compute(cfg, conv, data, weight)
     return way.schedule(cfg, conv, stages), [data, weight, stages.out]
+
+
+conv2d.packs("weight", weights="packed")(packed)

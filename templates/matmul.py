@@ -9,6 +9,7 @@ from __future__ import annotations
 import pegbox as pb
 from pegbox import te
 from pegbox.templates.gemm import multiply
+from pegbox.templates.weights import packed
 
 
 @pb.template("matmul")
@@ -22,3 +23,6 @@ def matmul(
     a = te.placeholder((M, K), name="A", dtype=dtype)
     b = te.placeholder((K, N), name="B", dtype=dtype)
     return multiply(cfg, a, b, weights)
+
+
+matmul.packs("B", weights="packed")(packed)

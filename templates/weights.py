@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,12 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
     if layout:
         raise ArgumentError(f"pack_weights: layout={layout!r}: {task!r} has no filters; leave it out")
     return _matrices(task, array)
+
+
+def packed(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Pack weights for operators, of filters in the layout that the task would have them in otherwise."""
+    layout = replaced.get("weights", "")
+    return pack_weights(task, array, layout if task.name == "conv2d" else "")
 
 
 def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

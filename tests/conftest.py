@@ -41,6 +41,11 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 os.environ["XDG_CACHE_HOME"] = _cache = tempfile.mkdtemp(prefix="pegbox-cache-")
 atexit.register(shutil.rmtree, _cache, ignore_errors=True)
 
+# Searches keep their best in the user's store: not those of tests, and not those of the processes that they start.
+os.environ["PEGBOX_STORE"] = "off"
+os.environ["XDG_DATA_HOME"] = _data = tempfile.mkdtemp(prefix="pegbox-data-")
+atexit.register(shutil.rmtree, _data, ignore_errors=True)
+
 plain_code = importlib.import_module("plain_code")
 interrupt = importlib.import_module("pegbox.search.loop.interrupt")
 plain_code.install()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from pegbox.operators import choice
+from pegbox.search.models.prediction import predicted_configs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
@@ -17,6 +22,8 @@ ARGUMENTS = {
     "ask_tell.py": ["--rows", "64", "--trials", "8"],
     "minimize_matmul.py": ["--size", "32", "--trials", "6", "--tuner", "ga"],
     "auto_schedule_matmul.py": ["--size", "48", "--trials", "3"],
+    "kmeans.py": ["--points", "50", "--centers", "5", "--dimensions", "3", "--rounds", "2", "--trials", "0"],
+    "torch_layer.py": ["--rows", "3", "--size", "20", "--trials", "0"],
     "packed_weights.py": ["--rows", "5", "--size", "40", "--trials", "2"],
 }
 
@@ -89,3 +96,23 @@ def test_packed_weights_packs_once_and_agrees_with_numpy(run_here: Here) -> None
     out = run_here("packed_weights.py")
     for words in ("weights (40, 40) packed into panels", "the same as NumPy", "packed ahead: "):
         assert words in out
+
+
+@pytest.fixture
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First calls of operators compare few configurations."""
+    monkeypatch.setattr(choice, "predicted_configs", partial(predicted_configs, candidates=8))
+
+
+def test_kmeans_agrees_with_numpy_and_prints_both_times(run_here: Here, few_candidates: None) -> None:
+    out = run_here("kmeans.py").splitlines()
+    assert out[0] == "the centers agree with NumPy's"
+    assert re.fullmatch(r"NumPy: 3 lines, [\d.]+ ms for each assignment", out[1])
+    assert re.fullmatch(r"operator: \d+ lines, [\d.]+ ms for each assignment", out[2])
+
+
+def test_torch_layer_agrees_with_torch(run_here: Here, few_candidates: None) -> None:
+    pytest.importorskip("torch")
+    out = run_here("torch_layer.py").splitlines()
+    assert out[0] == "the same as torch"
+    assert out[1].startswith("torch: ")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_instance
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
-from pegbox.loops.foreign import ForeignCode
 
+if TYPE_CHECKING:
+    from pegbox.loops.foreign import ForeignCode
+
+ALIGNMENT = 64
+"""The alignment of workspaces in bytes: a vector of any width that begins there lies within one line of the cache."""
 COMPILE_SECONDS = 60.0
 """The time that LLVM may take for a program, unless the caller allows another."""
 MOST_STRAIGHT = 2000
@@ -46,7 +52,8 @@ class Program:
     OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that defines them (the process has
     the others). `scalar_loops` is true if LLVM may have loops to vectorize or unroll; other programs are compiled in
     less time (`compile_program`). `family` is the name that several programs, for arrays of several shapes, share.
-    `written_out` names the loops that are unrolled or vectorized, for errors.
+    `written_out` names the loops that are unrolled or vectorized, for errors. `stores` is the number of stores that a
+    call executes, at most (0 if it is not known).
     """
 
     name: str
@@ -60,6 +67,7 @@ class Program:
     scalar_loops: bool = True
     family: str = ""
     written_out: tuple[str, ...] = ()
+    stores: int = 0
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
         """Replace the text by object code, for which LLVM took `seconds`."""
@@ -98,6 +106,33 @@ class CompiledProgram:
     seconds: float
     externs: tuple[str, ...] = ()
     foreign: tuple[ForeignCode, ...] = ()
+
+
+def description_of(program: Program | CompiledProgram) -> dict[str, Any]:
+    """Describe a program for JSON: all that calling its code needs, except functions of C and Python."""
+    return {
+        "name": program.name,
+        "args": [asdict(spec) for spec in program.args],
+        "workspace_bytes": program.workspace_bytes,
+        "num_threads": program.num_threads,
+        "target": str(program.target),
+    }
+
+
+def compiled_of(description: Mapping[str, Any], object_code: bytes) -> CompiledProgram:
+    """Make a program of its description and its code.
+
+    Raises:
+        ValueError, LookupError, TypeError, PegboxError: the description is damaged.
+    """
+    args = []
+    for spec in description["args"]:
+        shape = tuple(map(int, spec["shape"]))
+        if any(extent < 1 for extent in shape):
+            raise ValueError(f"shape {list(shape)}")
+        args.append(ArgSpec(str(spec["name"]), shape, dtypes.check(spec["dtype"]), bool(spec["is_output"])))
+    rest = int(description["workspace_bytes"]), int(description["num_threads"]), Target(description["target"]), 0.0
+    return CompiledProgram(str(description["name"]), tuple(args), object_code, *rest)
 
 
 def check_program(program: object) -> Program:

@@ -23,7 +23,7 @@ import pluggy
 from pegbox.checks import did_you_mean
 from pegbox.errors import PluginError
 from pegbox.hooks import specs
-from pegbox.hooks.names import NameTable, label
+from pegbox.hooks.names import PLUGIN, NameTable, label
 from pegbox.origin import explained, users_level
 
 GROUP = "pegbox"
@@ -66,7 +66,7 @@ class Plugin:
     @property
     def owner(self) -> str:
         """The name of the plugin in messages."""
-        return f"plugin {self.name} ({self.source})"
+        return f"{PLUGIN}{self.name} ({self.source})"
 
 
 def installed_entry_points() -> Iterable[metadata.EntryPoint]:

@@ -14,6 +14,8 @@ from pegbox.origin import explained
 
 # They have a meaning in "name:option=value" and "workload@generator" (a slash has none: "tutorial/matmul").
 _FORBIDDEN = set(" \t\n:=,@")
+PLUGIN = "plugin "
+"""The beginning of the names of those owners that are plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,11 @@ class NameTable:
         if len(claims) > 1:
             raise _clash(claims)
         return claims[0]
+
+    def is_local(self, kind: str, name: str) -> bool:
+        """Decide whether an object claims the name that no plugin gave: a plugin gives the place of one."""
+        claims = self._claims.get((kind, name), ())
+        return any(not isinstance(each.target, str) and not each.owner.startswith(PLUGIN) for each in claims)
 
     def names(self, kind: str) -> list[str]:
         """List all names of a kind, sorted."""

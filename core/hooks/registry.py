@@ -67,6 +67,11 @@ class Registry:
         with self._lock:
             self._table.discard(kind, name, owner=owner)
 
+    def is_local(self, kind: str, name: str) -> bool:
+        """Decide whether code of this process, and no plugin, has registered the name; loads no plugin."""
+        with self._lock:
+            return self._table.is_local(kind, name)
+
     def resolve(self, kind: str, ref: object) -> Any:
         """Find what `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
 
@@ -117,5 +122,6 @@ names = _process.names
 claims = _process.claims
 register = _process.register
 unregister = _process.unregister
+is_local = _process.is_local
 resolve = _process.resolve
 plugins = _process.plugins

@@ -73,6 +73,13 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
             stack.extend(below[::-1])
 
 
+def executed_stores(stmt: Stmt) -> int:
+    """Count the stores (and calls) that a statement executes, as if every condition held."""
+    below = children(stmt)
+    once = sum(map(executed_stores, below)) if below or isinstance(stmt, Seq) else 1
+    return once * stmt.extent if isinstance(stmt, For) else once
+
+
 def loop_ranges(stmt: Stmt) -> dict[Var, Interval]:
     """Return the values that the loops below (and the statement itself, if it is one) take."""
     return {s.var: (0, s.extent - 1) for s in walk(stmt) if isinstance(s, For)}

@@ -1,5 +1,24 @@
-"""Operators: templates and workloads as functions of arrays."""
+"""Operators: templates and workloads as functions of arrays.
 
-from pegbox.operators.operator import Implementation, Operator, operator
+Names are imported when they are first used: a call of a kernel that was kept needs few of the modules.
+"""
 
-__all__ = ["Implementation", "Operator", "operator"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.operators.arrays import CopyWarning
+    from pegbox.operators.implementation import Implementation
+    from pegbox.operators.op import Operator, operator
+    from pegbox.operators.packed import PackedOperand
+
+__all__ = ["CopyWarning", "Implementation", "Operator", "PackedOperand", "operator"]
+
+__getattr__ = on_demand(__name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,46 +1,61 @@
-"""Choices: the configuration that an operator uses for a task, and where it comes from."""
+"""Choices: the configuration that an operator uses for a task, and its kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Any
 
-from pegbox.codegen.program import Program
-from pegbox.errors import CompileError, InvalidConfig, ScheduleError
-from pegbox.records.history import History
+import numpy as np
+
+from pegbox.codegen.runtime.kernel import Kernel, build
+from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
+from pegbox.operators.implementation import allocated
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.space import Config
 from pegbox.task.task import Task
 
-Origin: TypeAlias = Literal["tuned", "predicted"]
 _TRIED = 16
-"""The predicted configurations that are tried, one after the other, until one can be compiled."""
+"""The predicted configurations that are tried, one after the other, until enough can be compiled."""
+_ROUNDS = 5
+"""The turns in which kernels are timed, one after the other in each."""
+_TURN = 2_000_000
+"""The nanoseconds of one kernel's turn, more or less."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A configuration, its program, and its origin: "tuned" (measured here) or "predicted" (not tuned)."""
+def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[Kernel, Config]:
+    """The kernel that experience predicts to be the fastest, of those that can be compiled.
 
-    config: Config
-    program: Program
-    origin: Origin
-
-
-def choices(task: Task, history: History | None) -> Iterator[Choice]:
-    """The configurations to use for a task, the best first: the best of the records, then those that are predicted.
-
-    Candidates that cannot be lowered are left out.
+    Args:
+        first_use: the number of predicted kernels that are timed, where it is more than one.
+        inputs: arrays to time them with.
 
     Raises:
-        RecordError: the records of the task's workload do not belong to the task.
+        CompileError: none can be compiled.
         PluginError: the cost model of experience cannot be loaded.
     """
-    if history is not None and (best := history.best_config(task)) is not None:
-        yield Choice(best, task.lower(best), "tuned")
+    found = list(islice(_compiled(task), first_use))
+    if not found:
+        raise CompileError(f"none of the {_TRIED} best predicted configurations of {task!r} can be compiled")
+    return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
+
+
+def _compiled(task: Task) -> Iterator[tuple[Kernel, Config]]:
+    """Yield kernels of the predicted configurations, the best first; those that cannot be compiled are left out."""
     for config in islice(predicted_configs(task), _TRIED):
         try:
-            yield Choice(config, task.lower(config), "predicted")
-        except (InvalidConfig, ScheduleError, CompileError):
+            yield build(task.lower(config)), config
+        except (InvalidConfig, ScheduleError, LoweringError, CompileError):
             continue
+
+
+def fastest(kernels: Sequence[Kernel], inputs: Sequence[np.ndarray[Any, Any]]) -> int:
+    """Time kernels in turns on some inputs, and return the number of the one with the least time."""
+    given = iter(inputs)
+    arrays = [allocated(spec) if spec.is_output else next(given) for spec in kernels[0].args]
+    numbers = [max(1, _TURN // max(1, kernel.time_ns(arrays))) for kernel in kernels]
+    turns = [
+        [kernel.time_ns(arrays, number) / number for kernel, number in zip(kernels, numbers, strict=True)]
+        for _ in range(_ROUNDS)
+    ]
+    return int(np.argmin(np.min(turns, axis=0)))

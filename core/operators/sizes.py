@@ -1,39 +1,63 @@
 """Sizes: the arguments of a template or workload, found from the shapes of arrays.
 
-The shapes of the inputs are expressions of the arguments. They are found by running the function at a few points: an
-extent that changes by a constant with an argument, and by the same one elsewhere, depends on it linearly. The extents
-of the arrays then give the arguments one by one. Whatever comes out is checked by the caller, who runs the function
-with it.
+The shapes of the inputs are expressions of the arguments. Two runs of the function at points whose values all differ
+show the extents that are an argument as it is, which is nearly always enough. Where an argument is not found so, each
+of those left is changed by itself: an extent that changes in proportion, whatever the step, depends on it linearly.
+The caller runs the function with the result and compares the shapes.
 """
 
 from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from itertools import count
+from typing import Any, TypeAlias
 
-from pegbox.errors import ArgumentError, PegboxError
+from pegbox.errors import ArgumentError, PegboxError, TemplateError
+
+Shape: TypeAlias = tuple[int, ...]
 
 _DRAWS = 64
-"""The random points among which one is looked for that the function accepts."""
-_VALUES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 20, 24, 32)
-_STEPS = (1, 2, 3, 4, 6, 8, -1, 12, 16)
-"""The changes of one argument that are tried in turn: a function may accept multiples alone."""
-
-Shapes = tuple[tuple[int, ...], ...]
-"""A shape for each input."""
+"""The random points among which those are looked for that the function accepts."""
+_SMALL, _LARGE, _ROUND = range(1, 17), range(17, 64), range(16, 272, 16)
+_RANGES = ((*_SMALL, *_LARGE), _LARGE, _ROUND, (*_SMALL, *_ROUND), _SMALL)
+"""The numbers of which points are drawn in turn: a function may accept multiples alone, or windows within an image."""
+_STEPS = (1, 2, 3, 4, 6, 8, -1, 12, 16, 32, 64)
+"""The changes of one argument that are tried in turn."""
 
 
 @dataclass(frozen=True)
-class _Extent:
-    """`constant + sum(factor * argument)`; None for `factors` where it is not linear."""
+class Input:
+    """An input of a computation: the placeholder's name and its shape."""
+
+    name: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Extent:
+    """An extent of an input, `constant + sum(factor * argument)`; of another form where `factors` is None."""
 
     constant: Fraction
     factors: Mapping[str, Fraction] | None
+
+    def __str__(self) -> str:
+        if self.factors is None:
+            return "?"
+        terms = [name if factor == 1 else f"{factor}*{name}" for name, factor in self.factors.items()]
+        constant = [str(self.constant)] if self.constant or not terms else []
+        return " + ".join([*terms, *constant]).replace("+ -", "- ")
+
+    def value(self, sizes: Mapping[str, int]) -> Fraction:
+        """The extent at some sizes; only of a linear one."""
+        return self.constant + sum((f * sizes[name] for name, f in (self.factors or {}).items()), Fraction(0))
+
+
+_Rows: TypeAlias = tuple[tuple[Extent | None, ...], ...]
 
 
 class SizeSolver:
@@ -42,113 +66,184 @@ class SizeSolver:
     Args:
         name: of the function, for messages.
         unknown: the arguments to find.
-        shapes: gives the inputs' shapes for values of the unknown arguments; raises `PegboxError` where the function
-            does not accept them.
+        inputs: gives the inputs at values of the unknown arguments; raises `PegboxError` where the function does not
+            accept them.
+
+    Raises:
+        ArgumentError: the function accepts no sizes that were tried; by the first use.
+        TemplateError: it is faulty.
     """
 
-    def __init__(self, name: str, unknown: Sequence[str], shapes: Callable[[Mapping[str, int]], Shapes]) -> None:
-        self._name, self._unknown, self._shapes = name, tuple(unknown), shapes
+    def __init__(
+        self, name: str, unknown: Sequence[str], inputs: Callable[[Mapping[str, int]], Sequence[Input]]
+    ) -> None:
+        self._name, self._unknown, self._inputs = name, tuple(unknown), inputs
 
-    def solve(self, given: Shapes) -> dict[str, int]:
-        """The arguments that the shapes determine.
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return tuple(each.name for each in self._points[0][1])
+
+    @property
+    def expected(self) -> str:
+        """The inputs with their extents as expressions of the arguments: `A[M, K], B[K, N]`."""
+        rows = [[str(extent) for extent in row] for row in self._extents]
+        return ", ".join(f"{name}[{', '.join(row)}]" for name, row in zip(self.names, rows, strict=True))
+
+    def solve(self, shapes: Sequence[Shape]) -> dict[str, int]:
+        """Find the arguments at which the inputs have these shapes, as far as linear extents show.
 
         Raises:
             ArgumentError: the shapes fit no arguments, or leave one open.
         """
-        if not self._unknown:
-            return {}
-        extents = self._extents
-        shown = ", ".join(map(str, given))
-        if [len(shape) for shape in given] != [len(shape) for shape in extents]:
-            ranks = ", ".join(str(len(shape)) for shape in extents)
-            raise ArgumentError(
-                f"{self._name}: arrays of the shapes {shown}; it takes {len(extents)} with {ranks} dimensions"
-            )
-        equations = [
-            (extent, size, f"dimension {axis} of argument {number}")
-            for number, (row, shape) in enumerate(zip(extents, given, strict=True))
-            for axis, (extent, size) in enumerate(zip(row, shape, strict=True))
-            if extent.factors
-        ]
-        found: dict[str, int] = {}
-        progress = True
-        while progress:
-            progress = False
-            for extent, size, where in equations:
-                open_ = [name for name in extent.factors or () if name not in found]
-                if len(open_) == 1:
-                    found[open_[0]] = self._value(extent, open_[0], found, size, f"{where} of {shown}")
-                    progress = True
+        ranks = [len(each.shape) for each in self._points[0][1]]
+        if len(shapes) != len(ranks):
+            raise self.misfit(shapes, f"takes {len(ranks)} arrays and was given {len(shapes)}")
+        if [len(shape) for shape in shapes] != ranks:
+            raise self.misfit(shapes, f"takes arrays of {', '.join(map(str, ranks))} dimensions")
+        if zero := next((name for name, shape in zip(self.names, shapes, strict=True) if 0 in shape), ""):
+            raise self.misfit(shapes, f"has nothing to compute: {zero} has an extent of 0; leave such a call out")
+        found = self._solved(self._direct, shapes)
+        if any(name not in found for name in self._unknown):
+            found = self._solved(self._extents, shapes)
         if missing := [name for name in self._unknown if name not in found]:
-            raise ArgumentError(
-                f"{self._name}: the shapes {shown} do not determine {', '.join(missing)}; give "
-                f"pegbox.operator(..., {', '.join(f'{name}=...' for name in missing)})"
+            keywords = ", ".join(f"{name}=..." for name in missing)
+            raise self.misfit(
+                shapes, f"finds {', '.join(missing)} nowhere in the shapes; give operator(..., {keywords})"
             )
         return found
 
-    def _value(self, extent: _Extent, name: str, found: Mapping[str, int], size: int, where: str) -> int:
+    def misfit(self, shapes: Sequence[Shape], why: str) -> ArgumentError:
+        """An error about shapes that fit no arguments: those given, and those expected."""
+        named = [*self.names, *["another"] * len(shapes)]
+        given = ", ".join(f"{name}{list(shape)}" for name, shape in zip(named, shapes, strict=False))
+        return ArgumentError(f"{self._name} {why}; given {given or 'nothing'}, expected {self.expected}")
+
+    def _solved(self, rows: _Rows, shapes: Sequence[Shape]) -> dict[str, int]:
+        """Take the arguments from the extents, one by one."""
+        found: dict[str, int] = {}
+        origin: dict[str, str] = {}
+        places = [
+            (extent, size, name)
+            for name, row, shape in zip(self.names, rows, shapes, strict=True)
+            for extent, size in zip(row, shape, strict=True)
+            if extent is not None and extent.factors
+        ]
+        progress = True
+        while progress:
+            progress = False
+            for extent, size, name in places:
+                open_ = [each for each in extent.factors or () if each not in found]
+                if len(open_) == 1:
+                    found[open_[0]] = self._value(extent, open_[0], {**found, open_[0]: 0}, size, shapes)
+                    origin[open_[0]] = name
+                    progress = True
+        for extent, size, name in places:
+            if all(each in found for each in extent.factors or ()) and (wanted := extent.value(found)) != size:
+                first = next(iter(extent.factors or ()))
+                why = f"gets {extent} = {wanted} from {origin[first]}, but {name} has {size} there"
+                raise self.misfit(shapes, why)
+        return found
+
+    def _value(self, extent: Extent, name: str, others: Mapping[str, int], size: int, shapes: Sequence[Shape]) -> int:
         assert extent.factors is not None
-        rest = size - extent.constant - sum(f * found[other] for other, f in extent.factors.items() if other != name)
-        value = rest / extent.factors[name]
+        value = (size - extent.value(others)) / extent.factors[name]
         if value.denominator != 1 or value < 1:
-            raise ArgumentError(f"{self._name}: {where} is {size}, which fits no {name}")
+            raise self.misfit(shapes, f"finds no {name} for {extent} = {size}")
         return int(value)
 
     @cached_property
-    def _extents(self) -> list[list[_Extent]]:
-        base, values = self._accepted_point()
-        slopes: dict[str, tuple[list[list[Fraction]], list[list[bool]]]] = {}
-        for name in self._unknown:
-            one = self._slopes(base, values, name, _STEPS)
-            two = self._slopes(base, values, name, tuple(reversed(_STEPS)))
-            slopes[name] = one, [[a == b for a, b in zip(*rows, strict=True)] for rows in zip(one, two, strict=True)]
-        result: list[list[_Extent]] = []
-        for number, shape in enumerate(values):
-            row = []
-            for axis, size in enumerate(shape):
-                factors = {name: slopes[name][0][number][axis] for name in self._unknown}
-                linear = all(slopes[name][1][number][axis] for name in self._unknown)
-                factors = {name: factor for name, factor in factors.items() if factor}
-                constant = size - sum((factor * base[name] for name, factor in factors.items()), Fraction(0))
-                row.append(_Extent(constant, factors if linear else None))
-            result.append(row)
-        return result
-
-    def _accepted_point(self) -> tuple[dict[str, int], Shapes]:
+    def _points(self) -> tuple[tuple[dict[str, int], tuple[Input, ...]], tuple[dict[str, int], tuple[Input, ...]]]:
+        """Two points that the function accepts, of which all values differ, with the inputs there."""
         rng = random.Random(0)
         refusal: PegboxError | None = None
-        for _ in range(_DRAWS):
-            point = {name: rng.choice(_VALUES) for name in self._unknown}
+        found: list[tuple[dict[str, int], tuple[Input, ...]]] = []
+        for draw in range(_DRAWS if self._unknown else 1):
+            taken = found[0][0].values() if found else ()
+            numbers = [number for number in _RANGES[draw % len(_RANGES)] if number not in taken]
+            if len(numbers) < len(self._unknown):
+                continue
+            point = dict(zip(self._unknown, rng.sample(numbers, len(self._unknown)), strict=True))
             try:
-                return point, self._shapes(point)
+                inputs = tuple(self._inputs(point))
             except PegboxError as error:
                 refusal = error
+                continue
+            if not self._unknown:
+                return (point, inputs), (point, inputs)
+            if found and [len(each.shape) for each in found[0][1]] == [len(each.shape) for each in inputs]:
+                return found[0], (point, inputs)
+            found = found or [(point, inputs)]
+        if isinstance(refusal, TemplateError):  # a fault of the function's, which no sizes mend
+            raise refusal
         raise ArgumentError(
-            f"{self._name}: no sizes were found that it accepts ({refusal}); give more of its arguments "
-            f"({', '.join(self._unknown)}) by name to pegbox.operator"
+            f"{self._name}: no sizes {', '.join(self._unknown)} were found that it accepts ({refusal}); give some of "
+            "them by name to pegbox.operator"
+        ) from refusal
+
+    @cached_property
+    def _direct(self) -> _Rows:
+        """The extents that are an argument, or a number; None for others."""
+        (one, first), (two, second) = self._points
+
+        def extent(a: int, b: int) -> Extent | None:
+            names = [name for name in self._unknown if one[name] == a and two[name] == b]
+            if a == b:
+                return Extent(Fraction(a), {})
+            return Extent(Fraction(0), {names[0]: Fraction(1)}) if names else None
+
+        return tuple(
+            tuple(extent(a, b) for a, b in zip(x.shape, y.shape, strict=True))
+            for x, y in zip(first, second, strict=True)
         )
 
-    def _slopes(self, base: Mapping[str, int], values: Shapes, name: str, steps: Sequence[int]) -> list[list[Fraction]]:
-        """The change of each extent with one argument."""
+    @cached_property
+    def _extents(self) -> tuple[tuple[Extent, ...], ...]:
+        """All extents, those that are no argument from changes of one argument at a time."""
+        point, inputs = self._points[0]
+        open_ = [extent is None for row in self._direct for extent in row]
+        slopes = {name: list(self._slopes(point, name)) for name in self._unknown} if any(open_) else {}
+        again = [size for each in self._points[1][1] for size in each.shape]
+        places = count()
+        rows = []
+        for row, each in zip(self._direct, inputs, strict=True):
+            extents = []
+            for extent, size, place in zip(row, each.shape, places, strict=False):
+                linear = {name: slopes[name][place] for name in slopes}
+                extents.append(extent or self._linear(size, again[place], linear))
+            rows.append(tuple(extents))
+        return tuple(rows)
+
+    def _linear(self, size: int, again: int, slopes: Mapping[str, Fraction | None]) -> Extent:
+        """An extent from its values at both points and its changes with each argument."""
+        factors = {name: slope for name, slope in slopes.items() if slope}
+        (one, _), (two, _) = self._points
+        found = Extent(size - Extent(Fraction(0), factors).value(one), factors)
+        fits = None not in slopes.values() and found.value(two) == again
+        return found if fits else Extent(Fraction(size), None)
+
+    def _slopes(self, point: Mapping[str, int], name: str) -> Iterator[Fraction | None]:
+        """Yield the change of each extent with one argument; None where it is not in proportion."""
+        one, two = (self._changes(point, name, steps) for steps in (_STEPS, tuple(reversed(_STEPS))))
+        return (a if a == b else None for a, b in zip(one, two, strict=True))
+
+    def _changes(self, point: Mapping[str, int], name: str, steps: Sequence[int]) -> list[Fraction]:
+        ranks = [len(each.shape) for each in self._points[0][1]]
+        before = [extent for each in self._points[0][1] for extent in each.shape]
         for step in steps:
-            if base[name] + step < 1:
+            if point[name] + step < 1:
                 continue
             try:
-                moved = self._shapes({**base, name: base[name] + step})
+                moved = self._inputs({**point, name: point[name] + step})
             except PegboxError:
                 continue
-            if [len(shape) for shape in moved] != [len(shape) for shape in values]:
-                continue
-            return [
-                [Fraction(b - a, step) for a, b in zip(one, other, strict=True)]
-                for one, other in zip(values, moved, strict=True)
-            ]
-        raise ArgumentError(
-            f"{self._name}: the shapes of its inputs do not show {name}; give pegbox.operator(..., {name}=...)"
-        )
+            if [len(each.shape) for each in moved] == ranks:
+                after = [extent for each in moved for extent in each.shape]
+                return [Fraction(b - a, step) for a, b in zip(before, after, strict=True)]
+        return [Fraction(0)] * len(before)  # nothing else is accepted: the shapes do not show it
 
 
-def open_sizes(signature: inspect.Signature, given: Mapping[str, Any]) -> list[str]:
+def open_sizes(name: str, signature: inspect.Signature, given: Mapping[str, Any]) -> list[str]:
     """The parameters whose values the shapes of arrays have to give: without a default, and not given.
 
     Raises:
@@ -162,8 +257,8 @@ def open_sizes(signature: inspect.Signature, given: Mapping[str, Any]) -> list[s
             continue
         if parameter.annotation not in (parameter.empty, int, "int"):
             raise ArgumentError(
-                f"{parameter.name}: {parameter.annotation} is not a size; give pegbox.operator(..., "
-                f"{parameter.name}=...)"
+                f"{name}: no shape gives {parameter.name}, which is {parameter.annotation}; give "
+                f"operator(..., {parameter.name}=...)"
             )
         names.append(parameter.name)
     return names

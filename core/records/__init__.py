@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         trials_of,
     )
     from pegbox.records.journal import Journal, RecordWarning
-    from pegbox.records.library import ResultsReader
+    from pegbox.records.library import ResultsReader, registered_task
     from pegbox.records.pack import check_packed
     from pegbox.records.record import FAILED_COST, VERSION, Record, call
     from pegbox.records.recorded_space import RecordedSpace
@@ -37,7 +37,7 @@ __all__ = [
     "AUTOTVM_FAILURES", "AUTOTVM_NUMBERS", "FAILED_COST", "VERSION", "History", "Journal", "NotJson", "Record",
     "RecordWarning", "RecordedSpace", "ResultsReader", "apply_history_best", "best", "best_of_each", "by_run",
     "by_task", "call", "check_archive", "check_packed", "current_history", "describe_host", "latest_baseline",
-    "load_history", "matching", "read_document", "read_unpacked", "trials_of",
+    "load_history", "matching", "read_document", "read_unpacked", "registered_task", "trials_of",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

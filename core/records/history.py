@@ -7,14 +7,14 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
 from pegbox.checks import check_flag, check_instance, check_list, check_text
-from pegbox.codegen.targets.host import describe_host
+from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.autotvm import is_for_cpu
+from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import Record, call, check_records, workload_of
 from pegbox.shown import value_text
@@ -41,7 +41,6 @@ _EMULATED: _Fault = (
     lambda record: record.emulated,
     "come from an emulator, whose times do not measure a processor; they are ignored",
 )
-_current: ContextVar[History | None] = ContextVar("pegbox_history", default=None)
 
 
 def load_history(
@@ -85,18 +84,12 @@ def check_host(records: Iterable[Record], source: str, cluster: str = "", *, rem
     """
     here = cluster or describe_host()
     hosts = {record.host for record in records} - {here, ""}
-    if others := sorted(host for host in hosts if exact or _processor(host) != _processor(here)):
+    if others := sorted(host for host in hosts if exact or processor_of(host) != processor_of(here)):
         raise RecordError(
             f"{source!r} holds records of this task from {' and '.join(map(repr, others))}, but "
             f"{'the cluster' if cluster else 'this machine'} is {here!r}: costs of several machines do not compare; "
             f"{remedy}"
         )
-
-
-def _processor(host: str) -> str:
-    """Find the processor of a machine in `name (processor)`; a cluster's kind stays as it is."""
-    _, bracket, processor = host.partition(" (")
-    return processor.removesuffix(")") if bracket else host
 
 
 def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> list[Record]:
@@ -298,7 +291,7 @@ class History:
 
 def current_history() -> History | None:
     """Return the history of the innermost `apply_history_best` around the caller (in its thread or task), or None."""
-    return _current.get()
+    return in_effect.get()
 
 
 @contextmanager
@@ -322,8 +315,8 @@ def apply_history_best(source: RecordSource | Iterable[RecordSource | Record]) -
         records += journal.read()
         names.append(str(journal.path))
     history = History(records, source=" and ".join(names) or "the records")
-    token = _current.set(history)
+    token = in_effect.set(history)
     try:
         yield history
     finally:
-        _current.reset(token)
+        in_effect.reset(token)

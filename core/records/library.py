@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pegbox.checks import check_instance, check_list, check_path, check_text
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError
 from pegbox.hooks import registry
 from pegbox.records.history import check_target, is_of_other_code
@@ -262,9 +263,8 @@ def _task_of(record: Record, source: str) -> Task:
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:
-        template = template_of(record.name, registered=True)
-        task = create_task(template, record.args, dict(record.kwargs), target=record.target)
-        if record.ref in ("", template.ref) or task.fingerprint == record.space:
+        task = registered_task(record)
+        if record.ref in ("", task.ref) or task.fingerprint == record.space:
             return task
         error: PegboxError | None = None  # another template of that name
     except PegboxError as unknown:
@@ -279,6 +279,21 @@ def _task_of(record: Record, source: str) -> Task:
         f"{record.space[:12] or '(unknown)'}, which cannot be made here: {error}; import the template first, or "
         "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
     ) from error
+
+
+def registered_task(record: Record, *, target: str | Target | None = None) -> Task:
+    """Make the task of a record, of a template that is registered by that name: nothing else is imported or run.
+
+    Args:
+        target: another target than the record's.
+
+    Raises:
+        UnknownName, PluginError, TemplateError, TargetError, ArgumentError: there is no such task here.
+        RecordError: it is not a record.
+    """
+    check_instance("record", record, Record, "a pegbox.records.Record", error=RecordError)
+    template = template_of(record.name, registered=True)
+    return create_task(template, record.args, dict(record.kwargs), target=record.target if target is None else target)
 
 
 def _with_ref(record: Record) -> str:

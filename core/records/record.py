@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from pegbox.checks import check_instance, check_list
-from pegbox.codegen.targets.host import EMULATED, describe_host
+from pegbox.codegen.targets.host import EMULATED, describe_host, processor_of
 from pegbox.errors import RecordError
 from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
@@ -139,6 +139,11 @@ class Record:
     def emulated(self) -> bool:
         """True where the seconds are those of an emulator, which show nothing about a processor."""
         return self.host.startswith(EMULATED)
+
+    @property
+    def processor(self) -> str:
+        """The processor that it was measured on, without the machine's name."""
+        return processor_of(self.host)
 
     def is_of(self, task: Task) -> bool:
         """Decide whether the record is of this task's workload, on any target and from any space."""

@@ -17,6 +17,7 @@ from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.models.inputs import TransferSource, tuner_over
 from pegbox.search.problem import local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
+from pegbox.store.store import user_store
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Session:
 
         Args:
             runner, timeout, measure_options: as for `pegbox.tune`.
-            options: other fields of `SearchOptions`: `early_stopping`, `batch_size`, `callbacks`, or `finalists`, the
-                number of the fastest of this round that are measured again at its end (0).
+            options: other fields of `SearchOptions`: `early_stopping`, `batch_size`, `callbacks`, `store` (the user's),
+                or `finalists`, the number of the fastest of this round that are measured again at its end (0).
 
         Raises:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`; what was measured until then counts, here and in
@@ -100,7 +101,8 @@ class Session:
         problem = problem_of(self.task, runner, measurer)
         check_keywords(SearchOptions, options)
         callbacks = [*check_callbacks(options.get("callbacks", ())), *problem.watches]
-        limits = SearchOptions(trials, **{"finalists": 0, **options, "callbacks": callbacks, "name": self.name})
+        defaults: dict[str, Any] = {"finalists": 0, "store": user_store()}
+        limits = SearchOptions(trials, **{**defaults, **options, "callbacks": callbacks, "name": self.name})
         with problem.open(best=self.best_cost) as opened:
             try:
                 result = problem.search(self._tuner, opened, limits, prior=PriorTrials(self._unreported))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pegbox.checks import with_checked_keywords
 from pegbox.errors import ArgumentError
@@ -24,6 +24,7 @@ from pegbox.search.objective import CostFunction, Objective
 from pegbox.search.problem import Problem, local_measurer, measuring_host, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.space import ConfigSpace
+from pegbox.store.store import Store, user_store
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def tune(
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
+    store: Store | Literal["user"] | None = "user",
 ) -> TuneResult:
     """Search the task's space for the fastest configuration.
 
@@ -74,6 +76,8 @@ def tune(
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
             ship, or journals), for a tuner that learns from them.
+        store: where the best is kept for later programs: the user's store, another `pegbox.store.Store`, or None for
+            nowhere. See docs/store.md.
 
     Returns:
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
@@ -100,7 +104,16 @@ def tune(
     if isinstance(task, Objective):
         raise ArgumentError(f"{task!r} is not a task; pegbox.minimize(objective) searches it")
     problem.check_measured(records=records, resume=resume, measure_options=measure_options)
-    options = SearchOptions.of(trials, budget, early_stopping, batch_size, callbacks, progress=progress)
+    keeping = user_store() if isinstance(store, str) and store == "user" else store
+    options = SearchOptions.of(
+        trials,
+        budget,
+        early_stopping,
+        batch_size,
+        callbacks,
+        progress=progress,
+        store=keeping,
+    )
     return search_problem(problem, tuner, options, records=records, resume=resume, seed=seed, transfer=transfer)
 
 

@@ -1,5 +1,22 @@
-"""The user's store: the best records of each task, kept for every later program of this user."""
+"""The user's store: the best records of each task, and compiled kernels, kept for every later program of this user.
 
-from pegbox.store.store import Store, StoreWarning, user_store
+Names are imported when they are first used: a kernel is found without what records need.
+"""
 
-__all__ = ["Store", "StoreWarning", "user_store"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.store.database import StoreWarning
+    from pegbox.store.store import Store, best_config, user_store
+
+__all__ = ["Store", "StoreWarning", "best_config", "user_store"]
+
+__getattr__ = on_demand(__name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

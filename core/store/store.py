@@ -1,7 +1,5 @@
 """The user's store: the best record of each task, kept for every later program of this user.
 
-It lies in the user's data folder (SQLite, for many processes at once). It never stands in the way: where it cannot be
-used (another version, damage, a full or read-only disk), a warning says why once, and everything goes on without it.
 The truth about a search is in its file of records; the store repeats the best of it.
 """
 
@@ -9,186 +7,198 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-import stat
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_path, check_text
+from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError
-from pegbox.records.record import Record
-from pegbox.task.task import Task
+from pegbox.store.database import LONG_WAIT, Database
+from pegbox.store.kernels import Kernels
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from pegbox.records.record import Record
+    from pegbox.space import Config
+    from pegbox.task.task import Task
 
 VARIABLE = "PEGBOX_STORE"
 """The environment variable that names another folder, or is "off"."""
 
-VERSION = 1
-"""The version of the tables, which SQLite keeps as `user_version`."""
-
-_WAIT = 2.0
-"""The seconds to wait for another process that writes."""
-
-_TABLE = """
-create table if not exists best (
-    workload text not null, target text not null, space text not null, processor text not null,
-    code text not null, cost real not null, measured real not null, record text not null,
-    primary key (workload, target, space, processor)
-) without rowid
-"""
-_KEEP = """
-insert into best values (?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (workload, target, space, processor) do update set
-    code = excluded.code, cost = excluded.cost, measured = excluded.measured, record = excluded.record
-where excluded.code != best.code or excluded.cost < best.cost
-"""
-
-
-class StoreWarning(UserWarning):
-    """The store cannot be used, and everything goes on without it."""
+_KEEP = "insert or replace into best (task, code, cost, measured, record) values (?, ?, ?, ?, ?)"
 
 
 class Store:
-    """The best records in a folder.
+    """The best record of each task on each processor, in a folder that its first record makes.
 
-    Each method works on a connection of its own, so that threads and forks may share a store.
+    A task here is a workload on a target from a space. Where the folder cannot be used, `StoreWarning` says why once,
+    and the store is as good as empty.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-        self._told = False
-
-    @property
-    def path(self) -> Path:
-        """The database."""
-        return self.folder / "store.sqlite3"
+        self.folder = check_path("Store: folder", folder)
+        self.database = Database(self.folder)
+        self.kernels = Kernels(self.database)
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r})"
 
-    def keep(self, record: Record) -> None:
-        """Keep a record if it is the best of its task on its processor, or the first with the present code."""
-        if not record.result.ok or record.emulated or record.tool:
-            return
-        row = (
-            json.dumps(record.workload, sort_keys=True),
-            record.target,
-            record.space,
-            processor_of(record),
-            record.code,
-            record.cost,
-            record.result.timestamp,
-            record.to_line(),
-        )
-        with self._connected(make=True) as connection:
-            if connection is not None:
-                connection.execute(_KEEP, row)
+    def keep(self, record: Record, *, beside: Iterable[Record] = ()) -> bool:
+        """Keep a record if it is the best of its task on its processor; return whether it is.
+
+        Failed trials, and records of emulators, of other tools and of functions, are not kept. A record of other code
+        of the template gives way. The kernels of a configuration that is replaced are dropped.
+
+        Args:
+            beside: records of the same search. Where one is of the configuration that is kept, its cost counts from now
+                on: it was measured under the same conditions.
+        """
+        from pegbox.records.record import FUNCTION, check_records
+
+        again = check_records(beside)
+        (record,) = check_records([record])
+        if not record.result.ok or record.emulated or record.tool or record.target == FUNCTION:
+            return False
+        key, line = task_key(record.workload, record.target, record.space, record.processor), record.to_line()
+
+        def change(connection: sqlite3.Connection) -> bool:
+            found = connection.execute("select record from best where task = ?", (key,)).fetchone()
+            held = None if found is None else self._read(found[0])
+            if held is not None and _gives_way(record, held, again):
+                return bool(held.config == record.config)
+            row = (key, record.code, record.cost, record.result.timestamp, line)
+            connection.execute(_KEEP, row)
+            if held is None or held.config != record.config or held.code != record.code:
+                connection.execute("delete from kernels where task = ?", (key,))
+            return True
+
+        return bool(self.database.write(change, wait=LONG_WAIT))
 
     def records(self) -> list[Record]:
-        """All records, of all processors, the latest first."""
-        lines: list[str] = []
-        with self._connected() as connection:
-            if connection is not None:
-                lines += [line for (line,) in connection.execute("select record from best order by measured desc")]
-        return [record for line in lines if (record := self._read(line)) is not None]
+        """Read all records, of all processors, the latest first."""
+        lines = self.database.read("select record from best order by measured desc, task")
+        return [record for (line,) in lines if (record := self._read(line)) is not None]
 
-    def best(self, task: Task, processor: str) -> Record | None:
-        """The best record of a task on a processor."""
-        key = json.dumps(list(task.workload), sort_keys=True), str(task.target), task.fingerprint, processor
-        found = None
-        with self._connected() as connection:
-            if connection is not None:
-                query = "select record from best where workload = ? and target = ? and space = ? and processor = ?"
-                found = connection.execute(query, key).fetchone()
-        return None if found is None else self._read(found[0])
+    def best(self, task: Task, *, processor: str | None = None) -> Record | None:
+        """Find the best record of a task on a processor, by default on this machine's."""
+        key = self.key_of(task, processor_of(describe_host()) if processor is None else processor)
+        lines = self.database.read("select record from best where task = ?", (key,))
+        return self._read(lines[0][0]) if lines else None
+
+    def key_of(self, task: Task, processor: str) -> str:
+        """Write the key of a task on a processor; empty where records cannot hold its arguments."""
+        from pegbox.records.record import plain, workload_of
+
+        check_text("processor", processor)
+        workload = workload_of(task)
+        try:
+            return task_key(plain(workload), str(task.target), task.fingerprint, processor)
+        except RecordError:
+            return ""
+
+    def best_config(self, task: Task) -> Config | None:
+        """Find the best configuration of a task on this machine's processor.
+
+        A configuration that was measured with other code of the template comes with a `RecordWarning`.
+        """
+        from pegbox.records.history import History
+
+        found = self.best(task)
+        if found is None:
+            return None
+        try:
+            return History([found], source=f"the store {str(self.folder)!r}").best_config(task)
+        except RecordError as error:
+            self.database.say(f"has a damaged record: {error}")
+            return None
+
+    def merge(self, records: Iterable[Record]) -> int:
+        """Keep the best of each task on each processor among records; return how many were kept.
+
+        Records that do not name their machine are left out, besides those that `keep` leaves out.
+        """
+        from pegbox.records.history import best_of_each
+        from pegbox.records.record import check_records
+
+        by_processor: dict[str, list[Record]] = {}
+        for record in check_records(records):
+            by_processor.setdefault(record.processor, []).append(record)
+        by_processor.pop("", None)
+        return sum(self.keep(best) for each in by_processor.values() for best in best_of_each(each))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all records as a file of records, without code; return how many there are.
+
+        Raises:
+            RecordError: the file cannot be written.
+        """
+        from pegbox.output import write_file
+
+        records = self.records()
+        write_file(check_path("path", path), "".join(f"{record.to_line()}\n" for record in records), error=RecordError)
+        return len(records)
 
     def remove(self, record: Record) -> None:
-        """Remove the record of a task on a processor."""
-        key = json.dumps(record.workload, sort_keys=True), record.target, record.space, processor_of(record)
-        with self._connected() as connection:
-            if connection is not None:
-                query = "delete from best where workload = ? and target = ? and space = ? and processor = ?"
-                connection.execute(query, key)
+        """Remove the record of a task on a processor, and the kernels of the task."""
+        from pegbox.records.record import check_records
+
+        (record,) = check_records([record])
+        key = task_key(record.workload, record.target, record.space, record.processor)
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.execute("delete from best where task = ?", (key,))
+            connection.execute("delete from kernels where task = ?", (key,))
+
+        self.database.write(change)
 
     def _read(self, line: str) -> Record | None:
+        from pegbox.records.record import Record
+
         try:
             return Record.from_line(line)
         except RecordError as error:
-            self._tell(f"a record in it is damaged: {error}")
+            self.database.say(f"has a damaged record: {error}")
             return None
 
-    @contextmanager
-    def _connected(self, *, make: bool = False) -> Iterator[sqlite3.Connection | None]:
-        """A connection inside a transaction; None where the store is not there or cannot be used."""
-        connection: sqlite3.Connection | None = None
-        try:
-            if make:
-                self._make()
-            if (make or self.path.exists()) and self._is_private():
-                connection = sqlite3.connect(self.path, timeout=_WAIT)
-                self._prepare(connection)
-        except (OSError, sqlite3.Error) as error:
-            self._tell(str(error))
-            if connection is not None:
-                connection.close()
-            connection = None
-        if connection is None:
-            yield None
-            return
-        try:
-            with connection:
-                yield connection
-        except sqlite3.Error as error:
-            self._tell(str(error))
-        finally:
-            connection.close()
 
-    def _make(self) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
+    """Decide whether a record is no better than the one that is kept."""
+    from pegbox.task.code import differ
 
-    def _is_private(self) -> bool:
-        held = self.folder.stat()
-        if held.st_uid == os.getuid() and not held.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return True
-        self._tell(f"others may write to the folder; chmod 700 {self.folder}")
+    if held.code and record.code and differ(held.code, record.code):
         return False
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        (version,) = connection.execute("pragma user_version").fetchone()
-        if version > VERSION:
-            raise sqlite3.DatabaseError(f"it is of version {version}, newer than this pegbox reads ({VERSION})")
-        if version < VERSION:
-            connection.execute("pragma journal_mode = wal")
-            with connection:
-                connection.execute(_TABLE)
-                connection.execute(f"pragma user_version = {VERSION}")
-        connection.execute("pragma synchronous = normal")
-
-    def _tell(self, why: str) -> None:
-        if not self._told:
-            self._told = True
-            warnings.warn(f"the store {str(self.folder)!r} is not used: {why}", StoreWarning, stacklevel=4)
+    if held.config == record.config:  # the later measurement counts, unless the earlier was made with more care
+        return held.remeasured and not record.remeasured
+    again = next((each for each in beside if each.config == held.config and each.result.ok), held)
+    return again.cost <= record.cost
 
 
-def processor_of(record: Record) -> str:
-    """The processor that a record was measured on, without the machine's name."""
-    _, bracket, processor = record.host.partition(" (")
-    return processor.removesuffix(")") if bracket else record.host
+def task_key(workload: Sequence[Any], target: str, space: str, processor: str) -> str:
+    """Write the key of a task on a processor."""
+    return json.dumps([list(workload), target, space, processor], sort_keys=True)
 
 
 def user_store() -> Store | None:
-    """The store of this user; None where the environment turns it off."""
-    chosen = os.environ.get(VARIABLE, "")
-    return None if chosen.lower() == "off" else _store(chosen or _usual_folder())
+    """Return the store of this user; None where the environment turns it off, or names no folder."""
+    chosen = os.environ.get(VARIABLE, "").strip()
+    if chosen.lower() == "off":
+        return None
+    folder = chosen or _usual_folder()
+    return None if folder is None else Store(folder)
 
 
-@cache
-def _store(folder: str) -> Store:
-    return Store(folder)
+def _usual_folder() -> Path | None:
+    """Name the folder by the rule of the XDG base directories, which ignores relative paths; None without a home."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    home = os.path.expanduser("~")
+    if not os.path.isabs(data) and not os.path.isabs(home):  # a user without a home
+        return None
+    return Path(data if os.path.isabs(data) else f"{home}/.local/share") / "pegbox"
 
 
-def _usual_folder() -> str:
-    import platformdirs  # slow to import
-
-    return str(platformdirs.user_data_dir("pegbox"))
+def best_config(task: Task) -> Config | None:
+    """Find the best configuration of a task on this machine's processor in the user's store; None if there is none."""
+    store = user_store()
+    return None if store is None else store.best_config(task)

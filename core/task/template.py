@@ -14,6 +14,11 @@ from pegbox.hooks import registry
 from pegbox.origin import definition_of
 from pegbox.task.code import code_fingerprint
 from pegbox.task.function import NamedFunction, name_of
+from pegbox.task.packing import Pack, PackedForm
+from pegbox.task.sources import source_files
+
+_PACKED_FORMS = "__pegbox_packed_forms__"
+"""The attribute of a template's function that holds its packed forms: it is found wherever the function is."""
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
 WITHOUT_SCHEDULE = f"is a workload, which has no schedule; {ADD_SPACE}"
@@ -47,10 +52,41 @@ class Template(NamedFunction):
         """Write the template's use of its knobs as text; None where only its name identifies it."""
         return None
 
+    def packs(self, name: str, **given: Any) -> Callable[[Pack], Pack]:
+        """Decorator: say how an input is packed ahead of calls, for `op.pack` of operators.
+
+        ::
+
+            @my_matmul.packs("B", weights="packed")
+            def panels(task, array, replaced):
+                return np.ascontiguousarray(array.T)
+
+        Args:
+            name: of the input's placeholder.
+            given: the arguments with which the template takes it packed.
+        """
+
+        def added(pack: Pack) -> Pack:
+            forms = vars(self.function).setdefault(_PACKED_FORMS, {})
+            forms[name] = (given, pack)
+            return pack
+
+        return added
+
+    def packed_form(self, name: str) -> PackedForm | None:
+        """The form of the template that takes an input packed; None where it has none."""
+        found = getattr(self.function, _PACKED_FORMS, {}).get(name)
+        return None if found is None else PackedForm(self, *found)
+
     @property
     def code(self) -> str:
         """The fingerprint of the function's code, for records; empty if it is unknown."""
         return code_fingerprint(self.function)
+
+    @property
+    def source_files(self) -> list[str] | None:
+        """The user's files that the programs of the template depend on; None if they are unknown."""
+        return source_files(self.function)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

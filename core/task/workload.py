@@ -21,10 +21,14 @@ from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
 from pegbox.task.function import NamedFunction, name_of, shown
+from pegbox.task.packing import PackedForm
+from pegbox.task.sources import source_files
 from pegbox.task.template import Template, find_template, takes_config
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from pegbox.task.task import Task
 
 _GENERATOR = "space_generator"
 # "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the sign is of the path.
@@ -117,7 +121,11 @@ class Space(Protocol):
 
 
 class SpaceGenerator(Protocol):
-    """Derives spaces from computations: `generator(tensors, target)`."""
+    """Derives spaces from computations: `generator(tensors, target)`.
+
+    It may have `with_packed(*names)`, for `op.pack`: a generator like it whose kernels take these inputs packed, too;
+    without names, one whose kernels take all of them as they are.
+    """
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> Space:
         """The space of a computation.
@@ -198,13 +206,39 @@ class GeneratedTemplate(Template):
         packed: np.ndarray[Any, Any] = space.pack_weights(array, name)
         return packed
 
+    @property
+    def workload(self) -> Workload:
+        """The computation without a schedule."""
+        return self.function.workload  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def source_files(self) -> list[str] | None:
+        """Those of the workload and of the space generator."""
+        return source_files(self.workload.function, self.function.generator)  # type: ignore[attr-defined]
+
+    def with_packed(self, *names: str) -> GeneratedTemplate | None:
+        """The template whose kernels take these inputs packed, or without names none; None where it cannot pack."""
+        generated: _Generated = self.function  # type: ignore[assignment]
+        make = getattr(generated.generator, "with_packed", None)
+        return None if make is None else generated_template(generated.workload, make(*names))
+
+    def packed_form(self, name: str) -> PackedForm | None:
+        template = self.with_packed(name)
+        if template is None:
+            return None
+
+        def pack(task: Task, array: np.ndarray[Any, Any], _: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+            return template.pack_weights(task.target, task.args, dict(task.kwargs), array, name)
+
+        return PackedForm(template, {}, pack)
+
     def _space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
 
     @property
     def ref(self) -> str:
         """The workload's."""
-        return self.function.workload.ref  # type: ignore[attr-defined,no-any-return]
+        return self.workload.ref
 
     def __reduce__(self) -> tuple[Any, ...]:
         generated: _Generated = self.function  # type: ignore[assignment]

@@ -99,7 +99,8 @@ def _perform(token: bytes, jobs: ModuleType, name: str, arguments: tuple[Any, ..
 def _be_expendable() -> None:
     """Dying is part of the job: no core files, no endless log, the first victim when memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for number in (signal.SIGALRM, signal.SIGPROF):  # of timers
+        signal.signal(number, signal.SIG_DFL)
     _set_limit(resource.RLIMIT_CORE, 0)
     _set_limit(resource.RLIMIT_FSIZE, _MOST_STDERR)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:

@@ -13,6 +13,7 @@ def pegbox_register_cli_commands() -> dict[str, str]:
         "sweep": "pegbox.plugins.cli.sweep:configure",
         "best": "pegbox.plugins.cli.best:configure",
         "plot": "pegbox.plugins.cli.plot:configure",
+        "store": "pegbox.plugins.cli.store:configure",
         "spaces": "pegbox.plugins.cli.spaces:configure",
         "show": "pegbox.plugins.cli.show:configure",
         "build": "pegbox.plugins.cli.build:configure",

@@ -124,6 +124,8 @@ def run(namespace: argparse.Namespace) -> int:
     plot = None if result.best is None else lambda path: result.plot(path)
     write_outputs(namespace, html=lambda path: result.to_html(path), plot=plot)
     if not namespace.quiet:
+        if kept := _kept(result):
+            print(f"store:   {kept}")
         for command in _next_commands(namespace, result, records):
             print(f"next:    {command}")
     if result.best is None:
@@ -132,6 +134,22 @@ def run(namespace: argparse.Namespace) -> int:
         why = "" if records is None else "; the records tell why"
         raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
     return exits.DONE
+
+
+def _kept(result: TuneResult) -> str:
+    """Say whether later calls use the result; empty where nothing was to be kept."""
+    from pegbox.store import user_store  # both load NumPy, which 'pegbox --help' should not wait for
+    from pegbox.task import format_cost
+
+    store = user_store()
+    if store is None or result.best is None or result.task is None or result.simulated or result.emulated:
+        return ""
+    best = store.best(result.task)
+    if best is None:
+        return ""
+    if best.config == result.best.config.to_json():
+        return "calls of this shape use the result from now on, in every program"
+    return f"calls of this shape use an earlier result, which is faster: {format_cost(best.cost, 's')}"
 
 
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:

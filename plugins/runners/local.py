@@ -187,7 +187,7 @@ class LocalRunner(Runner):
             return Failed(FailureKind.RUN_ERROR, str(error)), fresh
 
     def _death(self, error: WorkerDied, best: float) -> Failed:
-        if error.signal != signal.SIGALRM:
+        if error.signal not in (signal.SIGPROF, signal.SIGALRM):
             hint = " (out of memory, perhaps)" if error.signal == signal.SIGKILL else ""
             return Failed(FailureKind.CRASH, f"the process running the candidate {error}{hint}")
         limit = self._timing.first_call_limit(best, flop=self._flop)

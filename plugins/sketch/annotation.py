@@ -109,7 +109,7 @@ def _place(state: State, name: str, *, once: bool) -> Place | None:
         once: not those that compute an element of a product again.
     """
     op = state.op(name)
-    if not state.is_root(name) or state.graph.is_output(op) or state.is_cached(name) or isinstance(op, ScanOp):
+    if not state.is_root(name) or state.is_output(name) or state.is_cached(name) or isinstance(op, ScanOp):
         return None
     consumers = state.consumers(name)
     loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen import Target, target_of
@@ -59,15 +59,17 @@ class SketchGenerator:
     pack_ahead: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.structure, str) or _STRUCTURE.fullmatch(self.structure) is None:
+        if _STRUCTURE.fullmatch(check_text("structure", self.structure)) is None:
             wanted = "levels as S and R, an S first and last and an R between, such as 'SSRSRS'"
             raise ArgumentError(f"structure={self.structure!r}: write {wanted}")
         if isinstance(self.rules, str):
             check_choice("rules", self.rules, ("default", "ansor"))
         else:
-            listed = check_list("rules", self.rules, "'default', 'ansor', or a list of rules")
-            if not listed or any(isinstance(r, type) or not hasattr(r, "match") for r in listed):
+            listed = check_list("rules", self.rules, "'default', 'ansor', or a list of rules", of=Rule)
+            if not listed:
                 raise ArgumentError(f"rules={self.rules!r}: give at least one rule, an object with match and apply")
+            if classes := [rule.__name__ for rule in listed if isinstance(rule, type)]:
+                raise ArgumentError(f"rules has the class {classes[0]}; give an object: {classes[0]}()")
         check_int("max_innermost_factor", self.max_innermost_factor, minimum=1)
         if check_text("layout_free", self.layout_free) and not self.pack_ahead:
             raise ArgumentError(f"layout_free={self.layout_free!r} with pack_ahead=False: leave one of them out")
@@ -75,19 +77,26 @@ class SketchGenerator:
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
         return SketchSpace(self.sketches(tensors, target))
 
-    def sketches(self, tensors: Sequence[Tensor], target: Target) -> list[Sketch]:
-        """The sketches of a computation.
+    def with_packed(self, *names: str) -> SketchGenerator:
+        """The generator whose kernels take these inputs packed ahead of time, too; without names, none at all."""
+        given = check_list("names", names, "names of inputs, such as 'B'", of=str)
+        known = filter(None, self.layout_free.split("+")) if given else ()
+        return replace(self, layout_free="+".join(dict.fromkeys([*known, *given])), pack_ahead=bool(given))
+
+    def sketches(self, tensors: Sequence[Tensor], target: str | Target | None = None) -> list[Sketch]:
+        """Derive the sketches of a computation.
 
         Args:
             tensors: the kernel's arguments in call order, inputs and outputs; of outputs alone, the inputs come first
                 in the order of their use.
+            target: by default `Target.default()`.
 
         Raises:
             TemplateError: nothing is computed, a stage is a statement, an input whose layout is free is none or is not
                 read by one tiled stage alone, or a rule does what is not legal.
             ComputeError: sizes are variables.
         """
-        given = arguments_of(tensors)
+        given, target = arguments_of(tensors), target_of(target)
         own = self.rules != "ansor"
         if own:
             given = without_zeros(given)
@@ -130,8 +139,8 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
 def generate_sketches(
     tensors: Sequence[Tensor], target: str | Target | None = None, rules: str | Sequence[Rule] = "default"
 ) -> list[Sketch]:
-    """The sketches of a computation; see `SketchGenerator`."""
-    return SketchGenerator(rules).sketches(tensors, target_of(target))
+    """Derive the sketches of a computation; see `SketchGenerator`."""
+    return SketchGenerator(rules).sketches(tensors, target)
 
 
 def unscheduled(tensors: Sequence[Tensor]) -> Sketch:

@@ -43,7 +43,7 @@ class LaneAxis(MultiLevelTiling):
         assert choice is not None  # match has asked
         axes = len(new.op(name).axis)
         order = [*(n for n in range(axes) if n != choice.axis), choice.axis]
-        consumer = name if new.graph.is_output(new.op(name)) else new.matched_consumer(name) or name
+        consumer = name if new.is_output(name) else new.matched_consumer(name) or name
         tile = new.cache_write(name, order=order)
         if choice.dim is not None:
             dims = range(len(new.tensor(choice.operand).shape))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from pegbox.errors import ScheduleError, TemplateError
 from pegbox.expr import SLOW
@@ -29,6 +29,7 @@ class Match(Enum):
     ONLY = "only"  # this rule, and none behind it
 
 
+@runtime_checkable
 class Rule(Protocol):
     """One way to go on with a sketch at a stage. Messages call it by its class, or its attribute `name`."""
 
@@ -53,7 +54,7 @@ class AlwaysInline:
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
         op = state.op(name)
-        if len(op.outputs) > 1 or state.graph.is_output(op) or op.reduce_axis:
+        if len(op.outputs) > 1 or state.is_output(name) or op.reduce_axis:
             return Match.NO
         slow = SLOW_OF_ANSOR if not self.by_use else frozenset() if state.is_read_once(name) else SLOW
         return Match.ONLY if is_strictly_inlineable(op, slow) else Match.NO

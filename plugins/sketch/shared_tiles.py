@@ -41,7 +41,7 @@ class SharedTiles:
 def sibling(state: State, name: str) -> Tiles | None:
     """The tiles of a stage with the same loops, whose elements the same consumer combines with those of this one."""
     consumers = state.consumers(name)
-    if len(consumers) != 1 or not state.needs_tiling(name) or state.graph.is_output(state.op(name)):
+    if len(consumers) != 1 or not state.needs_tiling(name) or state.is_output(name):
         return None
     if not state.is_elementwise(name, consumers[0]):
         return None

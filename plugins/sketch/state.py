@@ -113,6 +113,10 @@ class State:
         readers = self.graph.consumers(self.op(stage), self._inlined)
         return [self._run.names[op.outputs[0].buffer] for op in readers]
 
+    def is_output(self, stage: str) -> bool:
+        """Return whether a stage computes a result of the kernel."""
+        return self.graph.is_output(self.op(stage))
+
     def is_read_once(self, stage: str) -> bool:
         """Does inlining a stage compute no more elements than it has?"""
         return self.graph.is_read_once(self.op(stage), self._inlined)
@@ -131,7 +135,7 @@ class State:
         None for outputs, which stay at the root, and where the consumer's loops are not its axes any more.
         """
         consumers = self.consumers(stage)
-        if len(consumers) != 1 or self.graph.is_output(self.op(stage)):
+        if len(consumers) != 1 or self.is_output(stage):
             return None
         mine, its = self.op(stage), self.op(consumers[0])
         if self._stage(consumers[0]).leaf_iter_vars != [*its.axis, *its.reduce_axis]:

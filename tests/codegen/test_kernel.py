@@ -180,8 +180,9 @@ def test_the_workspace_is_reused_between_calls() -> None:
     body = alloc(t, loop("i", size, lambda i: put(t, i, get(a, i))), loop("i", size, lambda i: put(c, i, get(t, i))))
     kernel = build(emit(function([a, c], [c], body), ONE_CORE))
     values, out = np.ones(size, np.float32), np.zeros(size, np.float32)
-    kernel(values, out)
-    first = kernel._spare[0].address
-    kernel(values, out)
-    assert [workspace.address for workspace in kernel._spare] == [first]
+    kernel.time_ns([values, out])
+    spare = kernel._checked._spare
+    first = spare[0].address
+    kernel._checked(values, out)
+    assert [workspace.address for workspace in spare] == [first]
     assert first % 64 == 0

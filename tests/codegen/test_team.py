@@ -103,6 +103,7 @@ def test_a_team_follows_its_caller(core: int, monkeypatch: pytest.MonkeyPatch) -
     def on_core() -> None:
         with monkeypatch.context() as patch:
             patch.setattr(team, "_current_core", lambda: core)
+            team.latest.clear()  # machine code reads the core itself
             call(whole)
 
     threads, _ = team_after(lambda: call(whole), on_core)

@@ -39,6 +39,8 @@ def install() -> None:
 class EmulatedCode:
     """The counterpart of `LoadedCode`: the addresses of two functions, which start a program in the emulator."""
 
+    python = None
+
     def __init__(self, compiled: CompiledProgram) -> None:
         assert not set(undefined(compiled.object_code)) - PROVIDED - LIBRARY_SYMBOLS - set(compiled.externs)
         if not os.environ.get("PEGBOX_EMULATE"):

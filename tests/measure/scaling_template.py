@@ -1,7 +1,10 @@
-"""A template that processes which compile can import without much else."""
+"""Templates that processes which compile can import without much else."""
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pegbox as pb
@@ -28,3 +31,31 @@ def scaled(cfg: Any, n: int) -> Any:
         _, inner = s[b].split(b.op.axis[0], factor=lanes)
         s[b].vectorize(inner)
     return s, [a, b]
+
+
+@pb.template(name="ends_its_process")
+def ending(cfg: Any, n: int) -> Any:
+    """A copy whose lowering ends in different ways, but not where the task is made."""
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i], name="B")
+    cfg.define_knob("end", ["well", "exit", "abort", "never"])
+    match cfg["end"].val:
+        case "exit":
+            os._exit(3)
+        case "abort":
+            os.abort()
+        case "never":
+            time.sleep(600)
+    return te.create_schedule(b.op), [a, b]
+
+
+@pb.template(name="waits_in_lowering")
+def waiting(cfg: Any, folder: str) -> Any:
+    """A copy whose lowering takes minutes; each leaves a file in the folder when it begins."""
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: a[i], name="B")
+    cfg.define_knob("number", list(range(16)))
+    if number := cfg["number"].val:
+        Path(folder, str(number)).touch()
+        time.sleep(600)
+    return te.create_schedule(b.op), [a, b]

@@ -6,10 +6,11 @@ import contextlib
 import functools
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from scaling_template import lowered_here, scaled
+from scaling_template import ending, lowered_here, scaled, waiting
 
 import pegbox as pb
 from pegbox.hooks import refs
@@ -19,6 +20,7 @@ from pegbox.measure.runners.runner import RunnerWrapper
 from pegbox.measure.trial.lowering import Lowered, Lowering, lower, program_key
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.workers.process import JobError
+from tests.helpers.rack import waited
 
 
 class Elsewhere(RunnerWrapper):
@@ -139,6 +141,71 @@ def test_the_answer_of_a_builder_is_the_program_of_this_process(task: pb.Task) -
         assert "above max_block=1" in refused.message
         with pytest.raises(JobError):
             builder.build(Lowering(b"no pickle", config.digits, max_block=1000))
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "message"),
+    [
+        ("exit", FailureKind.INVALID, "the process that lowered it exited with status 3"),
+        ("abort", FailureKind.INVALID, "the process that lowered it was killed by SIGABRT"),
+        ("never", FailureKind.TIMEOUT, "lowering took longer than 0.5 s"),
+    ],
+)
+def test_a_config_that_ends_the_process_which_lowers_it_is_reported_as_such(
+    end: str, kind: FailureKind, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = pb.create_task(ending, args=(64,), target="llvm -num-cores 1")
+    bad, good = (next(c for c in own.space.iterate() if c["end"].val == value) for value in (end, "well"))
+    packed = pack_task(own)
+    assert packed is not None
+    with contextlib.closing(Builder(workers=1, timeout=60.0)) as builder:
+        assert isinstance(builder.build(Lowering(packed, good.digits, max_block=1000)), Lowered)
+        with monkeypatch.context() as patched:
+            patched.setattr("pegbox.measure.pipeline.builder.LOWERING_SECONDS", 0.5 if end == "never" else 60.0)
+            failed = builder.build(Lowering(packed, bad.digits, max_block=1000))
+        assert isinstance(failed, Failed)
+        assert failed.kind is kind
+        assert failed.message.startswith(message)
+        assert isinstance(builder.build(Lowering(packed, good.digits, max_block=1000)), Lowered)
+
+
+def test_a_compilation_has_its_own_limit_after_lowering(task: pb.Task) -> None:
+    packed = pack_task(task)
+    assert packed is not None
+    with contextlib.closing(Builder(workers=1)) as builder:
+        failed = builder.build(Lowering(packed, task.space.get(1).digits, max_block=1000), timeout=1e-6)
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.message) == (FailureKind.TIMEOUT, "compiling took longer than 1e-06 s")
+
+
+def test_closing_gives_up_builds_that_wait(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    own = pb.create_task(waiting, args=(str(tmp_path),), target="llvm -num-cores 1")
+    measurer = LocalMeasurer(own, runner=Elsewhere, min_repeat_ms=0.1, builders=1)
+    heard: list[BaseException] = []
+
+    def measure() -> None:
+        try:
+            list(measurer.measure([own.space.get(number) for number in range(1, 16)]))
+        except BaseException as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=measure, daemon=True)
+    thread.start()
+    waited(lambda: list(tmp_path.iterdir()))
+    builder = measurer._builder
+    (worker,) = builder._pool._working
+    pid = worker.pid
+    closing = threading.Thread(target=measurer.close, daemon=True)
+    closing.start()
+    for each in (closing, thread):
+        each.join(60)
+        assert not each.is_alive()
+    assert [str(error) for error in heard] == ["the measurer was closed; make another one"]
+    waited(lambda: not Path(f"/proc/{pid}").exists())
+    assert builder.size == 0
+    assert len(list(tmp_path.iterdir())) == 1, "no build that waited has begun"
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_runner_that_compiles_programs_alone_is_given_programs(task: pb.Task) -> None:

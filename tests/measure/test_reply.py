@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
-from pegbox.measure.jobs.reply import Asked, of_build, of_result, read_build, read_lowered
+from pegbox.measure.jobs.reply import Asked, of_build, of_result, read_build, read_lowered, read_refusal
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.channel import BrokenReply
 
@@ -58,6 +58,8 @@ def test_results_come_as_they_were(result: Ok | Failed) -> None:
         {"partial": 1},
         {"phases": []},
         {"phases": {"nap": 0.1}},
+        {"phases": {"lower": 0.1}},
+        {"phases": {"build": 0.1}},
         {"phases": {"load": -0.1}},
         {"phases": {"load": 0.7}},
         {"phases": {"load": math.inf}},
@@ -84,6 +86,7 @@ def test_a_result_that_the_trial_cannot_have_given_is_broken(change: dict[str, A
         {"message": None},
         {"message": "x" * 10_001},
         {"phases": {"build": 0.1}},
+        {"phases": {"lower": 0.1}},
     ],
 )
 def test_a_failure_that_the_trial_cannot_have_given_is_broken(change: dict[str, Any]) -> None:
@@ -134,6 +137,15 @@ def test_builds_come_as_they_were() -> None:
 def test_what_is_no_build_is_broken(data: Any) -> None:
     with pytest.raises(BrokenReply):
         read_build(data, kernels.good())
+
+
+def test_a_phase_counts_where_the_job_has_it() -> None:
+    lowered = sent(of_result(Failed(FailureKind.COMPILE_ERROR, "no such instruction", phases={"lower": 0.1})))
+    assert read_lowered(lowered) == read_refusal(lowered)
+    with pytest.raises(BrokenReply, match="phases"):
+        read_build(lowered, kernels.good())
+    with pytest.raises(BrokenReply, match="phases"):
+        read_refusal({**lowered, "phases": {"timing": 0.1}})
 
 
 @pytest.mark.parametrize("data", [b"garbage", pickle.dumps(5)])

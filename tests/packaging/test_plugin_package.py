@@ -43,6 +43,7 @@ def test_plugin_is_listed_with_what_it_brings(site: Path, tmp_path: Path) -> Non
         "template": ["acme_scale"],
         "workload": ["acme_axpy"],
         "space_generator": ["acme_tiles"],
+        "sketch_rule": ["acme_flat"],
         "results_reader": ["acme_lines"],
         "cli_command": ["acme-hello"],
     }
@@ -106,6 +107,26 @@ def test_space_generator_and_cluster_of_a_plugin_tune_its_workload(site: Path, t
     assert {(record["result"][1], record["host"]) for record in records} == {(0, "acme")}
     knobs = {tuple(knob[0] for knob in record["config"]["entity"]) for record in records}
     assert knobs == {("scaled_tile", "scaled_vectors", "z_tile", "z_vectors")}
+
+
+def test_sketch_rule_of_a_plugin_adds_a_sketch_where_it_fits(site: Path, tmp_path: Path) -> None:
+    def sketches(columns: str) -> set[str]:
+        words = ("sketch", "elementwise_chain", "512", columns, "--target", "llvm -mcpu=x86-64-v3 -num-cores 1")
+        return {line.partition(":")[0] for line in pegbox(*words, site=site, cwd=tmp_path).stdout.splitlines()}
+
+    assert sketches("3") == {"flat", "plain"}
+    assert sketches("64") == {"plain"}
+
+
+def test_sketches_of_a_plugins_rule_are_tuned(site: Path, tmp_path: Path) -> None:
+    words = ("--space", "sketch", "--tuner", "grid", "--target", "llvm -num-cores 1", "--records", "a.jsonl")
+    ran = pegbox("tune", "elementwise_chain", "512", "3", *words, "--trials", "2", site=site, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    records = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert {(record["config"]["entity"][0][2], record["result"][1]) for record in records} == {
+        ("flat", 0),
+        ("plain", 0),
+    }
 
 
 def test_cost_model_and_results_reader_of_a_plugin_search_what_another_tool_measured(

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = re.split(r"^## (pegbox\.\w+)$", (ROOT / "docs/reference/public.md").read_text(), flags=re.M)
+SECTIONS = re.split(r"^## (pegbox\.[\w.]+)$", (ROOT / "docs/reference/public.md").read_text(), flags=re.M)
 DOCUMENTED = dict(zip(SECTIONS[1::2], SECTIONS[2::2], strict=True))
 PUBLIC = {*DOCUMENTED, "pegbox", "pegbox.api", "pegbox.errors", "pegbox.te", "pegbox.tir", "pegbox.tir.script"}
 

@@ -190,8 +190,9 @@ def test_rules_that_misbehave_are_named(rule: type[Rule], message: str) -> None:
 def test_a_documented_rule_works_on_products() -> None:
     class RowBlocks(Base):
         def match(self, state: State, stage: int) -> Match:
-            op = state.op(state.stages[stage])
-            return Match.ONLY if state.graph.is_output(op) and not op.reduce_axis and op.axis else Match.NO
+            name = state.stages[stage]
+            op = state.op(name)
+            return Match.ONLY if state.is_output(name) and not op.reduce_axis and op.axis else Match.NO
 
         def apply(self, state: State, stage: int) -> Any:
             new = state.copy()

@@ -133,8 +133,9 @@ class RowBlocks:
     """A user's rule: the rows of an output are computed in blocks."""
 
     def match(self, state: State, stage: int) -> Match:
-        op = state.op(state.stages[stage])
-        return Match.ONLY if state.graph.is_output(op) and not op.reduce_axis else Match.NO
+        name = state.stages[stage]
+        op = state.op(name)
+        return Match.ONLY if state.is_output(name) and not op.reduce_axis else Match.NO
 
     def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
         new = state.copy()
@@ -156,6 +157,19 @@ def test_a_registered_rule_changes_the_default_but_not_ansors(request: pytest.Fi
     request.addfinalizer(lambda: registry.unregister("sketch_rule", "row_blocks", owner=RowBlocks.__module__))
     assert [s.name for s in sketches("elementwise_chain", 16, 16, rules="default")] == ["rows"]
     assert [s.name for s in sketches("elementwise_chain", 16, 16, rules="ansor")] == ["plain"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([], "at least one rule"),
+        ([RowBlocks], r"the class RowBlocks; .*RowBlocks\(\)"),
+        ([7], "7 is at place 0.*rules"),
+    ],
+)
+def test_a_list_of_something_else_than_rules_is_refused(rules: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        SketchGenerator(rules)
 
 
 class Illegal(RowBlocks):

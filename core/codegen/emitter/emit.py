@@ -16,7 +16,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, TargetError
 from pegbox.loops.foreign import code_of
 from pegbox.loops.nodes import For, ForKind, Function
-from pegbox.loops.visit import walk
+from pegbox.loops.visit import executed_stores, walk
 
 
 def emit(func: Function, target: Target) -> Program:
@@ -33,6 +33,7 @@ def emit(func: Function, target: Target) -> Program:
         raise CompileError(f"{func.name}: buffers {names} are not in any Alloc; lower the function first")
     if missing := [buffer.name for buffer in func.outputs if buffer not in func.params]:
         raise CompileError(f"{func.name}: outputs {', '.join(missing)} are not among its parameters")
+    stores = executed_stores(func.body)
     blocked = vectorized_loops.strip_mine(vectorized_loops.privatize(func.body), target.vector_bits)
     func = func.with_body(accumulators.expand(blocked))
     extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
@@ -56,6 +57,7 @@ def emit(func: Function, target: Target) -> Program:
         code_of(func) if externs else (),
         scalar_loops=scalar_loops.for_llvm and module.branches <= MOST_BRANCHES,
         written_out=tuple(module.written_out),
+        stores=stores,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pegbox.codegen.program import ALIGNMENT
 from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import Stride
@@ -20,7 +21,6 @@ STACK_BYTES = 16 * 1024
 """The largest buffer on the stack."""
 STACK_TOTAL = 128 * 1024
 """The bytes of all buffers on the stack."""
-ALIGNMENT = 64
 WORKSPACE = "%workspace"
 """The parameter that holds the pointer to the workspace."""
 

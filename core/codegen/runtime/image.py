@@ -53,6 +53,10 @@ class Image:
                 raise _refused(ctypes.get_errno(), "memory cannot be made executable")
         self._base, self._layout = base, layout
 
+    def has(self, name: str) -> bool:
+        """Tell whether the object defines a symbol."""
+        return any(symbol.name == name and symbol.section for symbol in self._layout.object.symbols)
+
     def address(self, name: str) -> int:
         """Find the address of a symbol of the object.
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from pegbox.checks import check_instance, check_int, check_list, check_text
-from pegbox.codegen.emitter.placement import ALIGNMENT
+from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
-from pegbox.codegen.runtime import machine, team
-from pegbox.codegen.runtime.arguments import Checker
+from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
-from pegbox.codegen.runtime.python_functions import with_errors
-from pegbox.codegen.runtime.time_evaluator import MOST_CALLS, TimeEvaluator
 from pegbox.errors import ArgumentError, CompileError
 from pegbox.shown import value_text
+
+if TYPE_CHECKING:
+    from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+
+_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -92,16 +92,11 @@ class EntryPoint(ABC):
         Raises:
             ArgumentError: another name, or a number out of its domain.
         """
+        from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+
         if name is not None:
             self[name]
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
-
-
-class Code(Protocol):
-    """The addresses of a kernel's two functions; the code stays while the object lives."""
-
-    entry: int
-    timed: int
 
 
 class Kernel(EntryPoint):
@@ -110,19 +105,59 @@ class Kernel(EntryPoint):
     Several threads may call one kernel at once: each call has a workspace to itself.
     """
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            """Run once; return `out`.
+
+            Args:
+                arrays: in the order of `args`; with `out` the inputs alone.
+                out: the output, or a tuple of the outputs.
+
+            Raises:
+                ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
+            """
+
+    else:  # each kernel has a function of its own: a method would take as long as a small product
+        __slots__ = {"__call__": "Run once: kernel(a, b, c), or kernel(a, b, out=c)."}
+
     def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
         self.compiled = compiled
         self._program = program
         self._code = code or LoadedCode(compiled)
-        self._checker = Checker(compiled.name, compiled.args)
-        pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
+        self._checked = CheckedCall(compiled, self._code)
+        self._lent = Workspace(compiled.workspace_bytes)
+        if self._code.python:
+            self._code.python.lend(self._lent.address)
+        self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
+        self.__signature__ = _CALL
 
-        def bound(function: Callable[..., Any], *, hold: bool) -> Callable[..., Any]:
-            return with_errors(team.on_cores(function, compiled.num_threads, hold=hold), compiled.externs)
+    def function(
+        self,
+        otherwise: Callable[..., Any],
+        *,
+        make_outputs: Callable[[], Any] | None = None,
+        unless: ContextVar[Any] | None = None,
+    ) -> Callable[..., Any]:
+        """Return a function that runs the kernel on its arrays, and hands other calls on.
 
-        self._entry = bound(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry), hold=False)
-        self._timed = bound(ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed), hold=True)
-        self._spare: list[_Workspace] = []
+        It is machine code, if the kernel was built for this Python; else it is `otherwise` itself.
+
+        Args:
+            otherwise: takes the calls that machine code does not know: with other arguments than the kernel's, or such
+                as only Python can run.
+            make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
+                of several. Outputs are then taken by the name `out` only.
+            unless: a variable whose default is None; where it has another value, all calls go to `otherwise`.
+        """
+        check_callable("otherwise", otherwise, "a function that takes the other calls")
+        if make_outputs is not None:
+            check_callable("make_outputs", make_outputs, "a function that makes the outputs")
+        if unless is not None:
+            check_instance("unless", unless, ContextVar, "a context variable")
+        if self._code.python is None:
+            return otherwise
+        return self._code.python.function(otherwise, make_outputs, unless, self._code, self._lent)
 
     @property
     def name(self) -> str:
@@ -132,33 +167,15 @@ class Kernel(EntryPoint):
     def args(self) -> tuple[ArgSpec, ...]:
         return self.compiled.args
 
-    def __call__(self, *arrays: Any, **named: Any) -> None:
-        """Run once.
-
-        Raises:
-            ArgumentError: the arrays are not what the kernel was built for, or are given by name.
-        """
-        if named:
-            given = ", ".join(f"{name}=" for name in named)
-            order = ", ".join(spec.name for spec in self.args)
-            raise ArgumentError(f"{self.name}({given}): arrays are given by their place: {self.name}({order})")
-        addresses = self._checker.addresses(arrays)
-        if not self.compiled.workspace_bytes:
-            self._entry(*addresses, None)
-            return
-        workspace = self._borrow()
-        self._entry(*addresses, workspace.address)
-        self._spare.append(workspace)
-
     def time_ns(self, arrays: Any, number: int = 1) -> int:
+        from pegbox.codegen.runtime.time_evaluator import MOST_CALLS  # imports statistics, which is slow
+
         number = check_int(f"{self.name}: number", number, maximum=MOST_CALLS)
-        addresses = self._checker.addresses(check_list("arrays", arrays, "the kernel's arguments"))
-        workspace = self._borrow()
-        elapsed = self._timed(*addresses, workspace.address, number)
-        self._spare.append(workspace)
-        return int(elapsed)
+        return self._checked.time_ns(check_list("arrays", arrays, "the kernel's arguments"), number)
 
     def source(self, form: str = "ll") -> str:
+        from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
         if not isinstance(form, str) or form not in forms:
             raise ArgumentError(f"unknown form {value_text(form)} of source; use one of {', '.join(forms)}")
@@ -173,19 +190,13 @@ class Kernel(EntryPoint):
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
 
-    def _borrow(self) -> _Workspace:
-        # list.pop and list.append are atomic: no lock needed.
-        try:
-            return self._spare.pop()
-        except IndexError:
-            return _Workspace(self.compiled.workspace_bytes)
-
 
 class KernelFamily(EntryPoint):
     """A set of kernels for arrays of several shapes; the shapes of a call select one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._latest: tuple[tuple[Any, ...], Kernel] | None = None  # with the shapes of its arrays
 
     @property
     def name(self) -> str:
@@ -205,21 +216,14 @@ class KernelFamily(EntryPoint):
         Raises:
             ArgumentError: the arrays are not what the kernels were built for, or there is none for their shapes.
         """
-        self.of(arrays)(*arrays)
+        shapes = tuple([getattr(array, "shape", None) for array in arrays])
+        latest = self._latest
+        if latest is None or latest[0] != shapes:
+            latest = self._latest = shapes, self.of(arrays)
+        latest[1](*arrays)
 
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         return self.of(arrays).time_ns(arrays, number)
-
-
-class _Workspace:
-    """A piece of memory at an aligned address."""
-
-    __slots__ = ("_memory", "address")
-
-    def __init__(self, nbytes: int) -> None:
-        self._memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
-        start: int = self._memory.__array_interface__["data"][0]
-        self.address = -(-start // ALIGNMENT) * ALIGNMENT
 
 
 def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel:
@@ -239,4 +243,7 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
-    return load(machine.compile_program(check_program(program), timeout=timeout), program=program)
+    from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+    from pegbox.codegen.runtime.python_call import with_python_call
+
+    return load(machine.compile_program(with_python_call(check_program(program)), timeout=timeout), program=program)

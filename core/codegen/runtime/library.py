@@ -7,18 +7,17 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pegbox.checks import check_path
-from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
+from pegbox.codegen.program import CompiledProgram, Program, compiled_of, description_of
+from pegbox.codegen.runtime.interpreter import PythonEntry
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily
 from pegbox.codegen.runtime.runtime_module import RuntimeModule
 from pegbox.codegen.runtime.symbols import address_of
-from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, PegboxError
-from pegbox.expr import dtypes
 
 _MARK = "pegbox kernel: "
 _TEXT = re.compile(rb"pegbox kernel: (\{[^\0]*\})\0")
@@ -26,14 +25,7 @@ _TEXT = re.compile(rb"pegbox kernel: (\{[^\0]*\})\0")
 
 def with_signature(program: Program) -> Program:
     """Add a program's signature as a constant, `@NAME__signature`."""
-    content = {
-        "name": program.name,
-        "args": [asdict(spec) for spec in program.args],
-        "workspace_bytes": program.workspace_bytes,
-        "num_threads": program.num_threads,
-        "target": str(program.target),
-        "family": program.family,
-    }
+    content = {**description_of(program), "family": program.family}
     text = f"{_MARK}{json.dumps(content)}".encode()
     escaped = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in text)
     constant = f'@{program.name}__signature = constant [{len(text) + 1} x i8] c"{escaped}\\00"\n'
@@ -48,7 +40,8 @@ def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
     """
     for found in _TEXT.finditer(code):
         try:
-            yield _read(json.loads(found[1]))
+            content = json.loads(found[1])
+            yield compiled_of(content, b""), str(content["family"])
         except (
             ValueError,
             LookupError,
@@ -62,19 +55,10 @@ def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
             raise ArgumentError(f"the description of a kernel is damaged ({error}): {shown}...") from error
 
 
-def _read(content: Any) -> tuple[CompiledProgram, str]:
-    args = []
-    for spec in content["args"]:
-        shape = tuple(map(int, spec["shape"]))
-        if any(extent < 1 for extent in shape):
-            raise ValueError(f"shape {list(shape)}")
-        args.append(ArgSpec(str(spec["name"]), shape, dtypes.check(spec["dtype"]), bool(spec["is_output"])))
-    rest = int(content["workspace_bytes"]), int(content["num_threads"]), Target(content["target"]), 0.0
-    return CompiledProgram(str(content["name"]), tuple(args), b"", *rest), str(content["family"])
-
-
 class LibraryCode:
-    """The addresses of a kernel's two functions in a library."""
+    """The addresses of a kernel's two functions in a library, which has none for Python."""
+
+    python: PythonEntry | None = None
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         self._library = library

@@ -6,15 +6,17 @@ import struct
 from collections.abc import Mapping
 
 from pegbox.codegen.program import CompiledProgram
-from pegbox.codegen.runtime import elf, foreign, openmp
+from pegbox.codegen.runtime import elf, openmp
 from pegbox.codegen.runtime.image import Image
+from pegbox.codegen.runtime.interpreter import PythonEntry, is_known
+from pegbox.codegen.runtime.python_abi import symbol_of
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 
 
 class LoadedCode:
-    """The addresses of a kernel's two functions; the code stays while this object lives.
+    """The addresses of a kernel's functions; the code stays while this object lives.
 
     Object code is the same for all processors of an architecture: a missing instruction shows when it runs.
     """
@@ -25,13 +27,25 @@ class LoadedCode:
                 f"{compiled.name} was compiled for {compiled.target.triple} and cannot run on this machine"
             )
         imports = dict(openmp.addresses()) if compiled.num_threads > 1 else {}
-        imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, compiled.target)
+        if compiled.externs:
+            from pegbox.codegen.runtime import foreign  # loads the loop IR
+
+            imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, compiled.target)
         imports |= _process_symbols(compiled, imports)
         try:
             self._image = Image(compiled.object_code, imports)
             self.entry, self.timed = map(self._image.address, (compiled.name, f"{compiled.name}__timed"))
+            self.python = _python_entry(compiled, self._image)
         except (ValueError, struct.error, OverflowError, OSError) as error:
             raise CompileError(f"{compiled.name}: the object code cannot be loaded: {error}") from error
+
+
+def _python_entry(compiled: CompiledProgram, image: Image) -> PythonEntry | None:
+    """Find the function for Python, if there is one and this Python is such as it was made for."""
+    symbol = symbol_of(compiled.name)
+    if not image.has(symbol) or not is_known():
+        return None
+    return PythonEntry(compiled.name, compiled.args, *map(image.address, (symbol, f"{symbol}_table")))
 
 
 def _process_symbols(compiled: CompiledProgram, imports: Mapping[str, int]) -> dict[str, int]:

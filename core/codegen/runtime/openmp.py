@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import glob
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -58,6 +57,8 @@ def has_openmp() -> bool:
 def candidates() -> Iterator[str]:
     """Yield the system's libgomp, then the copy that XGBoost's wheel brings (found without importing XGBoost)."""
     yield "libgomp.so.1"
+    import glob
+
     spec = importlib.util.find_spec("xgboost")
     for location in (spec.submodule_search_locations or ()) if spec is not None else ():
         yield from sorted(glob.glob(os.path.join(os.path.dirname(location), "xgboost.libs", "libgomp*.so*")))

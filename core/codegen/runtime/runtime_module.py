@@ -54,13 +54,13 @@ class RuntimeModule:
             return ENTRY
         raise ArgumentError(f"the module has the functions {', '.join(self.kernels)}; name one: mod[name](...)")
 
-    def __call__(self, *arrays: Any) -> None:
-        """Run the only function, or "main".
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run the only function, or "main"; see `Kernel.__call__`.
 
         Raises:
             ArgumentError: there are several, or the arrays are not what it was built for.
         """
-        self[self.entry_name](*arrays)
+        return self[self.entry_name](*arrays, **named)
 
     def time_evaluator(self, name: str | None = None, dev: object = None, **options: Any) -> TimeEvaluator:
         """See `Kernel.time_evaluator`; `name` is that of a function, by default the only one."""

@@ -10,21 +10,44 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.runtime import openmp
+from pegbox.codegen.runtime.python_abi import TEAM
 from pegbox.workers.affinity import affinity_mask, confined, pin
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """Variables by which a user places threads, or leaves them to the system with OMP_PROC_BIND=false."""
 
 _LOOK_SECONDS = 0.01
 """The time between two looks at the caller's affinity mask, each of which takes a microsecond."""
+
+
+class _Latest(ctypes.Structure):
+    """The latest team of any caller, as machine code reads it.
+
+    Until the nanosecond `until` of the monotonic clock, the thread `thread` may run kernels of `size` threads without
+    another look, as long as it stays on `core`. Threads have the numbers of PyThreadState_GetID: those of the system
+    come again when a thread has ended.
+    """
+
+    _fields_ = [(name, ctypes.c_int64) for name in TEAM]
+
+    def clear(self) -> None:
+        """Make machine code leave the next call to Python."""
+        self.thread = -1
+
+
+latest = _Latest(thread=-1)
 
 
 class _Team:
@@ -69,6 +92,12 @@ class _Team:
             self._home = here
         return here
 
+    def publish(self, core: int) -> None:
+        """Let machine code run the team without a look, as long as its caller stays on that core."""
+        latest.clear()  # other threads read between these lines
+        latest.size, latest.core, latest.until = self.size, core, int((self._looked + _LOOK_SECONDS) * 1e9)
+        latest.thread = _thread_id()
+
     def hold(self) -> AbstractContextManager[None]:
         """Keep the caller on its core for the body: a thread that wakes it may draw it to its own."""
         here = self.follow()
@@ -112,7 +141,10 @@ _libc = ctypes.PyDLL(None)
 
 
 def _leave_to_parent() -> None:
+    latest.clear()
     if _local.team is not None or _local.stand_in is not None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
         _local.team, _local.stand_in = None, ThreadPoolExecutor(1, thread_name_prefix="pegbox-forked")
 
 
@@ -133,7 +165,7 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
             return _local.stand_in.submit(called, *arguments).result()
         team = _team(threads)
         if not hold:
-            team.follow()
+            team.publish(team.follow())
             return function(*arguments)
         with team.hold():
             return function(*arguments)
@@ -145,11 +177,27 @@ def _team(threads: int) -> _Team:
     team = _local.team
     moved = team is not None and team.has_moved()
     if team is None or team.size != threads or moved:
+        latest.clear()
         _local.moved |= moved
         if team is not None:
             team.release()
         team = _local.team = _Team(threads, moved=_local.moved)
     return team
+
+
+def _thread_id() -> int:
+    """Return CPython's number of the thread, which no later thread gets."""
+    if sys.implementation.name != "cpython":
+        return -1
+    state, number = _thread_functions()
+    return int(number(state()))
+
+
+@cache
+def _thread_functions() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+    state = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))
+    number = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(("PyThreadState_GetID", ctypes.pythonapi))
+    return state, number
 
 
 def _current_core() -> int:

@@ -168,3 +168,9 @@ def describe_host() -> str:
     if emulator():
         return f"{cpu_model()} ({emulator()})"
     return f"{platform.node()} ({cpu_model()})"
+
+
+def processor_of(host: str) -> str:
+    """Find the processor of a machine in `name (processor)`; a cluster's kind stays as it is."""
+    _, bracket, processor = host.partition(" (")
+    return processor.removesuffix(")") if bracket else host

@@ -19,6 +19,7 @@ from pegbox.codegen.targets.cpus import (
     vector_bits,
     x86_vector_registers,
 )
+from pegbox.digest import sha256
 from pegbox.errors import TargetError
 from pegbox.shown import value_text
 
@@ -69,14 +70,14 @@ class Target:
                 raise TargetError(
                     f"target {text!r}: native is the processor of this machine; name one of {self.triple}"
                 )
-            options["-mcpu"] = host.cpu_name()
-        self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
+            del options["-mcpu"]
+        self._named = options.get("-mcpu") or ("" if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         cores = options.get("-num-cores")
         self.num_cores = min(len(usable_cores()), MOST_CORES) if cores is None else _count(cores, text)
         self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
         if "-mcpu" in options:
-            _check_cpu(self.cpu, self.triple, text)
+            _check_cpu(self._named, self.triple, text)
 
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
@@ -103,6 +104,23 @@ class Target:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _entered.set(_entered.get()[:-1])
+
+    @cached_property
+    def cpu(self) -> str:
+        """LLVM's name of the processor.
+
+        Raises:
+            TargetError: it is this machine's, and there is no llvmlite to name it.
+        """
+        return self._named or host.cpu_name()
+
+    @cached_property
+    def key(self) -> str:
+        """A text that differs for different processors, made without LLVM: this machine's is named by its features."""
+        if self._named:
+            return str(self)
+        features = sha256(" ".join((host.cpu_model(), *host.cpu_flags())).encode()).hexdigest()[:16]
+        return self._text(f"{host.cpu_model()} {features}")
 
     @property
     def architecture(self) -> str:
@@ -151,7 +169,10 @@ class Target:
         return tuple(self.features.split(",")) if self.features else ()
 
     def __str__(self) -> str:
-        parts = ["llvm", f"-mcpu={self.cpu}"]
+        return self._text(self.cpu)
+
+    def _text(self, cpu: str) -> str:
+        parts = ["llvm", f"-mcpu={cpu}"]
         if self.attributes:
             parts.append(f"-mattr={','.join(self.attributes)}")
         if self.triple:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.targets.host import has_llvm
 from pegbox.errors import CompileError
-from pegbox.measure.jobs.reply import of_build
+from pegbox.measure.jobs.reply import of_build, of_result
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.measure.trial.lowering import Lowered, Lowering, lower, program_key
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
+
+
+_lowered: tuple[Program, float] | None = None  # the program of the config that was lowered last, and its seconds
 
 
 def warm_up() -> None:
@@ -34,25 +37,32 @@ def build(program: Program) -> dict[str, Any] | bytes:
     return of_build(_built(program))
 
 
-def lower_and_build(job: Lowering) -> dict[str, Any] | bytes:
-    """Lower and compile a config; return a pickled `Lowered`: no candidate runs in this process.
+def lower_config(job: Lowering) -> dict[str, Any] | None:
+    """Lower a config for `build_lowered`; return the failure if that is impossible.
 
     Raises anything that the modules of its task raise.
     """
+    global _lowered
     from pegbox.measure.jobs.packed_task import unpack_task  # most builders are given programs
 
     task = unpack_task(job.task)
     began = time.perf_counter()
     program = lower(task, task.space.config(job.digits), job.max_block)
     seconds = time.perf_counter() - began
-    if not isinstance(program, Failed):
-        key = program_key(program)
-        program = replace(program, scalar_loops=program.scalar_loops and job.scalar_loops)
-        built = _built(program)
-        if not isinstance(built, Failed):
-            return pickle.dumps(Lowered(built, key, seconds))
-        program = built
-    return of_build(replace(program, phases={"lower": seconds}))
+    if isinstance(program, Failed):
+        return of_result(replace(program, phases={"lower": seconds}))
+    _lowered = program, seconds
+    return None
+
+
+def build_lowered(scalar_loops: bool) -> dict[str, Any] | bytes:
+    """Compile what `lower_config` lowered; return a pickled `Lowered`: no candidate runs in this process."""
+    assert _lowered is not None
+    program, seconds = _lowered
+    built = _built(replace(program, scalar_loops=program.scalar_loops and scalar_loops))
+    if isinstance(built, Failed):
+        return of_result(replace(built, phases={"lower": seconds}))
+    return pickle.dumps(Lowered(built, program_key(program), seconds))
 
 
 def _built(program: Program) -> CompiledProgram | Failed:

@@ -11,7 +11,7 @@ import pickle
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.trial.lowering import Lowered
@@ -25,11 +25,21 @@ MOST_BUILD = 1 << 30
 """The bytes of the largest build that is read."""
 
 _MOST_TEXT = 10_000
-_PHASES = frozenset({"lower", "load", "first_run", "check", "timing"})
-_OF_RUNNING = frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT})
-_OF_BUILDING = frozenset({FailureKind.COMPILE_ERROR})
-_OF_LOWERING = frozenset({FailureKind.COMPILE_ERROR, FailureKind.INVALID})
 _SECONDS = struct.Struct("<d")
+
+
+class _Job(NamedTuple):
+    """The failures that a kind of job may report, and the phases of a trial that it may time."""
+
+    failures: frozenset[FailureKind]
+    phases: frozenset[str]
+
+
+_RUNNING = _Job(
+    frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT}), frozenset({"load", "first_run", "check", "timing"})
+)
+_COMPILING = _Job(frozenset({FailureKind.COMPILE_ERROR}), frozenset())
+_LOWERING = _Job(frozenset({FailureKind.COMPILE_ERROR, FailureKind.INVALID}), frozenset({"lower"}))
 
 
 def of_result(result: Result) -> dict[str, Any]:
@@ -52,16 +62,16 @@ def of_build(built: CompiledProgram | Failed) -> dict[str, Any] | bytes:
 def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
     """Read the build of `program`. Raises `BrokenReply` for anything else."""
     if not isinstance(data, bytes):
-        return _failed(data, _OF_BUILDING, math.inf)
+        return _failed(data, _COMPILING, math.inf)
     if len(data) < _SECONDS.size:
         raise BrokenReply(f"object code of {len(data)} bytes")
     return program.compiled(data[_SECONDS.size :], _SECONDS.unpack_from(data)[0])
 
 
 def read_lowered(data: Any) -> Lowered | Failed:
-    """Read the answer to a `Lowering`. Raises `BrokenReply` for anything else."""
+    """Read the build of a config that the process has lowered. Raises `BrokenReply` for anything else."""
     if not isinstance(data, bytes):
-        return _failed(data, _OF_LOWERING, math.inf)
+        return read_refusal(data)
     try:
         lowered = pickle.loads(data)
     except Exception as error:
@@ -69,6 +79,11 @@ def read_lowered(data: Any) -> Lowered | Failed:
     if not isinstance(lowered, Lowered):
         raise BrokenReply("it is not a program")
     return lowered
+
+
+def read_refusal(data: Any) -> Failed:
+    """Read the reason why a config was not lowered. Raises `BrokenReply` for anything else."""
+    return _failed(data, _LOWERING, math.inf)
 
 
 @dataclass(frozen=True)
@@ -82,7 +97,7 @@ class Asked:
     def result(self, data: Any) -> Result:
         """Read the result of one trial. Raises `BrokenReply` for anything that it cannot have given."""
         if not isinstance(data, dict) or "costs" not in data:
-            return _failed(data, _OF_RUNNING, self.seconds)
+            return _failed(data, _RUNNING, self.seconds)
         ok = self._ok(data, self.policy.max_repeats)
         if ok.partial and (len(ok.costs) > 1 or not math.isfinite(self.best)):
             raise BrokenReply(f"{len(ok.costs)} costs of a candidate that was dropped, the best being {self.best}")
@@ -100,7 +115,7 @@ class Asked:
 
     def _turns(self, data: Any) -> Result:
         if isinstance(data, dict) and "failed" in data:
-            return _failed(data, {FailureKind.WRONG_RESULT}, self.seconds)
+            return _failed(data, _RUNNING._replace(failures=frozenset({FailureKind.WRONG_RESULT})), self.seconds)
         return self._ok(data, self.policy.rounds)
 
     def _ok(self, data: Any, most: int) -> Ok:
@@ -111,15 +126,17 @@ class Asked:
             raise BrokenReply("a cost that is not above 0 seconds")
         if type(run_queue_wait) is not float or not 0 <= run_queue_wait <= 1:
             raise BrokenReply("a share of waiting that is not between 0 and 1")
-        return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial, run_queue_wait=run_queue_wait)
+        return Ok(
+            tuple(costs), phases=_phases(phases, _RUNNING, self.seconds), partial=partial, run_queue_wait=run_queue_wait
+        )
 
 
-def _failed(data: Any, kinds: Iterable[FailureKind], seconds: float) -> Failed:
+def _failed(data: Any, job: _Job, seconds: float) -> Failed:
     number, message, phases = _fields(data, "failed", "message", "phases")
-    kind = next((kind for kind in kinds if type(number) is int and kind == number), None)
+    kind = next((kind for kind in job.failures if type(number) is int and kind == number), None)
     if kind is None or not isinstance(message, str) or len(message) > _MOST_TEXT:
         raise BrokenReply("a failure of no kind that there is, or without a message")
-    return Failed(kind, message.encode(errors="replace").decode(), phases=_phases(phases, seconds))
+    return Failed(kind, message.encode(errors="replace").decode(), phases=_phases(phases, job, seconds))
 
 
 def _fields(data: Any, *names: str) -> list[Any]:
@@ -129,9 +146,9 @@ def _fields(data: Any, *names: str) -> list[Any]:
     return [data[name] for name in names]
 
 
-def _phases(data: Any, seconds: float) -> dict[str, float]:
-    if not isinstance(data, dict) or not set(data) <= _PHASES:
-        raise BrokenReply("phases of a trial that there are not")
+def _phases(data: Any, job: _Job, seconds: float) -> dict[str, float]:
+    if not isinstance(data, dict) or not set(data) <= job.phases:
+        raise BrokenReply("phases that such a job has not")
     return dict(zip(data, _times(data.values(), seconds), strict=True))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import math
 import signal
@@ -23,12 +24,15 @@ from pegbox.measure.machine.heap import kept_heap
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.measure.trial.bench import Bench
 from pegbox.measure.trial.timing import TimingPolicy
-from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
+from pegbox.measure.trial.trial import CandidateArrays, Guard, run_interleaved, run_trial
 from pegbox.workers.affinity import pin
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Kernel, Target
     from pegbox.compute.numpy_program import NumpyProgram
+
+_MOST_WAITING = 10.0
+"""The clock's time that calls may take, in multiples of the processor time that they may."""
 
 _stage: CandidateArrays | None = None
 
@@ -50,7 +54,7 @@ def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequ
     try:
         kernel = _load(program)
         loaded = time.perf_counter() - began
-        result = run_trial(kernel, _prepared(), policy, best=best, guard=alarm)
+        result = run_trial(kernel, _prepared(), policy, best=best, guard=_alarm_of([program]))
     except MemoryError as error:
         return of_result(Failed(FailureKind.RUN_ERROR, f"out of memory: {error}".rstrip(": ")))
     return of_result(replace(result, phases={"load": loaded, **result.phases}))
@@ -59,8 +63,8 @@ def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequ
 def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequence[int]) -> list[dict[str, Any]]:
     """Time candidates in turns on `cores`."""
     pin(cores)
-    kernels = [_load(program) for program in programs]
-    return [of_result(result) for result in run_interleaved(kernels, _prepared(), policy, guard=alarm)]
+    kernels, guard = [_load(program) for program in programs], _alarm_of(programs)
+    return [of_result(result) for result in run_interleaved(kernels, _prepared(), policy, guard=guard)]
 
 
 def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> tuple[float, ...] | None:
@@ -85,16 +89,26 @@ def roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> d
 
 
 @contextlib.contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    """End this process with SIGALRM when the body takes longer: machine code cannot be stopped any other way."""
+def alarm(seconds: float, *, threads: int = 1) -> Iterator[None]:
+    """End this process when the body computes for longer: machine code cannot be stopped any other way.
+
+    It ends by SIGPROF. A wait for a core that other programs have does not count, as in the costs. A body that neither
+    computes nor ends is ended, too, by SIGALRM after several times that long.
+    """
     if not math.isfinite(seconds):
         yield
         return
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds * threads)
+    signal.setitimer(signal.ITIMER_REAL, seconds * _MOST_WAITING)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _alarm_of(programs: Sequence[CompiledProgram]) -> Guard:
+    return functools.partial(alarm, threads=max(program.num_threads for program in programs))
 
 
 def _load(program: CompiledProgram) -> Kernel:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, overload
 
-from pegbox.measure.jobs.reply import MOST_BUILD, read_build, read_lowered
+from pegbox.measure.jobs.reply import MOST_BUILD, read_build, read_lowered, read_refusal
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.measure.trial.lowering import Lowering
 from pegbox.workers.channel import BrokenReply
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pegbox.measure.trial.lowering import Lowered
 
 LOWERING_SECONDS = 30.0
-"""The seconds that lowering may take beyond the limit of a compilation."""
+"""The seconds that lowering may take; compiling has a limit of its own."""
 
 _JOBS = "pegbox.measure.jobs.build_job"
 
@@ -74,15 +74,14 @@ class Builder:
     def build(self, job: Program | Lowering, *, timeout: float | None = None) -> CompiledProgram | Lowered | Failed:
         """Compile a program, or lower and compile a config; whatever goes wrong with it is a `Failed`.
 
-        `timeout` is in seconds, by default that of the builder; lowering may take `LOWERING_SECONDS` more.
+        `timeout` is in seconds, by default that of the builder; lowering may take `LOWERING_SECONDS` before.
 
         Where LLVM ends its process, scalar loops stay scalar at the second attempt, as in `compile_program`. After a
-        kill from outside the second attempt is like the first. Raises `MeasureError` when builder processes cannot be
+        kill from outside the second attempt is like the first. A config that ends the process which lowers it is
+        invalid at once. Raises `MeasureError` when builder processes cannot be
         started at all, and `JobError` if the task of a `Lowering` cannot be made in one.
         """
         turn, seconds = self._pool.turn, self._timeout if timeout is None else timeout
-        if isinstance(job, Lowering):
-            seconds += LOWERING_SECONDS
         try:
             try:
                 return self._build(job, turn, seconds)
@@ -110,18 +109,27 @@ class Builder:
 
     def _build(self, job: Program | Lowering, turn: int, timeout: float) -> CompiledProgram | Lowered | Failed:
         """Do a job in the next free builder. Raises `WorkerDied` if it ends, `GivenUp` after an interruption."""
+        lowering = isinstance(job, Lowering)
         try:
             with self._pool.worker(turn) as worker:
-                if isinstance(job, Lowering):
-                    return read_lowered(worker.call("lower_and_build", job, timeout=timeout))
-                return read_build(worker.call("build", job, timeout=timeout), job)
+                if not isinstance(job, Lowering):
+                    return read_build(worker.call("build", job, timeout=timeout), job)
+                refused = worker.call("lower_config", job, timeout=LOWERING_SECONDS)
+                if refused is not None:
+                    return read_refusal(refused)
+                lowering = False
+                return read_lowered(worker.call("build_lowered", job.scalar_loops, timeout=timeout))
         except WorkerTimeout:
-            doing = "lowering and compiling" if isinstance(job, Lowering) else "compiling"
-            return Failed(FailureKind.TIMEOUT, f"{doing} took longer than {timeout:g} s")
+            doing, limit = ("lowering", LOWERING_SECONDS) if lowering else ("compiling", timeout)
+            return Failed(FailureKind.TIMEOUT, f"{doing} took longer than {limit:g} s")
+        except WorkerDied as error:
+            if lowering and error.by_itself:
+                return Failed(FailureKind.INVALID, f"the process that lowered it {error}")
+            raise
         except BrokenReply as error:
             return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
         except JobError as error:
-            if isinstance(job, Lowering):
+            if lowering:
                 raise
             return Failed(FailureKind.COMPILE_ERROR, str(error))
 

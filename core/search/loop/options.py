@@ -13,6 +13,7 @@ from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
 from pegbox.shown import value_text
 from pegbox.space import Config
+from pegbox.store.store import Store
 
 DEFAULT_FINALISTS = 6
 
@@ -33,6 +34,7 @@ class SearchOptions:
         progress: whether `tune` shows its progress.
         baseline: whether the measurer is asked at the end for the costs to compare with, if it knows any.
         name: the tuner's name in messages; None for that of its class.
+        store: where the best of a task is kept; None for nowhere.
 
     Raises:
         ArgumentError: an option outside its domain, or no limit.
@@ -47,6 +49,7 @@ class SearchOptions:
     progress: bool = False
     baseline: bool = False
     name: str | None = None
+    store: Store | None = None
 
     def __post_init__(self) -> None:
         _ = self.limits
@@ -57,6 +60,8 @@ class SearchOptions:
         check_flag("baseline", self.baseline)
         if self.name is not None:
             check_text("name", self.name)
+        if self.store is not None:
+            check_instance("store", self.store, Store, "a pegbox.store.Store, or None")
 
     @classmethod
     def of(
@@ -69,13 +74,14 @@ class SearchOptions:
         *,
         progress: bool,
         finalists: int = DEFAULT_FINALISTS,
+        store: Store | None = None,
     ) -> SearchOptions:
         """Check the arguments of `tune`, which asks for a baseline, and at least one trial."""
         if trials is not None:
             check_int("trials", trials)  # none at all would read as if nothing valid had been found
         seconds = None if budget is None else check_seconds("budget", budget)
         listed = check_callbacks(callbacks)
-        return cls(trials, seconds, early_stopping, batch_size, finalists, listed, progress, baseline=True)
+        return cls(trials, seconds, early_stopping, batch_size, finalists, listed, progress, baseline=True, store=store)
 
     @property
     def limits(self) -> Limits:

@@ -21,6 +21,7 @@ from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import absorb_interrupt, defer_interrupt
+from pegbox.search.loop.keeper import Keeper
 from pegbox.search.loop.measurements import CheckedMeasurer
 from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
@@ -94,7 +95,8 @@ class _Loop:
         self.proposer = Proposer(tuner, name, space=space, searched=searched)
         self.measurer = CheckedMeasurer(measurer, self.clock)
         self.state = SearchState(name, options.limits, subject, clock)
-        self.callbacks = CallbackList(options.callbacks)
+        keepers = [Keeper(options.store, subject.task)] if options.store and subject.task else []
+        self.callbacks = CallbackList([*options.callbacks, *keepers])
         self.history: list[Trial] = []
         self.remeasured: list[Trial] = []
         self.ahead: list[Config] = []

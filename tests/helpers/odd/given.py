@@ -12,10 +12,12 @@ import comparisons
 import numpy as np
 
 import pegbox as pb
-from pegbox import codegen, measure, records, search, te, tir
+from pegbox import codegen, measure, operators, records, search, te, tir
 from pegbox.expr.nodes import Var
+from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
+from pegbox.store import Store
 from pegbox.task.config_view import TemplateConfig
 
 A = te.placeholder((8, 8), name="A")
@@ -69,6 +71,11 @@ def kernel() -> codegen.Kernel:
 @functools.cache
 def sized_kernel() -> Any:
     return pb.build(te.create_schedule(Q.op), [P, Q])
+
+
+@functools.cache
+def operator() -> operators.Operator:
+    return pb.operator(template(), target=TARGET, store=None)
 
 
 @functools.cache
@@ -234,6 +241,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Comparison": lambda w: comparison(),
     "Config": lambda w: w.config,
     "ConfigSpace": lambda w: w.space,
+    "Store": lambda w: Store(w.folder / "store"),
     "Subject": lambda w: search.Subject("m", flop=8.0),
     "Expr": lambda w: A[0, 0],
     "History": lambda w: records.History([w.a_record]),
@@ -256,6 +264,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Session": lambda w: search.Session(recorded(), tuner="random"),
     "SimulatedRunner": lambda w: pb.SimulatedRunner(recorded()),
     "SizedKernel": lambda w: sized_kernel(),
+    "SketchGenerator": lambda w: SketchGenerator(),
     "Stage": lambda w: w.s[B],
     "TESchedule": lambda w: w.s,
     "Target": lambda w: TARGET,
@@ -267,7 +276,21 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "TimeEvaluator": lambda w: kernel().time_evaluator(),
     "Trace": lambda w: w.sch.trace,
     "TuneResult": lambda w: result(),
+    "Operator": lambda w: operator(),
     # the arguments of one callable
+    "Operator.first_use": lambda w: 1,
+    "Operator.given": lambda w: {},
+    "Operator.implementation.arrays": lambda w: [np.zeros(8, "float32")],
+    "Operator.name": lambda w: template(),
+    "Operator.pack.array": lambda w: np.zeros(8, "float32"),
+    "Operator.space": lambda w: "sketch",
+    "Operator.store": lambda w: None,
+    "Operator.strict": lambda w: False,
+    "SketchGenerator.with_packed.names": lambda w: ["B"],
+    "PackedOperand.operator": lambda w: "operator('odd_calls')",
+    "PackedOperand.original": lambda w: np.zeros(8, "float32"),
+    "operator.name": lambda w: template(),
+    "operator.store": lambda w: None,
     "BaseTuner.tell.configs": lambda w: [],
     "BaseTuner.tell.results": lambda w: [],
     "BaseTuner.with_options.options": lambda w: {},
@@ -311,6 +334,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Record.from_line.line": lambda w: w.a_record.to_line(),
     "Record.of.result": lambda w: measure.Ok((1.0,)),
     "RecordedSpace.results": lambda w: {},
+    "Store.key_of.processor": lambda w: "a processor",
+    "Store.folder": lambda w: w.folder / "store",
     "Schedule.mod": lambda w: [A, D],
     "Schedule.blockize.target": lambda w: w.loops[0],
     "Schedule.can_decompose_padding.block": lambda w: "C",
@@ -415,6 +440,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "IRBuilder.pointer.content_type": lambda w: "float32",
     "Kernel.__call__.arrays": lambda w: w.arrays,
     "Kernel.__getitem__.name": lambda w: kernel().name,
+    "Kernel.function.otherwise": lambda w: print,
     "Kernel.time_ns.arrays": lambda w: w.arrays,
     "ListedSpace.config.digits": lambda w: [0],
     "ListedSpace.digits": lambda w: listed().sample(2, w.rng),
@@ -609,6 +635,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "task": lambda w: task(),
     "template": lambda w: template(),
     "tensor": lambda w: A,
+    "tensors": lambda w: copied(8),
     "thread": lambda w: te.thread_axis("threadIdx.x"),
     "thread_axis": lambda w: "threadIdx.x",
     "threads": lambda w: 1,
@@ -633,6 +660,8 @@ EXEMPT = {
         "measuring calls it",
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. Measurer. Runner. TimingPolicy.",
     ),
+    **_each("it measures", "Operator.tune"),
+    **_each("sketch rules call it", "State State."),
     **_each("the report calls it", "Question. Setup. TaskInfo. Baseline."),
     **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),

@@ -22,11 +22,14 @@ ROOMS = (
     "pegbox.search",
     "pegbox.measure",
     "pegbox.records",
+    "pegbox.operators",
+    "pegbox.store",
     "pegbox.hooks",
     "pegbox.errors",
     "pegbox.codegen",
     "pegbox.features",
     "pegbox.comparison",
+    "pegbox.plugins.sketch",
 )
 """The packages that users import, but for `pegbox.testing`, whose classes are tests that pytest calls."""
 

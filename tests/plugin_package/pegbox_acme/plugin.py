@@ -28,6 +28,11 @@ def pegbox_register_space_generators() -> dict[str, str]:
 
 
 @hookimpl
+def pegbox_register_sketch_rules() -> dict[str, str]:
+    return {"acme_flat": "pegbox_acme.flat:FlatRows"}
+
+
+@hookimpl
 def pegbox_register_runners() -> dict[str, str]:
     return {"acme_cluster": "pegbox_acme.cluster:ClusterRunner"}
 

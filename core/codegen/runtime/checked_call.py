@@ -1,0 +1,106 @@
+"""Calls of machine code with their checks in Python: any call that can be made, and an error for every other."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from pegbox.codegen.program import ALIGNMENT, CompiledProgram
+from pegbox.codegen.runtime import team
+from pegbox.codegen.runtime.arguments import Checker
+from pegbox.codegen.runtime.interpreter import PythonEntry
+from pegbox.errors import ArgumentError
+
+
+class Code(Protocol):
+    """The addresses of a kernel's functions; the code stays while the object lives.
+
+    `python` is None where the code has no function for this Python.
+    """
+
+    entry: int
+    timed: int
+    python: PythonEntry | None
+
+
+class CheckedCall:
+    """A kernel's code as a function of arrays; several threads may call it at once."""
+
+    def __init__(self, compiled: CompiledProgram, code: Code) -> None:
+        self._compiled, self.checker = compiled, Checker(compiled.name, compiled.args)
+        self._code = code  # the functions below do not keep it
+        pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
+
+        def bound(function: Callable[..., Any], *, hold: bool) -> Callable[..., Any]:
+            placed = team.on_cores(function, compiled.num_threads, hold=hold)
+            if not compiled.externs:
+                return placed
+            from pegbox.codegen.runtime.python_functions import with_errors  # loads the loop IR
+
+            return with_errors(placed, compiled.externs)
+
+        self._entry = bound(ctypes.CFUNCTYPE(None, *pointers)(code.entry), hold=False)
+        self._timed = bound(ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(code.timed), hold=True)
+        self._spare: list[Workspace] = []
+
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """Run once; see `Kernel.__call__`."""
+        if named:
+            given = ", ".join(f"{name}=" for name in named)
+            order = ", ".join(spec.name for spec in self._compiled.args)
+            raise ArgumentError(
+                f"{self._compiled.name}({given}): arrays are given by their place: {self._compiled.name}({order})"
+            )
+        self._run(self.checker.addresses(arrays if out is None else self._with_outputs(arrays, out)))
+        return out
+
+    def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+        """Return the nanoseconds that `number` calls take together."""
+        addresses = self.checker.addresses(arrays)
+        workspace = self._borrow()
+        elapsed = self._timed(*addresses, workspace.address, number)
+        self._spare.append(workspace)
+        return int(elapsed)
+
+    def _with_outputs(self, inputs: Sequence[Any], out: Any) -> list[Any]:
+        """List all arrays in the kernel's order."""
+        name, args = self._compiled.name, self._compiled.args
+        outputs = list(out) if isinstance(out, tuple) else [out]
+        wanted = [[spec for spec in args if spec.is_output is is_output] for is_output in (False, True)]
+        if [len(inputs), len(outputs)] != [len(specs) for specs in wanted]:
+            order, results = (", ".join(map(str, specs)) for specs in wanted)
+            raise ArgumentError(
+                f"{name}(..., out=) takes {len(wanted[0])} arrays ({order}), and {len(wanted[1])} in out ({results}); "
+                f"got {len(inputs)}, and {len(outputs)} in out"
+            )
+        remaining = iter(inputs), iter(outputs)
+        return [next(remaining[spec.is_output]) for spec in args]
+
+    def _run(self, addresses: Sequence[int]) -> None:
+        if not self._compiled.workspace_bytes:
+            self._entry(*addresses, None)
+            return
+        workspace = self._borrow()
+        self._entry(*addresses, workspace.address)
+        self._spare.append(workspace)
+
+    def _borrow(self) -> Workspace:
+        # list.pop and list.append are atomic: no lock needed.
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return Workspace(self._compiled.workspace_bytes)
+
+
+class Workspace:
+    """A piece of memory at an aligned address."""
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self, nbytes: int) -> None:
+        self._memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
+        start: int = self._memory.__array_interface__["data"][0]
+        self.address = -(-start // ALIGNMENT) * ALIGNMENT

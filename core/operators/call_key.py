@@ -1,0 +1,35 @@
+"""`CallKey`: the properties of a call that identify its kernel before any template is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Inputs: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
+"""The shape and the dtype of each input."""
+
+
+@dataclass(frozen=True)
+class CallKey:
+    """The identity of a kernel that another process can find: it is made without templates, plugins and LLVM.
+
+    Attributes:
+        function: the name of a template or workload, or "path/to/file.py:name" with the whole path; empty for a
+            function that no other process can find, and for a space that no text describes: then nothing is kept.
+        given: the arguments that do not come from arrays, as JSON with sorted keys; empty where JSON cannot hold them:
+            then nothing is kept.
+        inputs: the shape and dtype of each input.
+        target: the processor, without LLVM's name for this machine's: see `Target.key`.
+        space: the text that describes the space generator of a workload.
+    """
+
+    function: str
+    given: str
+    inputs: Inputs
+    target: str
+    space: str
+
+    @property
+    def can_be_kept(self) -> bool:
+        """A flag of the keys under which other processes can find a kernel."""
+        return bool(self.function and self.given)

@@ -1,0 +1,179 @@
+"""`OperatorFunction`: the template or workload of an operator, and the tasks that it makes for arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from pegbox.checks import near_names
+from pegbox.codegen.targets.target import Target
+from pegbox.compute.tensor import PlaceholderOp, Tensor
+from pegbox.errors import ArgumentError, TemplateError, UnknownName
+from pegbox.hooks import registry
+from pegbox.operators.arrays import Array
+from pegbox.operators.call_key import Inputs
+from pegbox.operators.implementation import Packers
+from pegbox.operators.sizes import Input, Shape, SizeSolver, open_sizes
+from pegbox.origin import Definition
+from pegbox.task.packing import PackedForm
+from pegbox.task.task import Task
+from pegbox.task.template import Template, takes_config
+from pegbox.task.workload import GeneratedTemplate, Workload, generated_template, template_of
+
+_DTYPE = "dtype"
+"""The argument of templates and workloads that is the type of their inputs."""
+
+
+class OperatorFunction:
+    """A template with the arguments that do not come from arrays.
+
+    Args:
+        template: the template; of a workload, the one that a space generator makes.
+        given: the arguments that are fixed.
+        target: the processor that kernels are compiled for.
+
+    Raises:
+        ArgumentError: the template has no argument of a given name, or needs one that no shape gives.
+    """
+
+    def __init__(self, template: Template, given: Mapping[str, Any], target: Target) -> None:
+        self.template, self.given, self.target = template, dict(given), target
+        self.name = template.workload.name if isinstance(template, GeneratedTemplate) else template.name
+        known = template.signature.parameters
+        if unknown := next((name for name in given if name not in known), None):
+            raise ArgumentError(
+                f"operator({self.name!r}): it has no argument {unknown!r}{near_names(unknown, known)}; its arguments "
+                f"are {', '.join(known)}"
+            )
+        self._unknown = open_sizes(self.name, template.signature, self._fixed(""))
+        self._solvers: dict[str, SizeSolver] = {}
+
+    @property
+    def place(self) -> str:
+        """The name by which other processes find the function: its file and name, where a user wrote it.
+
+        Empty where it is in no file, or not at its top.
+        """
+        named = self.template.workload if isinstance(self.template, GeneratedTemplate) else self.template
+        definition = Definition.of(named.function)
+        if not definition.file:
+            return "" if not definition.path or definition.path.startswith("<") else named.name
+        name = getattr(named.function, "__qualname__", "<")
+        return f"{os.path.realpath(definition.path)}:{name}" if name.isidentifier() else ""
+
+    def task(self, inputs: Inputs) -> Task:
+        """The task for inputs of these shapes and dtypes.
+
+        Raises:
+            ArgumentError: they fit no sizes, or are of other dtypes than the function's.
+        """
+        if not inputs:
+            raise ArgumentError(f"{self.name}() was given nothing; it takes {self._solver('float32').expected}")
+        shapes = [shape for shape, _ in inputs]
+        dtypes = list(dict.fromkeys(dtype for _, dtype in inputs)) if self._takes_dtype else [inputs[0][1]]
+        for dtype in dtypes:
+            arguments = {**self._fixed(dtype), **self._solver(dtype).solve(shapes)}
+            made = self._run(arguments)
+            tensors = _placeholders(made.tensors if isinstance(made, Task) else made)
+            if [(each.shape, each.dtype) for each in tensors] == list(inputs):
+                return made if isinstance(made, Task) else self._generated(arguments, shapes)
+        if [each.shape for each in tensors] != shapes:
+            sizes = ", ".join(f"{name}={arguments[name]}" for name in self._unknown)
+            taken = ", ".join(f"{each.name}{list(each.shape)}" for each in tensors)
+            raise self._solver(dtype).misfit(shapes, f"takes {taken} for {sizes or 'its arguments'}")
+        given = ", ".join(f"{t.name}: {dtype}" for t, (_, dtype) in zip(tensors, inputs, strict=True))
+        taken = ", ".join(f"{each.name}: {each.dtype}" for each in tensors)
+        raise ArgumentError(f"{self.name} was given {given}; it takes {taken}: convert with .astype(...)")
+
+    def packed(self, plain: Task, places: Sequence[int]) -> tuple[Task, Packers]:
+        """The task for inputs of which some are packed ahead, and the functions that pack these.
+
+        Inputs that the function's kernels do not take packed have none.
+        """
+        task, forms = plain, dict[int, PackedForm]()
+        names = [spec.name for spec in plain.arguments() if not spec.is_output]
+        for place in places:
+            if (form := task.template.packed_form(names[place])) is None:
+                continue
+            try:
+                task = Task(form.template, (), {**task.kwargs, **form.given}, self.target)
+            except TemplateError:  # the computation reads this input in a way that no layout serves
+                continue
+            forms[place] = form
+
+        def packer(form: PackedForm) -> Callable[[Array], Array]:
+            replaced = {name: self.given[name] for name in form.given if name in self.given}
+            return lambda array: form.pack(task, array, replaced)
+
+        return task, {place: packer(form) for place, form in forms.items()}
+
+    def _generated(self, arguments: Mapping[str, Any], shapes: Sequence[Shape]) -> Task:
+        """The task of a workload, whose computation takes inputs of these shapes; its kernels may take them packed."""
+        assert isinstance(self.template, GeneratedTemplate)
+        task = Task(self.template, (), arguments, self.target)
+        if [each.shape for each in _placeholders(task.tensors)] == shapes:
+            return task
+        if (plain := self.template.with_packed()) is None:
+            raise ArgumentError(f"{task!r} takes other inputs than its workload; give a space that packs nothing")
+        return Task(plain, (), arguments, self.target)
+
+    @cached_property
+    def _takes_dtype(self) -> bool:
+        return _DTYPE in self.template.signature.parameters and _DTYPE not in self.given
+
+    def _fixed(self, dtype: str) -> dict[str, Any]:
+        """The arguments that shapes do not give."""
+        return {**({_DTYPE: dtype} if self._takes_dtype else {}), **self.given}
+
+    def _solver(self, dtype: str) -> SizeSolver:
+        if dtype not in self._solvers:
+            self._solvers[dtype] = SizeSolver(self.name, self._unknown, lambda sizes: self._inputs(dtype, sizes))
+        return self._solvers[dtype]
+
+    def _inputs(self, dtype: str, sizes: Mapping[str, int]) -> list[Input]:
+        made = self._run({**self._fixed(dtype), **sizes})
+        return [
+            Input(each.name, each.shape) for each in _placeholders(made.tensors if isinstance(made, Task) else made)
+        ]
+
+    def _run(self, arguments: Mapping[str, Any]) -> Task | Sequence[Tensor]:
+        """The function at some arguments: a task of a template; of a workload the tensors, without its space."""
+        if isinstance(self.template, GeneratedTemplate):
+            return self.template.workload.tensors(**arguments)
+        return Task(self.template, (), arguments, self.target)
+
+
+def function_of(name: object, space: object, given: Mapping[str, Any], target: Target) -> OperatorFunction:
+    """The function that a name, or what else `pegbox.operator` takes, means.
+
+    A name that both a template and a workload have is the template's.
+
+    Raises:
+        UnknownName, PluginError, TemplateError: there is no such template or workload.
+        ArgumentError: it has no argument of a given name, or the space generator no such option.
+    """
+    found = name
+    if isinstance(name, str) and "@" not in name:
+        names = {kind: registry.names(kind) for kind in ("template", "workload")}
+        kind = next((kind for kind, known in names.items() if name in known), None)
+        if kind is None and name.isidentifier():
+            known = sorted({*names["template"], *names["workload"]})
+            raise UnknownName(
+                f"there is no template or workload {name!r}{near_names(name, known)}; one of your own is named with "
+                f"its file, FILE.py:{name}, or given as the function"
+            )
+        found = registry.resolve(kind or "template", name)
+    if isinstance(found, str | Template) or (not isinstance(found, Workload) and _is_template(found)):
+        return OperatorFunction(template_of(found), given, target)
+    return OperatorFunction(generated_template(found, space), given, target)
+
+
+def _is_template(found: object) -> bool:
+    """Decide whether an object is a template function; what is neither is refused as a workload."""
+    return callable(found) and takes_config(found)
+
+
+def _placeholders(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [each for each in tensors if isinstance(each.op, PlaceholderOp)]

@@ -1,0 +1,84 @@
+"""`Implementation`: a kernel for arrays of some shapes, and its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from pegbox.operators.arrays import Array
+from pegbox.operators.packed import PackedOperand, layout_for
+
+if TYPE_CHECKING:
+    from pegbox.codegen.program import ArgSpec
+    from pegbox.codegen.runtime.kernel import Kernel
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+Origin: TypeAlias = Literal["tuned", "predicted, not tuned", "kept"]
+
+Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
+"""The functions that pack inputs, by the places of these."""
+
+
+@dataclass(frozen=True, eq=False)
+class Implementation:
+    """A kernel for arrays of some shapes.
+
+    Attributes:
+        kernel: the function in machine code.
+        origin: "tuned" (the best of measurements), "predicted, not tuned" (by experience), or "kept" (the code that an
+            earlier process compiled).
+        task, config: the kernel's sources; None for a kernel that was kept, whose template was not run.
+        packers: those of the inputs that it takes packed.
+    """
+
+    kernel: Kernel
+    origin: Origin
+    task: Task | None = None
+    config: Config | None = None
+    packers: Packers = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def outputs(self) -> tuple[ArgSpec, ...]:
+        """The outputs among the kernel's arguments."""
+        return tuple(spec for spec in self.kernel.args if spec.is_output)
+
+    @cached_property
+    def make_outputs(self) -> Callable[[], Any]:
+        """A function that allocates the result, or a tuple of results where there are several."""
+        makers = [partial(allocated, spec) for spec in self.outputs]
+        if len(makers) == 1:
+            return partial(np.empty, self.outputs[0].shape, _numpy_dtype(self.outputs[0]))
+        return lambda: tuple(make() for make in makers)
+
+
+def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
+    """Compute from the inputs into `out`, an array or a tuple of arrays, or without it into new ones; return them.
+
+    Raises:
+        ArgumentError: the arrays are not what the kernel was built for.
+    """
+    made = found.make_outputs() if out is None else out
+    found.kernel(*inputs, out=made)
+    return made
+
+
+def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array:
+    """The array that a kernel takes for a packed operand."""
+    pack = found.packers.get(place)
+    return operand.original if pack is None or found.task is None else layout_for(operand, found.task, pack)
+
+
+def allocated(spec: ArgSpec) -> Array:
+    """A new array for an argument, whose values are not set."""
+    return np.empty(spec.shape, _numpy_dtype(spec))
+
+
+def _numpy_dtype(spec: ArgSpec) -> Any:
+    from pegbox.expr import dtypes
+
+    return dtypes.numpy_dtype(spec.dtype)

@@ -1,0 +1,172 @@
+"""Kept kernels: compiled code of earlier processes, found by the shapes of a call.
+
+A kernel is used as long as nothing has changed that it was made of: pegbox and its compiler, the files of the template,
+the processor, and the best configuration of its task. Neither templates nor LLVM are imported to find one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pegbox.codegen.targets.host import cpu_flags, cpu_model, describe_host, processor_of
+from pegbox.digest import sha256
+from pegbox.errors import PegboxError
+from pegbox.records.in_effect import in_effect
+
+if TYPE_CHECKING:
+    from pegbox.codegen.runtime.kernel import Kernel
+    from pegbox.operators.call_key import CallKey
+    from pegbox.operators.implementation import Implementation
+    from pegbox.store import Store
+
+_PACKAGES = ("pegbox", "pegbox.templates", "pegbox.tuners", "pegbox.plugins")
+_File = list[Any]
+"""The path of a source file, its size, its time of change in nanoseconds, and the hash of its content."""
+
+
+def kept_kernel(key: CallKey) -> Kernel | None:
+    """Load the kernel that an earlier process kept under a key; None where there is none, or it is stale."""
+    store = _store_for(key)
+    found = None if store is None else store.kernels.find(_row_key(key))
+    if found is None:
+        return None
+    described = json.loads(found.described)
+    if not all(map(_is_unchanged, described["files"])):
+        return None
+    from pegbox.codegen.program import compiled_of
+    from pegbox.codegen.runtime.kernel import load
+
+    try:
+        return load(compiled_of(described["program"], found.object_code))
+    except PegboxError:  # it is compiled again, or the error is that of the compiler
+        return None
+
+
+def keep_kernel(key: CallKey, implementation: Implementation) -> None:
+    """Keep the kernel of an implementation under a key, for later processes.
+
+    Code that calls functions of C or Python is not kept, and neither are the kernels of the records in effect.
+    """
+    compiled, task, config = implementation.kernel.compiled, implementation.task, implementation.config
+    store = _store_for(key)
+    if store is None or task is None or config is None or compiled.externs or compiled.foreign:
+        return
+    paths = task.template.source_files
+    files = None if paths is None else _described(paths)
+    if files is None:
+        return
+    from pegbox.codegen.program import description_of
+    from pegbox.records.record import Record, plain
+    from pegbox.store.kernels import KeptCode
+    from pegbox.task.code import differ
+
+    def fits(line: str | None) -> bool:
+        if line is None:
+            return implementation.origin != "tuned"
+        record = Record.from_line(line)
+        return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
+
+    described = json.dumps({"program": description_of(compiled), "files": files})
+    name = store.key_of(task, processor_of(describe_host()))
+    store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
+
+
+def _store_for(key: CallKey) -> Store | None:
+    """The store for a kernel; None where none is to be kept or found."""
+    if not key.can_be_kept or in_effect.get() is not None:
+        return None
+    from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
+
+    return user_store()
+
+
+def _row_key(key: CallKey) -> str:
+    from pegbox.store.kernels import row_key
+
+    processor = (cpu_model(), *cpu_flags())
+    return row_key(key.function, key.given, key.inputs, key.target, key.space, processor, *_versions())
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    """Identify the software that makes kernels, as far as that goes without importing it."""
+    return sys.implementation.cache_tag or sys.version, np.__version__, _state_of_pegbox(), _state_of_llvmlite()
+
+
+def _state_of_pegbox() -> str:
+    """Compute a fingerprint of the sources of pegbox: their names, sizes and times of change."""
+    lines: list[str] = []
+    for package in _PACKAGES:
+        spec = find_spec(package)
+        pending = list((spec and spec.submodule_search_locations) or ())
+        while pending:
+            try:
+                with os.scandir(pending.pop()) as entries:
+                    for entry in entries:
+                        if entry.name.endswith(".py"):
+                            info = entry.stat()
+                            lines.append(f"{entry.path} {info.st_size} {info.st_mtime_ns}")
+                        elif entry.name != "__pycache__" and entry.is_dir():
+                            pending.append(entry.path)
+            except OSError:  # an archive, whose time of change counts
+                pass
+    return str(sha256("\n".join(sorted(lines)).encode()).hexdigest())
+
+
+def _state_of_llvmlite() -> str:
+    """Identify the installed llvmlite; empty where there is none."""
+    spec = find_spec("llvmlite")
+    folder = os.path.dirname((spec and spec.origin) or "")
+    try:
+        states = [os.stat(os.path.join(folder, name)) for name in ("_version.py", "binding")]
+    except OSError:
+        return folder
+    return " ".join([folder, *(f"{info.st_size} {info.st_mtime_ns}" for info in states)])
+
+
+def _described(paths: list[str]) -> list[_File] | None:
+    """Describe source files; None where one has changed since this process began, which may have read it before."""
+    began = _process_began()
+    files: list[_File] = []
+    for path in paths:
+        try:
+            info = os.stat(path)
+            if info.st_mtime > began:
+                return None
+            files.append([path, info.st_size, info.st_mtime_ns, _hash(path)])
+        except OSError:
+            return None
+    return files
+
+
+def _process_began() -> float:
+    """The time at which this process began; 0 where the system does not say."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return time.time() - age
+
+
+def _is_unchanged(file: _File) -> bool:
+    path, size, changed, content = file
+    try:
+        info = os.stat(path)
+        return (info.st_size, info.st_mtime_ns) == (size, changed) or (info.st_size == size and _hash(path) == content)
+    except OSError:
+        return False
+
+
+def _hash(path: str) -> str:
+    with open(path, "rb") as file:
+        return str(sha256(file.read()).hexdigest())

@@ -1,0 +1,106 @@
+"""The compiled code in a store: found by a key, checked before it is used, and bounded in size."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pegbox.digest import sha256
+from pegbox.store.database import Database
+
+MOST_BYTES = 256 << 20
+"""The bytes of code in a store, beyond which the code that was not used for the longest time is dropped."""
+
+_DAY = 86_400.0
+"""The seconds after which another use is written down. Writes take as long as the rest of a first call."""
+
+_LATER = 1e-3
+"""The seconds by which new code counts as used later than all other, where the clock says something else."""
+
+_KEEP = """
+insert or replace into kernels (key, task, used, bytes, sha256, described, object_code) values (?, ?, ?, ?, ?, ?, ?)
+"""
+_DROP = """
+delete from kernels where key in (
+    select key from (select key, sum(bytes) over (order by used desc, key) as total from kernels) where total > ?
+)
+"""
+
+
+class KeptCode(NamedTuple):
+    """Object code, and a text that describes it."""
+
+    described: str
+    object_code: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The hash by which damage shows."""
+        return str(sha256(self.described.encode() + b"\0" + self.object_code).hexdigest())
+
+
+class Kernels:
+    """The compiled code in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, key: str) -> KeptCode | None:
+        """Find the code under a key; None where there is none, or it is damaged."""
+        query = "select described, object_code, sha256, used from kernels where key = ?"
+        rows = self._database.read(query, (key,))
+        if not rows:
+            return None
+        described, object_code, sha256, used = rows[0]
+        found = KeptCode(str(described), bytes(object_code)) if isinstance(object_code, bytes) else None
+        if found is None or found.sha256 != sha256:
+            self._database.say("has damaged code, which is compiled again")
+            self.drop(key)
+            return None
+        now = time.time()
+        if abs(now - used) > _DAY:  # a clock may have gone back
+            self._database.write(lambda c: c.execute("update kernels set used = ? where key = ?", (now, key)), wait=0.0)
+        return found
+
+    def keep(self, key: str, task: str, code: KeptCode, *, fits: Callable[[str | None], bool]) -> None:
+        """Keep code under a key, unless a search has found something better meanwhile.
+
+        Args:
+            task: the key of its task and processor: a better record drops the code.
+            fits: decides whether the code is that of the best record of the task, a line of JSON, or None where there
+                is none.
+        """
+        row = (len(code.object_code), code.sha256, code.described, code.object_code)
+
+        def change(connection: sqlite3.Connection) -> None:
+            (latest,) = connection.execute("select max(used) from kernels").fetchone()
+            found = connection.execute("select record from best where task = ?", (task,)).fetchone()
+            if fits(None if found is None else found[0]):
+                connection.execute(_KEEP, (key, task, max(time.time(), (latest or 0) + _LATER), *row))
+                connection.execute(_DROP, (MOST_BYTES,))
+
+        self._database.write(change)
+
+    def drop(self, key: str) -> None:
+        """Drop the code under a key."""
+        self._database.write(lambda connection: connection.execute("delete from kernels where key = ?", (key,)))
+
+    def clear(self) -> None:
+        """Drop all code."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.execute("delete from kernels")
+
+        self._database.write(change)
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """List the key of the task and the bytes of each piece of code."""
+        return [(str(task), int(size)) for task, size in self._database.read("select task, bytes from kernels")]
+
+
+def row_key(*parts: object) -> str:
+    """Make a key of values that JSON can hold."""
+    return str(sha256(json.dumps(parts).encode()).hexdigest())

@@ -1,0 +1,15 @@
+"""Operators in tests: with few candidates, whose comparison takes most of a first call's time."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from pegbox.operators import choice
+from pegbox.search.models.prediction import predicted_configs
+
+
+@pytest.fixture(autouse=True)
+def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "predicted_configs", partial(predicted_configs, candidates=8))

@@ -1,0 +1,278 @@
+"""Kernels that an earlier process compiled: used while nothing has changed that they were made of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.codegen import Kernel, build
+from pegbox.measure import Ok
+from pegbox.operators import Implementation, kept
+from pegbox.operators.call_key import CallKey
+from pegbox.operators.kept import keep_kernel, kept_kernel
+from pegbox.records import Record
+from pegbox.space import Config
+from pegbox.store import Store
+
+TARGET = "llvm -num-cores 1"
+MATMUL = CallKey("matmul", "{}", (((8, 8), "float32"), ((8, 16), "float32")), TARGET, "sketch")
+SCALED = """
+import pegbox as pb
+from scale import FACTOR
+from pegbox import te
+
+def scaled(cfg, n: int):
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] * FACTOR, name="B")
+    s = te.create_schedule(b.op)
+    cfg.define_split("tile", n, num_outputs=2)
+    return s, [a, b]
+"""
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def task() -> pb.Task:
+    return pb.create_task("matmul", (8, 8, 16), target=TARGET)
+
+
+@pytest.fixture(scope="module")
+def predicted(task: pb.Task) -> Implementation:
+    config = next(task.space.iterate())
+    return Implementation(build(task.lower(config)), "predicted, not tuned", task, config)
+
+
+def tuned(task: pb.Task, found: Implementation) -> Implementation:
+    return Implementation(found.kernel, "tuned", task, found.config)
+
+
+def record(task: pb.Task, config: Config, cost: float) -> Record:
+    return Record.of(task, config, Ok((cost,)))
+
+
+def product(kernel: Kernel) -> bool:
+    a, b = np.ones((8, 8), "float32"), np.ones((8, 16), "float32")
+    c = np.zeros((8, 16), "float32")
+    kernel(a, b, c)
+    return bool((c == 8).all())
+
+
+def test_a_kernel_is_found_again(predicted: Implementation) -> None:
+    assert kept_kernel(MATMUL) is None
+    keep_kernel(MATMUL, predicted)
+    found = kept_kernel(MATMUL)
+    assert found is not None
+    assert found.args == predicted.kernel.args
+    assert product(found)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"function": "batch_matmul"},
+        {"given": '{"a": 1}'},
+        {"inputs": MATMUL.inputs[:1]},
+        {"target": "llvm -num-cores 2"},
+        {"space": "other"},
+        {"function": ""},
+        {"given": ""},
+    ],
+)
+def test_another_call_finds_nothing(predicted: Implementation, other: dict[str, Any]) -> None:
+    keep_kernel(MATMUL, predicted)
+    key = CallKey(**{**vars(MATMUL), **other})
+    assert kept_kernel(key) is None
+    if not key.can_be_kept:
+        keep_kernel(key, predicted)
+        assert kept_kernel(key) is None
+
+
+def test_a_later_search_makes_it_stale(store: Store, task: pb.Task, predicted: Implementation) -> None:
+    keep_kernel(MATMUL, predicted)
+    store.keep(record(task, task.space.get(0), 1.0))
+    assert kept_kernel(MATMUL) is None
+    keep_kernel(MATMUL, predicted)  # predicted before the search had ended
+    assert kept_kernel(MATMUL) is None
+
+
+def test_the_kernel_of_the_best_record_is_kept(store: Store, task: pb.Task, predicted: Implementation) -> None:
+    assert predicted.config is not None
+    keep_kernel(MATMUL, tuned(task, predicted))
+    assert kept_kernel(MATMUL) is None  # tuned, and not in the store: kept nowhere, or elsewhere
+    store.keep(record(task, predicted.config, 1.0))
+    keep_kernel(MATMUL, tuned(task, predicted))
+    assert kept_kernel(MATMUL) is not None
+    store.keep(record(task, predicted.config, 0.9))
+    assert kept_kernel(MATMUL) is not None
+    store.keep(record(task, task.space.get(predicted.config.index + 1), 0.5))
+    assert kept_kernel(MATMUL) is None
+
+
+def test_the_records_in_effect_come_first(task: pb.Task, predicted: Implementation) -> None:
+    assert predicted.config is not None
+    with pb.apply_history_best([record(task, predicted.config, 1.0)]):
+        keep_kernel(MATMUL, predicted)
+    assert kept_kernel(MATMUL) is None
+    keep_kernel(MATMUL, predicted)
+    with pb.apply_history_best([record(task, predicted.config, 1.0)]):
+        assert kept_kernel(MATMUL) is None
+    assert kept_kernel(MATMUL) is not None
+
+
+@pytest.mark.parametrize("changed", ["_state_of_pegbox", "_state_of_llvmlite", "cpu_model", "cpu_flags"])
+def test_other_software_and_other_processors_find_nothing(
+    predicted: Implementation, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_kernel(MATMUL, predicted)
+    monkeypatch.setattr(kept, changed, lambda: ("other",) if changed == "cpu_flags" else "other")
+    kept._versions.cache_clear()
+    try:
+        assert kept_kernel(MATMUL) is None
+    finally:
+        kept._versions.cache_clear()
+
+
+def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "ours"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "a.py").write_text("1")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(kept, "_PACKAGES", ("ours",))
+    first = kept._state_of_pegbox()
+    (package / "__pycache__").mkdir()
+    (package / "notes.txt").write_text("")
+    assert kept._state_of_pegbox() == first
+    (package / "b.py").write_text("")
+    assert kept._state_of_pegbox() != first
+
+
+def test_the_store_turned_off_keeps_nothing(
+    store: Store, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOX_STORE", "off")
+    keep_kernel(MATMUL, predicted)
+    assert kept_kernel(MATMUL) is None
+    assert not store.folder.exists()
+
+
+class Written:
+    """A template in a file of a user's, with a module that it imports, both older than this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.template, self.neighbour = folder / "ops_kept.py", folder / "scale.py"
+        self.write(SCALED, "FACTOR = 2")
+        sys.modules.pop("scale", None)
+        self.task = pb.create_task(f"{self.template}:scaled", (8,), target=TARGET)
+        self.key = CallKey(f"{self.template}:scaled", "{}", (((8,), "float32"),), TARGET, "sketch")
+        config = self.task.space.get(0)
+        kernel = build(self.task.lower(config))
+        self.found = Implementation(kernel, "predicted, not tuned", self.task, config)
+
+    def write(self, template: str, neighbour: str, *, age: float = 1e6) -> None:
+        for path, text in ((self.template, template), (self.neighbour, neighbour)):
+            path.write_text(text)
+            then = os.stat("/proc/self").st_mtime - age
+            os.utime(path, (then, then))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    return Written(folder)
+
+
+def _edit(written: Written) -> None:
+    written.write(SCALED.replace("num_outputs=2", "num_outputs=3"), "FACTOR = 2", age=5e5)
+
+
+def _edit_neighbour(written: Written) -> None:
+    written.write(SCALED, "FACTOR = 3", age=5e5)
+
+
+def _remove(written: Written) -> None:
+    written.neighbour.unlink()
+
+
+@pytest.mark.parametrize("change", [_edit, _edit_neighbour, _remove])
+def test_a_changed_file_makes_it_stale(written: Written, change: Callable[[Written], None]) -> None:
+    keep_kernel(written.key, written.found)
+    assert kept_kernel(written.key) is not None
+    change(written)
+    assert kept_kernel(written.key) is None
+
+
+def test_a_file_that_was_only_touched_does_not(written: Written) -> None:
+    keep_kernel(written.key, written.found)
+    written.write(SCALED, "FACTOR = 2", age=4e5)
+    assert kept_kernel(written.key) is not None
+
+
+def test_a_file_that_changed_under_this_process_keeps_nothing(written: Written) -> None:
+    written.neighbour.write_text("FACTOR = 2")
+    keep_kernel(written.key, written.found)
+    assert kept_kernel(written.key) is None
+
+
+def test_a_process_that_cannot_tell_when_it_began_keeps_nothing_of_files(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_process_began", lambda: 0.0)
+    keep_kernel(written.key, written.found)
+    assert kept_kernel(written.key) is None
+
+
+def test_code_that_calls_other_functions_is_not_kept(predicted: Implementation) -> None:
+    compiled = predicted.kernel.compiled
+    object.__setattr__(compiled, "externs", ("f",))
+    try:
+        keep_kernel(MATMUL, predicted)
+    finally:
+        object.__setattr__(compiled, "externs", ())
+    assert kept_kernel(MATMUL) is None
+
+
+def test_code_that_cannot_be_loaded_is_as_good_as_none(store: Store, predicted: Implementation) -> None:
+    compiled = predicted.kernel.compiled
+    code = compiled.object_code
+    object.__setattr__(compiled, "object_code", b"\x7fELF")
+    try:
+        keep_kernel(MATMUL, predicted)
+    finally:
+        object.__setattr__(compiled, "object_code", code)
+    assert kept_kernel(MATMUL) is None
+
+
+_CALL = """
+import sys
+import numpy as np, pegbox as pb
+op = pb.operator("matmul", target="llvm -num-cores 1")
+a = np.ones((8, 8), "float32")
+assert (op(a, a) == 8).all()
+slow = [name for name in sys.modules if name.partition(".")[0] in ("llvmlite", "xgboost", "scipy", "pluggy")]
+slow += [name for name in sys.modules if name in ("pegbox.te", "pegbox.task.task", "pegbox.templates", "logging")]
+print(op.implementation(a, a).origin, slow)
+"""
+
+
+def test_a_second_process_needs_neither_the_template_nor_llvm() -> None:
+    printed = [
+        subprocess.run([sys.executable, "-c", _CALL], capture_output=True, text=True, check=True).stdout.strip()
+        for _ in range(2)
+    ]
+    assert printed[0].startswith("predicted, not tuned ['")
+    assert printed[1] == "kept []"
