@@ -84,7 +84,7 @@ def _addresses() -> list[int]:
 @cache
 def is_known() -> bool:
     """Tell whether objects and functions of this Python, and arrays of this NumPy, are laid out as the code expects."""
-    if sys.implementation.name != "cpython" or "t" in sys.abiflags:
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags:  # of free-threaded builds
         return False
     if _WORD != 8 or sys.byteorder != "little":
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -13,12 +12,11 @@ from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Pr
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.errors import ArgumentError, CompileError
+from pegbox.own_call import OwnCall
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
-
-_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -99,7 +97,7 @@ class EntryPoint(ABC):
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
 
 
-class Kernel(EntryPoint):
+class Kernel(EntryPoint, OwnCall):
     """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
@@ -118,9 +116,6 @@ class Kernel(EntryPoint):
                 ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
             """
 
-    else:  # each kernel has a function of its own: a method would take as long as a small product
-        __slots__ = {"__call__": "Run once: kernel(a, b, c), or kernel(a, b, out=c)."}
-
     def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
         self.compiled = compiled
         self._program = program
@@ -129,8 +124,7 @@ class Kernel(EntryPoint):
         self._lent = Workspace(compiled.workspace_bytes)
         if self._code.python:
             self._code.python.lend(self._lent.address)
-        self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
-        self.__signature__ = _CALL
+        self.call_by(self.function(self._checked))
 
     def function(
         self,
