@@ -6,8 +6,8 @@ Both runners are given the same compiled candidate again and again, in turns; th
 trial (median of the rounds) and their ratio. In a search two candidates are on their way to each machine, of which one
 waits there; "alone" is one at a time.
 
-The second table has the milliseconds that a configuration takes to be lowered, which is done by the searching process,
-and to be compiled in one of its builders and on the worker, one at a time: the mean of some random configurations.
+The second table has the milliseconds that a configuration takes to be lowered in this process, and to be compiled in
+one of its builders and on the worker, one at a time: the mean of some random configurations.
 
 The last line is what a task costs that does nothing: processor time of the client and of the scheduler, each in a
 process of its own.
@@ -16,11 +16,14 @@ process of its own.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -100,28 +103,45 @@ def print_builds(runner: DaskRunner, size: int, rounds: int) -> None:
         print(f"compiled {where:<14} {cost:6.2f} ms, {cost / here:.2f}x, {cost - here:5.2f} ms more")
 
 
+@contextlib.contextmanager
+def cluster(workers: int) -> Iterator[tuple[str, int]]:
+    """Start a scheduler and workers that measure, each as if on a machine of its own; yields the address, and the
+    scheduler's process.
+
+    Workers take turns by a lock in their temporary folder: with folders of their own they don't.
+    """
+    from distributed import Client
+
+    start = [sys.executable, "-m", "dask"]
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+
+        def started(*words: str, **options: Any) -> subprocess.Popen[str]:
+            process = stack.enter_context(subprocess.Popen([*start, *words, "--no-dashboard"], text=True, **options))
+            stack.callback(process.terminate)
+            return process
+
+        scheduler = started("scheduler", "--host", "127.0.0.1", "--port", "0", stderr=subprocess.PIPE)
+        assert scheduler.stderr is not None
+        line = next(line for line in scheduler.stderr if "Scheduler at:" in line)
+        address = line.split("Scheduler at:")[1].strip()
+        for number in range(workers):
+            os.mkdir(own := os.path.join(folder, str(number)))
+            environment = {**os.environ, "TMPDIR": own}
+            options = ["--nthreads", "1", "--resources", "pegbox=1", "--no-nanny", "--local-directory", own]
+            started("worker", address, *options, stderr=subprocess.DEVNULL, env=environment)
+        with Client(address) as client:
+            client.wait_for_workers(workers, timeout=60)
+        yield address, scheduler.pid
+
+
 def tasks(count: int, *, flying: int = 4) -> tuple[float, float]:
     """Milliseconds of processor time of the client and of the scheduler for a task with the resource of a worker."""
     import psutil  # which Dask needs, too
     from distributed import Client
 
-    start = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    with subprocess.Popen(start, stderr=subprocess.PIPE, text=True) as scheduler:
-        try:
-            assert scheduler.stderr is not None
-            line = next(line for line in scheduler.stderr if "Scheduler at:" in line)
-            address = line.split("Scheduler at:")[1].strip()
-            worker = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--resources", "pegbox=1"]
-            with subprocess.Popen([*worker, "--no-dashboard", "--no-nanny"], stderr=subprocess.DEVNULL) as other:
-                try:
-                    with Client(address) as client:
-                        client.wait_for_workers(1, timeout=60)
-                        process = psutil.Process(scheduler.pid)
-                        return _costs(client, process, count, flying)
-                finally:
-                    other.terminate()
-        finally:
-            scheduler.terminate()
+    with cluster(1) as (address, pid), Client(address) as client:
+        return _costs(client, psutil.Process(pid), count, flying)
 
 
 def _costs(client: Any, scheduler: Any, count: int, flying: int) -> tuple[float, float]:

@@ -140,7 +140,7 @@ def _run_queue_wait(began: Reading | None, ended: Reading | None) -> float:
     """Compute the share of the time in which this thread waited for a core that others had; 0 where it is not known."""
     if began is None or ended is None:
         return 0.0
-    return min(1.0, (ended.run_queue_wait - began.run_queue_wait) / max(1, ended.clock - began.clock))
+    return min(1.0, (ended.run_queue_wait - began.run_queue_wait) / max(1, ended.ended - began.clock))
 
 
 def reason_of(error: Exception) -> str:

@@ -1,17 +1,22 @@
 """The graph of a computation: tensors, operations, reductions, their order, work and text as te code."""
 
+from typing import TYPE_CHECKING
+
 from pegbox.compute.axis import IterVar
 from pegbox.compute.convolution import convolve, convolve_nhwc, padded
 from pegbox.compute.elementwise import elementwise
 from pegbox.compute.flop import count_flop, elements, operations
 from pegbox.compute.graph import placeholders, post_order
-from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.compute.phases import without_zeros
 from pegbox.compute.printer import RESERVED, identifier, te_lines, tensor_names
 from pegbox.compute.reducer import map_body
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import AHEAD, ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, parts_of, read_buffers
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.compute.numpy_program import NumpyProgram  # slow to load, and seldom needed
 
 __all__ = [
     "AHEAD", "RESERVED", "ComputeOp", "ExternOp", "IterVar", "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp",
@@ -19,3 +24,5 @@ __all__ = [
     "map_body", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "te_lines",
     "tensor_names", "without_zeros",
 ]  # fmt: skip
+
+__getattr__ = on_demand(__name__)

@@ -310,8 +310,8 @@ def _phases(op: ComputeOp) -> Iterator[Phase]:
 def _residue(condition: Expr) -> tuple[Linear, int, int] | None:
     """The parts of a condition `form % stride == rest`."""
     match condition:
-        case Compare("eq", Binary("floormod", number, Const() as stride), Const() as rest) if stride.whole > 1:
-            return linear(number), stride.whole, rest.whole
+        case Compare("eq", Binary("floormod", number, Const() as stride), Const() as rest) if stride.integer > 1:
+            return linear(number), stride.integer, rest.integer
     return None
 
 

@@ -158,10 +158,10 @@ class Sizes:
             return extent
         value = substitute(extent, self._sizes)
         assert isinstance(value, Const), value  # of sizes and numbers alone
-        if value.whole < 1:
+        if value.integer < 1:
             sizes = ", ".join(f"{var.name} = {size}" for var, size in self._sizes.items())
-            raise ArgumentError(f"the extent {extent} is {value.whole} where {sizes}; extents are from 1 up")
-        return value.whole
+            raise ArgumentError(f"the extent {extent} is {value.integer} where {sizes}; extents are from 1 up")
+        return value.integer
 
     def axis(self, iv: IterVar) -> IterVar:
         """The copy of an axis or loop."""

@@ -139,7 +139,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
     """Add the terms of `scale * expr` to `terms`; returns its constant part."""
     if expr.dtype == INDEX:
         if isinstance(expr, Const):
-            return scale * expr.whole
+            return scale * expr.integer
         if isinstance(expr, Binary):
             if expr.op == "add":
                 return _collect(expr.a, scale, terms) + _collect(expr.b, scale, terms)
@@ -147,7 +147,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
                 return _collect(expr.a, scale, terms) + _collect(expr.b, -scale, terms)
             if expr.op == "mul":
                 if isinstance(expr.b, Const):
-                    return _collect(expr.a, scale * expr.b.whole, terms)
+                    return _collect(expr.a, scale * expr.b.integer, terms)
                 factor, other = linear(expr.b), expr.a
                 if not factor.is_const:
                     factor, other = linear(expr.a), expr.b

@@ -20,7 +20,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
     """
     match expr:
         case Const():
-            return (expr.whole, expr.whole) if not dtypes.is_float(expr.dtype) else None
+            return (expr.integer, expr.integer) if not dtypes.is_float(expr.dtype) else None
         case Var():
             return ranges.get(expr)
         case Binary("add" | "sub" | "mul") if expr.dtype == dtypes.INDEX:

@@ -244,7 +244,7 @@ def quotient(a: Expr, b: Expr) -> Expr:
         if b.value == 0:
             return Const(0, a.dtype)
         if isinstance(a, Const):
-            return Const(dtypes.wrap(a.whole // b.whole, a.dtype), a.dtype)
+            return Const(dtypes.wrap(a.integer // b.integer, a.dtype), a.dtype)
     return Binary("floordiv", a, b)
 
 
@@ -254,7 +254,7 @@ def remainder(a: Expr, b: Expr) -> Expr:
         if (type(b.value) is int and b.value == 1) or b.value == 0:
             return Const(0, a.dtype)
         if isinstance(a, Const):
-            return Const(a.whole % b.whole, a.dtype)
+            return Const(a.integer % b.integer, a.dtype)
     return Binary("floormod", a, b)
 
 

@@ -24,11 +24,11 @@ def digit_of(expr: Expr) -> Digit | None:
     """Return the expression as a digit of a variable, if it is one."""
     match expr:
         case Binary("floormod", Binary("floordiv", Var() as var, Const() as step), Const() as base):
-            return Digit(var, step.whole, base.whole)
+            return Digit(var, step.integer, base.integer)
         case Binary("floormod", Var() as var, Const() as base):
-            return Digit(var, 1, base.whole)
+            return Digit(var, 1, base.integer)
         case Binary("floordiv", Var() as var, Const() as step):
-            return Digit(var, step.whole, None)
+            return Digit(var, step.integer, None)
         case _:
             return None
 

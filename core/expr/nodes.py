@@ -234,7 +234,7 @@ class Const(Expr):
         return self.value
 
     @property
-    def whole(self) -> int:
+    def integer(self) -> int:
         """The value of an integer literal, the object itself: it may be a traced one (`pegbox.features`)."""
         return self.value  # type: ignore[return-value]
 

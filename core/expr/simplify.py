@@ -71,19 +71,21 @@ def rejoined(form: Linear, ranges: Ranges) -> Linear:
 
 
 def _digit(term: Expr, ranges: Ranges) -> tuple[Linear, int] | None:
-    """x and d of a term x % d; also of (y % (c·d)) // c, which is (y // c) % d."""
+    """Return x and d of a term x % d; also of (y % (c·d)) // c, which is (y // c) % d."""
     match term:
         case Binary("floormod", a, Const() as b):
-            return linear(a), b.whole
-        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if c.whole > 0:
-            return None if b.whole % c.whole else (_divide("floordiv", linear(a), c, ranges), b.whole // c.whole)
+            return linear(a), b.integer
+        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if (
+            c.integer > 0 and b.integer % c.integer == 0
+        ):
+            return _divide("floordiv", linear(a), c, ranges), b.integer // c.integer
     return None
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:
     """Add the terms of `scale * expr` to `terms`; returns its constant part."""
     if isinstance(expr, Const):
-        return scale * expr.whole
+        return scale * expr.integer
     if isinstance(expr, Var):
         between = ranges.get(expr)
         if between is not None and between[0] == between[1]:
@@ -95,7 +97,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> 
             rest = _collect(expr.a, scale, terms, ranges)
             return rest + _collect(expr.b, scale if expr.op == "add" else -scale, terms, ranges)
         if expr.op == "mul" and isinstance(expr.b, Const) and isinstance(expr.a, Var):
-            return _collect(expr.a, scale * expr.b.whole, terms, ranges)
+            return _collect(expr.a, scale * expr.b.integer, terms, ranges)
     form = _simplified(expr, ranges)
     for term, coefficient in form.terms.items():
         add_term(terms, term, scale * coefficient)
@@ -124,7 +126,7 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
     """Split a into c·q + r with r in [0, c) where the ranges show it: a // c = q, a % c = r."""
     if not isinstance(b, Const) or int(b.value) <= 0 or not fits(a, ranges):
         return _undivided(op, a, b)
-    c = b.whole
+    c = b.integer
     parts = divide(a.terms.items(), a.const, c, lambda terms, const: linear_bounds(Linear(terms, const), ranges))
     quotient, rest = Linear(parts.quotient, parts.quotient_const), Linear(parts.rest, parts.rest_const)
     if parts.is_whole:
@@ -156,7 +158,7 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
     ((term, coefficient),) = rest.terms.items()
     if coefficient != 1 or not isinstance(term, Binary) or not isinstance(term.b, Const):
         return None
-    d = term.b.whole
+    d = term.b.integer
     if op == term.op == "floordiv" and d > 0 and fits_int64(d * c):
         return _divide("floordiv", linear(term.a), build.index(d * c), ranges)
     if op == term.op == "floormod" and d > 0 and d % c == 0:

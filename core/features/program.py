@@ -45,8 +45,8 @@ POOL = 64
 PRIMING = 4
 """The configurations of the pool whose classes are found first."""
 
-CHECKS = 2
-"""The members of a new class that are described once more without tracing."""
+CHECKS = 1
+"""The members of a new class that are described once more without tracing, besides the first one."""
 
 CHECKED = 4
 """The first classes, which are all checked."""
@@ -55,10 +55,10 @@ CHECKED_LATER = 32
 """The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
 
 BEGINNINGS = 8
-"""The random configurations for each of a few classes, among which the classes are found."""
+"""The random configurations for each class that a sample begins with."""
 
 WALKS = 16
-"""The steps of random walks that search for further members of a few classes."""
+"""The steps of random walks that search for further members of classes."""
 
 NEIGHBORS = 16
 """The configurations near the first one of a class that are searched for members to check."""
@@ -116,55 +116,63 @@ class ProgramFeatures:
         return np.concatenate(numbers, axis=1), np.concatenate(refused)
 
     def _parts(self, digits: Digits) -> Iterator[tuple[Floats, Mask]]:
-        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
-        for start in range(0, len(rows), CHUNK):
-            part = np.ascontiguousarray(rows[start : start + CHUNK].T)
+        columns = self._columns(digits)
+        for start in range(0, columns.shape[1], CHUNK):
+            part = np.ascontiguousarray(columns[:, start : start + CHUNK])
             classes = self._classified(part)
             refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
             yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
-    def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
-        """Sample at most `count` different configurations, of at most `classes` classes of programs.
+    def within(self, digits: Digits, *, classes: int) -> Mask:
+        """Find the rows of the first `classes` classes of programs among rows, in their order.
 
-        The time that features of a sample take is that of its classes. These are the first ones of a random sample;
-        random walks from their members find others.
+        Their features cost little: a new class takes some milliseconds, another row of it some microseconds. To add
+        rows of some new classes to rows of few, ask for both together, those of few first.
+        """
+        check_int("within: classes", classes, minimum=1)
+        columns = self._columns(digits)
+        while True:
+            self._prime()
+            known = self._classes
+            few: dict[int, None] = {}
+            with without_collection():
+                for row, number in zip(columns.T, known.of(columns).tolist(), strict=True):
+                    few[number if number >= 0 else self._leaf(row).number] = None
+                    if len(few) == classes or self._classes is not known:
+                        break
+            if self._classes is known:  # else a knob was pinned, which forgets all classes
+                return np.isin(known.of(columns), list(few))
+
+    def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
+        """Sample at most `count` different configurations, of at most `classes` classes of programs: see `within`.
+
+        The classes are the first ones of a random sample; random walks from their members find others. The sample does
+        not depend on earlier questions.
 
         Raises:
             SpaceError: no configuration of the space is valid.
         """
         check_int("sample: count", count, minimum=0)
         check_int("sample: classes", classes, minimum=1)
+        with without_collection():
+            return self._sample(count, rng, classes)
+
+    def _sample(self, count: int, rng: np.random.Generator, classes: int) -> Digits:
         space = self.task.space
         rows = space.sample(min(count, BEGINNINGS * classes), rng)
-        few = self._first_classes(np.ascontiguousarray(rows.T), classes)
-        if len(few) < classes and len(rows) < count:  # perhaps all that there are
+        found = rows[self.within(rows, classes=classes)]
+        if len(found) == len(rows) < count:  # perhaps these are all classes
             rows = space.sample(count, rng)
-            few = self._first_classes(np.ascontiguousarray(rows.T), classes)
-
-        def inside(rows: Digits) -> Digits:
-            return np.asarray(rows[np.isin(self._classes.of(np.ascontiguousarray(rows.T)), few)])
-
-        found = inside(rows)
-        for _ in range(WALKS):
-            if len(found) >= count or len(few) < classes:
+            found = rows[self.within(rows, classes=classes)]
+        left_out = len(found) < len(rows)
+        for _ in range(WALKS if left_out else 0):
+            if len(found) == count:
                 break
-            every = np.concatenate([found, inside(space.neighbors(found[rng.integers(0, len(found), count)], rng))])
-            found = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
-        return found[:count]
-
-    def _first_classes(self, digits: Digits, count: int) -> list[int]:
-        """List the numbers of the first `count` classes of rows."""
-        while True:
-            self._prime()
-            classes = self._classes
-            few: dict[int, None] = {}
-            with without_collection():
-                for row, number in zip(digits.T, classes.of(digits).tolist(), strict=True):
-                    few[number if number >= 0 else self._leaf(row).number] = None
-                    if self._classes is not classes or len(few) == count:
-                        break
-            if self._classes is classes:
-                return list(few)
+            near = space.neighbors(found[rng.integers(0, len(found), count)], rng)
+            every = np.concatenate([found, near])
+            every = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
+            found = every[self.within(every, classes=classes)][:count]
+        return found
 
     def _leaf(self, row: Digits) -> Leaf:
         """Find the class of one row, a new one if need be."""
@@ -182,6 +190,11 @@ class ProgramFeatures:
         if not self._primed:
             self._primed = True
             self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
+
+    def _columns(self, digits: Digits) -> Digits:
+        """Check rows, and make columns of the configurations that they mean."""
+        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
+        return np.ascontiguousarray(rows.T)
 
     def _classified(self, digits: Digits) -> Rows:
         """Find the class of each row, and new ones on the way."""

@@ -10,7 +10,8 @@ from pegbox.space.digits import Digits
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "min": min, "max": max,
-    "floordiv": lambda a, b: a // b if b else 0, "ceildiv": lambda a, b: -(-a // b) if b else 0, "mod": lambda a, b: a % b if b else 0,
+    "floordiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,
+    "ceildiv": lambda a, b: -(-a // b) if b else 0,
     "lt": lambda a, b: int(a < b), "le": lambda a, b: int(a <= b), "eq": lambda a, b: int(a == b),
 }  # fmt: skip
 """The operations of `pegbox.features.graph`, with the same values of divisions by zero."""

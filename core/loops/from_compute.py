@@ -16,7 +16,7 @@ from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.block_region import derived_regions
-from pegbox.loops.access.region import reads_and_writes, whole
+from pegbox.loops.access.region import reads_and_writes, whole_region
 from pegbox.loops.foreign import with_code
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.reductions.combiner import reducer_notes, store_all
@@ -109,7 +109,7 @@ def _loops(op: ComputeOp, name: str, loops: Mapping[IterVar, Var], axes: Sequenc
 def block_of(op: ComputeOp, name: str) -> Block:
     """Return the block that computes one point of the operation; of a statement, all of them."""
     if isinstance(op, ExternOp):
-        reads, writes = (tuple(whole(t.buffer) for t in tensors) for tensors in (op.inputs, op.outputs))
+        reads, writes = (tuple(whole_region(t.buffer) for t in tensors) for tensors in (op.inputs, op.outputs))
         return Block(name, (), reads, writes, op.statement)
     axes = op.loop_axes
     iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, IterKind(iv.kind)) for iv in axes)

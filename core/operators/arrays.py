@@ -13,8 +13,6 @@ from pegbox.shown import value_text
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _BFLOAT16 = "bfloat16"
-_HERE = (1, 3, 11, 13)
-"""DLPack's numbers for memory that this processor reads: its own, and what it shares with CUDA and ROCm."""
 
 
 class CopyWarning(UserWarning):
@@ -62,54 +60,64 @@ def as_output(where: str, value: Any) -> Array:
 
 
 def like(first: Any, output: Array) -> Any:
-    """The output as an array of the library that another array is from, in the memory that it has."""
+    """The output as an array of the library that another array is from, in the memory that it has.
+
+    Of a library that makes no arrays of others', it stays NumPy's.
+    """
     if isinstance(first, np.ndarray):
         return output
+    is_bfloat16 = output.dtype.name == _BFLOAT16
+    if (torch := _torch_of(first)) is not None:
+        return torch.from_numpy(output.view(np.int16)).view(torch.bfloat16) if is_bfloat16 else torch.from_numpy(output)
     namespace = getattr(first, "__array_namespace__", None)
-    library = sys.modules[type(first).__module__.partition(".")[0]] if namespace is None else namespace()
-    convert = getattr(library, "from_dlpack", None)
-    if convert is None:
-        return output
-    if output.dtype.name != _BFLOAT16:
-        return convert(output)
-    if not hasattr(library, "Tensor"):
-        return library.asarray(output)
-    return convert(output.view(np.int16)).view(library.bfloat16)
+    library: Any = sys.modules.get(type(first).__module__.partition(".")[0]) if namespace is None else namespace()
+    if is_bfloat16 and hasattr(library, "asarray"):
+        return library.asarray(output)  # DLPack of NumPy cannot name the type
+    return library.from_dlpack(output) if hasattr(library, "from_dlpack") else output
 
 
 def _from_other(where: str, value: Any) -> Array:
-    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
-        kind = f"a {type(value).__name__}"
-        try:
-            if value.__dlpack_device__()[0] in _HERE:
-                return _by_dlpack(value)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            remedy = "; give x.detach()" if getattr(value, "requires_grad", False) else ""
-            raise ArgumentError(f"{where}, {kind}: {error}{remedy}") from error
-        device = getattr(value, "device", value.__dlpack_device__())
+    is_array = hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
+    if not is_array or isinstance(value, np.generic):
         raise ArgumentError(
-            f"{where} is {kind} on another device ({device}); copy it to this processor's memory, such as by .cpu()"
+            f"{where} is {value_text(value)} ({type(value).__name__}), not an array; give np.asarray(..., "
+            "dtype='float32')"
         )
-    if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
-        return np.asarray(value)
-    raise ArgumentError(
-        f"{where} is {value_text(value)} ({type(value).__name__}), not an array; give np.asarray(..., dtype='float32')"
-    )
+    try:
+        return _viewed(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        remedy = ""
+        if getattr(value, "requires_grad", False):
+            remedy = "; give x.detach()"
+        elif str(device := getattr(value, "device", "cpu")) != "cpu":
+            remedy = f"; it is on {device}: copy it to this processor's memory, such as by .cpu()"
+        raise ArgumentError(f"{where}, a {type(value).__name__}: {error}{remedy}") from error
 
 
-def _by_dlpack(value: Any) -> Array:
-    if not str(value.dtype).endswith(_BFLOAT16):
-        return np.from_dlpack(value)
-    import ml_dtypes  # gives NumPy the type, which DLPack cannot name to it
+def _viewed(value: Any) -> Array:
+    """The memory of another library's array as NumPy's."""
+    is_bfloat16 = str(value.dtype).endswith(_BFLOAT16) if hasattr(value, "dtype") else False
+    if is_bfloat16:
+        import ml_dtypes  # gives NumPy the type
 
-    library = sys.modules[type(value).__module__.partition(".")[0]]
-    if not hasattr(library, "Tensor"):
-        return np.asarray(value)  # JAX's arrays, whose numbers are those of ml_dtypes
-    return np.from_dlpack(value.view(library.int16)).view(ml_dtypes.bfloat16)
+        if (torch := _torch_of(value)) is not None:
+            bits: Array = value.view(torch.int16).numpy()
+            return bits.view(ml_dtypes.bfloat16)
+        return np.asarray(value)  # of JAX, whose numbers are those of ml_dtypes
+    if _torch_of(value) is not None:
+        viewed: Array = value.numpy()  # in a tenth of the time of DLPack
+        return viewed
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+
+
+def _torch_of(value: Any) -> Any:
+    """The module torch, where the value is a tensor of it; nothing is imported."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(value, torch.Tensor) else None
 
 
 def _writable(array: Array, value: Any) -> Array:
     """The same memory without NumPy's note that it is read-only, which old versions make of all that is DLPack's."""
-    again = np.asarray(value) if hasattr(value, "__array__") and array.dtype.name != _BFLOAT16 else array
+    again = np.asarray(value) if hasattr(value, "__array__") else array
     same = again.flags.writeable and again.__array_interface__["data"][0] == array.__array_interface__["data"][0]
     return again if same else array

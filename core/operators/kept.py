@@ -20,13 +20,12 @@ from pegbox.codegen.targets.host import cpu_flags, cpu_model, describe_host, pro
 from pegbox.digest import sha256
 from pegbox.errors import PegboxError
 from pegbox.records.in_effect import in_effect
-from pegbox.store.kernels import KeptCode, row_key
-from pegbox.store.store import user_store
 
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.operators.call_key import CallKey
     from pegbox.operators.implementation import Implementation
+    from pegbox.store import Store
 
 _PACKAGES = ("pegbox", "pegbox.templates", "pegbox.tuners", "pegbox.plugins")
 _File = list[Any]
@@ -35,7 +34,7 @@ _File = list[Any]
 
 def kept_kernel(key: CallKey) -> Kernel | None:
     """Load the kernel that an earlier process kept under a key; None where there is none, or it is stale."""
-    store = user_store() if key.can_be_kept and in_effect.get() is None else None
+    store = _store_for(key)
     found = None if store is None else store.kernels.find(_row_key(key))
     if found is None:
         return None
@@ -57,7 +56,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     Code that calls functions of C or Python is not kept, and neither are the kernels of the records in effect.
     """
     compiled, task, config = implementation.kernel.compiled, implementation.task, implementation.config
-    store = user_store() if key.can_be_kept and in_effect.get() is None else None
+    store = _store_for(key)
     if store is None or task is None or config is None or compiled.externs or compiled.foreign:
         return
     paths = task.template.source_files
@@ -66,6 +65,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
         return
     from pegbox.codegen.program import description_of
     from pegbox.records.record import Record, plain
+    from pegbox.store.kernels import KeptCode
     from pegbox.task.code_fingerprint import differ
 
     def fits(line: str | None) -> bool:
@@ -79,7 +79,18 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
 
 
+def _store_for(key: CallKey) -> Store | None:
+    """The store for a kernel; None where none is to be kept or found."""
+    if not key.can_be_kept or in_effect.get() is not None:
+        return None
+    from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
+
+    return user_store()
+
+
 def _row_key(key: CallKey) -> str:
+    from pegbox.store.kernels import row_key
+
     processor = (cpu_model(), *cpu_flags())
     return row_key(key.function, key.given, key.inputs, key.target, key.space, processor, *_versions())
 

@@ -27,6 +27,7 @@ from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.operators.packed import PackedOperand
+from pegbox.own_call import OwnCall
 from pegbox.records.in_effect import in_effect
 from pegbox.shown import value_text
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
+
+_NAMED = 8
+"""The arguments that have their names for messages ready."""
 
 _LONGEST_CHAIN = 8
 """The kernels that a call may pass on its way, a few dozen nanoseconds each."""
@@ -60,7 +64,7 @@ Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 _Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 
-class Operator:
+class Operator(OwnCall):
     """A function of arrays: `op(a, b)` computes with the best kernel that is known for arrays of these shapes.
 
     Where nothing was tuned for them, that is the kernel that experience predicts to be the fastest. Several threads may
@@ -88,9 +92,6 @@ class Operator:
                 CompileError: no configuration can be compiled.
             """
 
-    else:  # the function of the latest call's kernel: a method would take as long as a small product
-        __slots__ = ("__call__", "__dict__", "__weakref__")
-
     def __init__(
         self,
         name: str | Callable[..., Any],
@@ -116,7 +117,7 @@ class Operator:
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
-        self.__call__ = self._dispatch  # type: ignore[method-assign]
+        self.call_by(self._dispatch)
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
@@ -253,7 +254,7 @@ class Operator:
                 first, linked = self._dispatch, ()
             first = found.kernel.function(first, make_outputs=found.make_outputs, unless=in_effect)
             self._chain = first, (found, *linked)
-        self.__call__ = first  # type: ignore[method-assign]
+            self.call_by(first)
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -268,11 +269,19 @@ class Operator:
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
             raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        computed(found, inputs, tuple(as_output(f"{self._label}: out", each) for each in listed))
+        written = tuple([as_output(f"{self._label}: out", each) for each in listed])
+        computed(found, inputs, written if len(written) > 1 else written[0])
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
-        return value if isinstance(value, PackedOperand) else as_array(f"{self._label}: argument {number}", value)
+        if isinstance(value, PackedOperand):
+            return value
+        return as_array(self._places[number] if number < _NAMED else f"{self._label}: argument {number}", value)
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        """The first arguments, as messages name them: to write that at each call would take longer than the rest."""
+        return tuple(f"{self._label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""

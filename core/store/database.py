@@ -168,6 +168,7 @@ class Database:
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = sqlite3.connect(part, isolation_level=None)
             try:
+                connection.execute("pragma auto_vacuum = full")  # the file shrinks with its content
                 connection.executescript(f"begin; {_TABLES} pragma user_version = {VERSION}; commit;")
                 if _file_system(self.folder) not in _NETWORK:
                     connection.execute("pragma journal_mode = wal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import os
 import sys
 import threading
@@ -11,10 +12,12 @@ import weakref
 from collections.abc import Callable
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from guarded_calls import own
 from hypothesis import given
 from hypothesis import strategies as st
 from lowered_programs import ONE_CORE, PARALLEL, TWO_CORES, alloc, function, get, loop, put
@@ -25,6 +28,7 @@ from pegbox import te, tir
 from pegbox.codegen import Kernel, Program, build, compile_program, emit, load
 from pegbox.codegen.runtime import elf, interpreter, python_abi, team
 from pegbox.codegen.runtime.array_call import MOST_LOCKED
+from pegbox.codegen.runtime.image import ImageLayout
 from pegbox.codegen.runtime.python_abi import symbol_of
 from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.errors import ArgumentError
@@ -70,12 +74,6 @@ def refuse(*arguments: Any, **named: Any) -> Any:
     raise AssertionError("machine code did not know the call")
 
 
-def own(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel's function as users have it: tests' calls of kernels go through another one first."""
-    made: Callable[..., Any] = vars(kernel)["__call__"]
-    return made
-
-
 @pytest.mark.parametrize("dtype", dtypes.BITS)
 def test_machine_code_takes_arrays_of_every_dtype(dtype: str) -> None:
     call = build(added(dtype=dtype)).function(refuse)
@@ -97,6 +95,7 @@ def test_an_output_may_be_given_by_name_and_is_returned(add: Kernel) -> None:
         assert call(a, b, out=c) is c
         np.testing.assert_array_equal(c, a + b)
         assert call(a, b, c, **{}) is None
+        assert call(a, b, c, out=None) is None
 
 
 def test_several_outputs_are_given_as_a_tuple() -> None:
@@ -191,6 +190,21 @@ def test_another_call_goes_on_with_all_of_its_arguments(add: Kernel) -> None:
     assert call() == ((), {})
     assert call(1, 2, 3, 4, x=5) == ((1, 2, 3, 4), {"x": 5})
     assert call(1, out=2) == ((1,), {"out": 2})
+
+
+def test_a_derived_class_may_have_a_call_of_its_own(add: Kernel) -> None:
+    class Counted(Kernel):
+        calls = 0
+
+        def __call__(self, *arrays: Any, out: Any = None) -> Any:
+            self.calls += 1
+            return super().__call__(*arrays, out=out)
+
+    counted = Counted(add.compiled, None)
+    a, b, c = arrays()
+    counted(a, b, c)
+    np.testing.assert_array_equal(c, a + b)
+    assert (counted.calls, isinstance(counted, Kernel), str(inspect.signature(add))) == (1, True, "(*arrays, out=None)")
 
 
 # -- the same answers as the checks in Python --------------------------------------------------------------------------
@@ -455,11 +469,12 @@ def test_object_code_refers_to_nothing_of_python(add: Kernel) -> None:
     assert set(elf.undefined(add.compiled.object_code)) == set(elf.undefined(compile_program(added()).object_code))
 
 
+@pytest.mark.parametrize(("flag", "value"), [("implementation", SimpleNamespace(name="another")), ("abiflags", "t")])
 def test_a_python_that_the_code_does_not_know_loads_it_and_checks_by_itself(
-    add: Kernel, monkeypatch: pytest.MonkeyPatch
+    add: Kernel, flag: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpreter.is_known.cache_clear()
-    monkeypatch.setattr(sys.implementation, "name", "another")
+    monkeypatch.setattr(sys, flag, value)
     try:
         kernel = load(add.compiled)
     finally:
@@ -478,10 +493,15 @@ def test_arrays_of_another_layout_are_noticed(field: str, monkeypatch: pytest.Mo
     assert not all(map(interpreter._has_layout, interpreter._samples()))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("architecture", ["x86-64", "aarch64", "riscv64"])
-def test_the_text_is_for_any_processor(architecture: str) -> None:
-    program = replace(added(), target=for_target(architecture))
-    assert symbol_of("added").encode() in compile_program(with_python_call(program)).object_code
+def test_the_code_is_compiled_and_linked_for_any_processor(architecture: str, threads: int) -> None:
+    program = replace(added(), target=for_target(architecture), num_threads=threads)
+    code = compile_program(with_python_call(program)).object_code
+    layout = ImageLayout.of(elf.parse(code))
+    layout.linked(1 << 30, dict.fromkeys(elf.undefined(code), (1 << 30) + 64))
+    names = [symbol.name for symbol in layout.object.symbols if symbol.section]
+    assert {symbol_of("added"), f"{symbol_of('added')}_table"} <= set(names)
 
 
 def test_the_lock_is_let_go_by_programs_that_last() -> None:

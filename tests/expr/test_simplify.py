@@ -151,7 +151,7 @@ def test_what_wraps_around_keeps_its_value(expr, scope):
         assert evaluate(simple, env) == wanted, (str(expr), str(simple), env)
         assert evaluate(back, env) == wanted, (str(expr), str(back), env)
         assert between is None or between[0] <= wanted <= between[1], (str(expr), between, env)
-    assert all(LOWEST <= c.whole <= HIGHEST for c in walk(simple) if isinstance(c, Const) and c.dtype == "int64")
+    assert all(LOWEST <= c.integer <= HIGHEST for c in walk(simple) if isinstance(c, Const) and c.dtype == "int64")
 
 
 @settings(max_examples=300, deadline=None)

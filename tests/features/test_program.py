@@ -270,6 +270,43 @@ def test_more_classes_than_are_kept_are_found_again(
     assert features.num_classes <= 8
 
 
+def test_rows_of_few_classes_are_those_of_the_first_ones(task_of: Callable[..., Task]) -> None:
+    features = ProgramFeatures(task_of("stubborn", 12, 20, 16))
+    rows = features.task.space.sample(60, np.random.default_rng(3))
+    few = features.within(rows, classes=5)
+    assert 5 <= few.sum() < len(rows)
+    assert few[:5].all()
+    assert features.num_classes <= 5 + program.PRIMING
+    assert features.within(rows, classes=len(rows)).all()
+    np.testing.assert_array_equal(features.within(rows, classes=5), few)
+
+
+@pytest.mark.parametrize("which", [("conv2d", 1, 8, 10, 10, 32, 3, 3), ("stubborn", 12, 20, 16)], ids=str)
+def test_a_sample_of_few_classes_has_valid_rows_of_these_alone(task_of: Callable[..., Task], which: Any) -> None:
+    features = ProgramFeatures(task_of(*which))
+    rows = features.sample(100, np.random.default_rng(3), classes=6)
+    assert len(rows) == 100
+    assert len(np.unique(rows, axis=0)) == 100
+    assert features.task.space.is_valid(rows).all()
+    features(rows)
+    assert features.num_classes <= 6 + program.PRIMING
+    again = ProgramFeatures(features.task).sample(100, np.random.default_rng(3), classes=6)
+    np.testing.assert_array_equal(again, rows)
+
+
+def test_a_sample_of_a_space_with_few_classes_leaves_nothing_out(task_of: Callable[..., Task]) -> None:
+    task = written_with(lambda n: "-" * n)
+    rows = ProgramFeatures(task).sample(100, np.random.default_rng(0), classes=50)
+    assert len(rows) == task.space.size
+
+
+def test_a_sample_of_few_classes_survives_a_pinned_knob() -> None:
+    features = ProgramFeatures(written_with(json.dumps))
+    rows = features.sample(100, np.random.default_rng(0), classes=50)
+    assert len(rows) == features.task.space.size
+    assert features.pinned
+
+
 def test_names_and_width_are_the_same_for_all_templates_and_shapes(task_of: Callable[..., Task]) -> None:
     every = {ProgramFeatures(task_of(*which)).names for which in TASKS}
     assert len(every) == 1

@@ -15,9 +15,9 @@ MS = 1_000_000
 
 def timed(spent: float, *, passed: float, run_queue_wait: float, others: float = 0.0) -> float:
     """Milliseconds of a timing of `spent`, while so many passed, were waited, and were computed by other threads."""
-    readings = iter(
-        [Reading(7 * MS, 3 * MS, 0), Reading(*(int(n * MS) for n in (7 + passed, 3 + run_queue_wait, others)))]
-    )
+    ended = 7 + passed
+    numbers = (7, 3, 0, 7), (ended, 3 + run_queue_wait, others, ended)
+    readings = iter([Reading(*(int(n * MS) for n in each)) for each in numbers])
     return on_core(lambda: int(spent * MS), lambda: next(readings)) / MS
 
 
@@ -29,6 +29,27 @@ def test_the_time_that_a_thread_waited_for_its_core_is_not_that_of_the_kernel() 
 def test_a_wait_outside_of_the_kernels_own_clock_is_not_subtracted() -> None:
     assert timed(5.0, passed=8.0, run_queue_wait=3.0) == 5.0
     assert timed(9.0, passed=12.0, run_queue_wait=7.0) == 5.0
+
+
+def test_a_wait_between_the_counter_and_the_clock_is_not_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread waits 20 ms for its core after the counter was read, before the kernel computes for 5 ms."""
+    now, waited = [100 * MS], [0]
+
+    def delay(path: str) -> int:
+        found = waited[0]
+        if not found:
+            waited[0], now[0] = 20 * MS, 120 * MS
+        return found
+
+    def run() -> int:
+        now[0] += 5 * MS
+        return 5 * MS
+
+    monkeypatch.setattr(run_delay, "_delay", delay)
+    monkeypatch.setattr(run_delay.time, "perf_counter_ns", lambda: now[0])
+    monkeypatch.setattr(run_delay.time, "process_time_ns", lambda: 0)
+    monkeypatch.setattr(run_delay.time, "thread_time_ns", lambda: 0)
+    assert on_core(run) == 5 * MS
 
 
 def test_nothing_is_subtracted_where_other_threads_compute_or_the_clock_is_anothers() -> None:

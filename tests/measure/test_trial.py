@@ -259,7 +259,7 @@ class SharedCore:
         return number * 100_000 + wait
 
     def reading(self) -> Reading:
-        return Reading(self.clock, self.run_queue_wait, 0)
+        return Reading(self.clock, self.run_queue_wait, 0, self.clock)
 
 
 def test_what_the_thread_waited_for_its_core_is_not_in_its_costs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -32,6 +33,14 @@ def test_code_is_found_under_its_key(store: Store) -> None:
     assert store.kernels.sizes() == [("task", 400)]
     store.kernels.clear()
     assert store.kernels.find("a") is None
+
+
+def test_the_file_shrinks_when_code_is_dropped(store: Store) -> None:
+    for key in "abc":
+        store.kernels.keep(key, "task", KeptCode("{}", os.urandom(200_000)), fits=always)
+    assert store.database.path.stat().st_size > 600_000
+    store.kernels.clear()
+    assert store.database.path.stat().st_size < 100_000
 
 
 @pytest.mark.parametrize("change", ["object_code = x'7f45'", "described = '[]'", "sha256 = ''", "object_code = 'text'"])

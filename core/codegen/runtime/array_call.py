@@ -22,7 +22,8 @@ from pegbox.codegen.runtime.python_abi import (
 
 MOST_LOCKED = 1 << 15
 """The most stores of a program that keeps Python's lock. Such a program takes a microsecond or less if it is well
-scheduled, and giving up the lock costs a tenth of that (`benchmarks/calls.py --lock`)."""
+scheduled, and giving up the lock costs a tenth of that (`benchmarks/calls.py --lock`). If each store waits for C's
+mathematical library, it takes less than the five milliseconds in which Python's threads take turns."""
 
 
 def inputs_fit(program: Program) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -85,7 +84,7 @@ def _addresses() -> list[int]:
 @cache
 def is_known() -> bool:
     """Tell whether objects and functions of this Python, and arrays of this NumPy, are laid out as the code expects."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags:  # of free-threaded builds
         return False
     if _WORD != 8 or sys.byteorder != "little":
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -12,14 +11,12 @@ from pegbox.checks import check_callable, check_instance, check_int, check_list,
 from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
-from pegbox.codegen.runtime.python_call import with_python_call
 from pegbox.errors import ArgumentError, CompileError
+from pegbox.own_call import OwnCall
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
-
-_CALL = inspect.signature(lambda *arrays, out=None: out)
 
 _Self = TypeVar("_Self", bound="EntryPoint")
 
@@ -100,11 +97,16 @@ class EntryPoint(ABC):
         return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
 
 
-class Kernel(EntryPoint):
+class Kernel(EntryPoint, OwnCall):
     """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
+
+    Attributes:
+        origin: "predicted, not tuned" where `pegbox.build` had to predict the configuration of a task, else empty.
     """
+
+    origin = ""
 
     if TYPE_CHECKING:
 
@@ -119,9 +121,6 @@ class Kernel(EntryPoint):
                 ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
             """
 
-    else:  # each kernel has a function of its own: a method would take as long as a small product
-        __slots__ = {"__call__": "Run once: kernel(a, b, c), or kernel(a, b, out=c)."}
-
     def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
         self.compiled = compiled
         self._program = program
@@ -130,8 +129,7 @@ class Kernel(EntryPoint):
         self._lent = Workspace(compiled.workspace_bytes)
         if self._code.python:
             self._code.python.lend(self._lent.address)
-        self.__call__ = self.function(self._checked)  # type: ignore[method-assign]
-        self.__signature__ = _CALL
+        self.call_by(self.function(self._checked))
 
     def function(
         self,
@@ -245,5 +243,6 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
         TargetError, CompileError: see `compile_program` and `load`.
     """
     from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
+    from pegbox.codegen.runtime.python_call import with_python_call
 
     return load(machine.compile_program(with_python_call(check_program(program)), timeout=timeout), program=program)

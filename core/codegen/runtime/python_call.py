@@ -14,12 +14,11 @@ from itertools import count
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.array_call import checked_run, inputs_fit
 from pegbox.codegen.runtime.python_abi import SLOTS, TYPE, Body, symbol_of
+from pegbox.loops.foreign import PREFIX
 
 
 def with_python_call(program: Program) -> Program:
     """Add the function for Python; programs that call functions in Python are returned as they are."""
-    from pegbox.loops.foreign import PREFIX  # code that is only loaded needs no loop IR
-
     if any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
     parts = _table(program), inputs_fit(program), checked_run(program), _function(program)
@@ -77,13 +76,16 @@ def _unless(body: Body) -> None:
 
 
 def _named_output(body: Body, total: str, inputs: int) -> str:
-    """Take the value of `out`, with a reference, and go on with it if it is the only name."""
+    """Take the value of `out`, with a reference, and go on with it if it is the only name and not None."""
     body.label("named")
     size = body.call("PyDict_Size", "ptr %names")
     body.branch([body.value(f"icmp ne i64 {size}, 0")], "some", "positional")
     given = body.call("PyDict_GetItem", "ptr %names", f"ptr {body.named('out')}")
     present = body.value(f"icmp ne ptr {given}, null")
-    body.branch([body.equal("i64", size, 1), body.equal("i64", total, inputs), present], "given", "other")
+    body.branch([body.equal("i64", size, 1), present], "alone", "other")
+    body.choice(body.equal("ptr", given, body.named("None")), "positional", "something")
+    body.label("something")
+    body.branch([body.equal("i64", total, inputs)], "given", "other")
     body.call("Py_IncRef", f"ptr {given}")
     body.add("br label %outputs")
     return given

@@ -78,7 +78,7 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
             form = linear(part.a)
             affine = all(isinstance(t, Var) and t in running and c > 0 for t, c in form.terms.items())
             if affine and fits(form, ranges):
-                last, terms = part.b.whole - form.const - 1, frozenset(form.terms.items())
+                last, terms = part.b.integer - form.const - 1, frozenset(form.terms.items())
                 if terms not in found or last < found[terms][1]:
                     found[terms] = form.terms, last
     return list(found.values())
@@ -198,13 +198,13 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
         form = linear(term.a)
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
         if inner is not None and term.op in ("floordiv", "floormod"):
-            return _divided(term.op, inner, term.b.whole, relax)
+            return _divided(term.op, inner, term.b.integer, relax)
         if inner is not None and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
             if between is None:
                 return None
-            limit = term.b.whole
+            limit = term.b.integer
             reach = max(0, limit - between[0] if term.op == "max" else between[1] - limit)
             lo = inner.lo if term.op == "max" else inner.lo.add(constant(-reach))
             return inner.of(lo, inner.width + reach)

@@ -21,7 +21,7 @@ def box(buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...]) -> 
     return Region(buffer, tuple(zip(indices, extents, strict=True)))
 
 
-def whole(buffer: Buffer) -> Region:
+def whole_region(buffer: Buffer) -> Region:
     """Return the region of all elements."""
     return Region(buffer, tuple((ZERO, extent) for extent in buffer.shape))
 

@@ -1,4 +1,4 @@
-"""The box that a block writes while some loops run and the others stand still."""
+"""The box that a block writes while some loops run and the others are fixed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pegbox.loops.nodes import BlockRealize, Region
 class Box:
     """The indices that are written along each dimension, as far as they lie in the buffer.
 
-    `conditions` are about the standing loops only: where one fails nothing is written at all.
+    `conditions` are about the fixed loops only: where one fails nothing is written at all.
     """
 
     intervals: Sequence[SymbolicInterval]
@@ -40,7 +40,7 @@ def box_of(producer: BlockRealize, region: Region, running: Set[Var], ranges: Ra
         return None
     moved = [var for i in intervals for var in i.moved_by]
     values = producer.bindings
-    whole = [
+    written = [
         (simplified_linear(values[lo], ranges), extent)
         for (lo, _), extent in zip(region.box, region.buffer.shape, strict=True)
         if isinstance(lo, Var) and lo in values
@@ -49,7 +49,7 @@ def box_of(producer: BlockRealize, region: Region, running: Set[Var], ranges: Ra
     conditions = []
     for part in conjuncts(producer.predicate):
         loops = free_vars(part)
-        if _is_border(part, whole, used) or (loops <= running and not loops & set(moved)):
+        if _is_border(part, written, used) or (loops <= running and not loops & set(moved)):
             continue  # the buffer's own end, a cap that shaped the box, or the tail of a reduce loop
         if loops & running:
             return None
@@ -78,11 +78,11 @@ def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[S
     return found if moved <= determined(indices, set(relax.ranges) - relax.running, relax.ranges) else None
 
 
-def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
-    """Does a part of a predicate only keep a written index (`whole`, with extents) inside the buffer?"""
+def _is_border(part: Expr, written: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
+    """Decide whether a part of a predicate only keeps an index of `written`, with extents, inside the buffer."""
     if not (isinstance(part, Compare) and isinstance(part.b, Const)):
         return False
-    gap = linear(part.a).add(constant(part.b.whole), -1)
+    gap = linear(part.a).add(constant(part.b.integer), -1)
     if part.op == "lt":
-        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
-    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)
+        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in written)
+    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in written)

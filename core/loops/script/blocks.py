@@ -125,11 +125,11 @@ class Blocks(Expressions):
         if isinstance(node, ast.Tuple | ast.List):
             if len(node.elts) != 2:
                 self.fail(node, "a domain is a number, or a pair (first, end)")
-            first, end = (self.whole(each, "domain") for each in node.elts)
+            first, end = (self.integer(each, "domain") for each in node.elts)
         else:
             value = self.value(node)
             pair = isinstance(value, tuple | list) and len(value) == 2
-            first, end = (int(value[0]), int(value[1])) if pair else (0, self.whole(node, "domain"))
+            first, end = (int(value[0]), int(value[1])) if pair else (0, self.integer(node, "domain"))
         if end <= first:
             self.fail(node, f"the domain from {first} to {end} is empty", "give it at least one value")
         return first, end - first

@@ -122,11 +122,11 @@ class Buffers(Expressions):
 
     def shape(self, node: ast.expr) -> tuple[int, ...]:
         if isinstance(node, ast.Tuple | ast.List):
-            extents = [(each, self.whole(each, "extent")) for each in node.elts]
+            extents = [(each, self.integer(each, "extent")) for each in node.elts]
         else:
             value = self.value(node)
             many = isinstance(value, tuple | list)
-            extents = [(node, dtypes.integer(v)) for v in value] if many else [(node, self.whole(node, "extent"))]  # type: ignore[misc]
+            extents = [(node, dtypes.integer(v)) for v in value] if many else [(node, self.integer(node, "extent"))]  # type: ignore[misc]
         for each, extent in extents:
             if extent is None or extent < 1:
                 self.fail(each, f"{ast.unparse(each)}: extents are whole numbers, one or more")

@@ -145,15 +145,15 @@ def _address(e: Expressions, node: ast.Call) -> Expr:
 def _broadcast(e: Expressions, node: ast.Call) -> Expr:
     value, lanes = arguments(e, node, "value", "lanes")
     if e.lane is not None:
-        check_count(e, node, e.whole(lanes, "number of lanes"))
+        check_count(e, node, e.integer(lanes, "number of lanes"))
         return build.as_expr(e.scalar(value))
-    return Broadcast(build.as_expr(e.scalar(value)), e.whole(lanes, "number of lanes"))
+    return Broadcast(build.as_expr(e.scalar(value)), e.integer(lanes, "number of lanes"))
 
 
 def _ramp(e: Expressions, node: ast.Call) -> Expr:
     base_node, stride_node, lanes = arguments(e, node, "base", "stride", "lanes")
     base, stride = e.scalar(base_node), e.scalar(stride_node)
-    number = check_count(e, node, e.whole(lanes, "number of lanes")).number
+    number = check_count(e, node, e.integer(lanes, "number of lanes")).number
 
     def place() -> Expr:
         return build.add(base, build.mul(build.cast(build.as_expr(base).dtype, number), stride))

@@ -258,7 +258,7 @@ class Expressions(Reader):
     def stepped(self, node: ast.Slice) -> Expr:
         """`A[lo:hi:step]` in the lane that is read."""
         assert node.step is not None
-        step = self.whole(node.step, "step")
+        step = self.integer(node.step, "step")
         if node.lower is None or node.upper is None or step < 1:
             self.fail(node, "a slice with a step has both ends, and a step from 1 up")
         lo = self.index(node.lower)
@@ -291,7 +291,7 @@ class Expressions(Reader):
                 return Region(base, tuple((build.ZERO, extent) for extent in base.shape))
         self.fail(node, f"{ast.unparse(node)} is not a part of a buffer", "name elements: A[vi, 0:16]")
 
-    def whole(self, node: ast.expr, what: str) -> int:
+    def integer(self, node: ast.expr, what: str) -> int:
         """Read a Python number that is known now, such as an extent."""
         value = self.value(node)
         if isinstance(value, Const):

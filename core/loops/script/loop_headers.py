@@ -24,7 +24,7 @@ class Domains(Blocks):
         if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
             self.fail(node, f"{ast.unparse(node)} is not a domain of a loop", remedy)
         if function is range:
-            if len(node.args) == 3 and self.whole(node.args[2], "step") != 1:
+            if len(node.args) == 3 and self.integer(node.args[2], "step") != 1:
                 self.fail(node.args[2], "loops have the step 1", "multiply the variable where it is used")
             return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
         if function.name == "grid":
@@ -72,7 +72,9 @@ class Domains(Blocks):
     def interval(self, node: ast.AST, args: Sequence[ast.expr]) -> tuple[int, int]:
         if not 1 <= len(args) <= 2:
             self.fail(node, "a loop takes an extent, or a first value and an end")
-        first, end = (0, self.whole(args[0], "extent")) if len(args) == 1 else [self.whole(a, "bound") for a in args]
+        first, end = (
+            (0, self.integer(args[0], "extent")) if len(args) == 1 else [self.integer(a, "bound") for a in args]
+        )
         if end <= first:
             self.fail(args[-1], f"the loop from {first} to {end} has no iteration", "leave it out, or give it some")
         return first, end - first

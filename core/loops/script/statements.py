@@ -261,12 +261,12 @@ class Statements(Domains, Buffers):
         for part in ast.walk(target.slice):
             if isinstance(part, ast.Slice) and part.lower is not None and part.upper is not None:
                 length = difference(self.index(part.upper), self.index(part.lower))
-                step = 1 if part.step is None else self.whole(part.step, "step")
+                step = 1 if part.step is None else self.integer(part.step, "step")
                 if length.is_const and step > 0 and length.const > 0:
                     return -(-length.const // step)
             call = self.word_call(part) if isinstance(part, ast.Call) else None
             if call is not None and call[0].lower() in ("ramp", "broadcast") and call[1].args:
-                return self.whole(call[1].args[-1], "number of lanes")
+                return self.integer(call[1].args[-1], "number of lanes")
         self.fail(target, "a vector is stored in one element", "store it in as many: C[T.Ramp(i * 8, 1, 8)] = ...")
 
     def plain_store(self, target: ast.Subscript, node: ast.expr) -> Stmt:

@@ -66,7 +66,7 @@ def _run(indices: Sequence[Expr], count: int, shape: Sequence[int], ranges: Rang
         if count <= 1 or (between is not None and between[1] + count <= extent) or (number == 0 and len(shape) == 1):
             extents[number] = count
             return tuple(zip(indices, extents, strict=True))
-        if count % extent or not (isinstance(first, Const) and first.whole == 0):
+        if count % extent or not (isinstance(first, Const) and first.integer == 0):
             return None
         extents[number], count = extent, count // extent
     return None if count > 1 else tuple(zip(indices, extents, strict=True))

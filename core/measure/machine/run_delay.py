@@ -27,11 +27,16 @@ _MOMENT, _PATIENCE = 0.25, 5.0
 
 
 class Reading(NamedTuple):
-    """The nanoseconds of the clock, of this thread's run-queue wait, and of other threads' computing."""
+    """The nanoseconds of this thread's run-queue wait and of other threads' computing, and the clock around the look.
+
+    The thread may lose its core between the counters and the clock: from `clock` of one reading to `ended` of a later
+    one all waits are included that the counters have in between.
+    """
 
     clock: int
     run_queue_wait: int
     others: int
+    ended: int
 
 
 def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = None) -> int:
@@ -48,7 +53,7 @@ def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = 
 
 
 def _run_queue_wait(spent: int, before: Reading, after: Reading) -> int:
-    passed = after.clock - before.clock
+    passed = after.ended - before.clock
     if after.others - before.others > _QUIET * passed or spent > passed:  # `spent` is by a clock that is not of here
         return 0
     run_queue_wait = after.run_queue_wait - before.run_queue_wait - (passed - spent)
@@ -57,10 +62,12 @@ def _run_queue_wait(spent: int, before: Reading, after: Reading) -> int:
 
 def reading() -> Reading | None:
     """Read the counters of the calling thread; None where the system does not count."""
+    clock = time.perf_counter_ns()
     run_queue_wait = _delay(OWN)
     if run_queue_wait is None:
         return None
-    return Reading(time.perf_counter_ns(), run_queue_wait, time.process_time_ns() - time.thread_time_ns())
+    others = time.process_time_ns() - time.thread_time_ns()
+    return Reading(clock, run_queue_wait, others, time.perf_counter_ns())
 
 
 class WaitMeter:

@@ -53,10 +53,10 @@ def written_buffers(block: Block) -> list[Buffer]:
 
 
 def boxes(
-    tree: Tree, realize: BlockRealize, regions: Iterable[Region], buffer: Buffer, standing: Set[Var]
+    tree: Tree, realize: BlockRealize, regions: Iterable[Region], buffer: Buffer, fixed: Set[Var]
 ) -> Iterator[list[SymbolicInterval | None]]:
-    """Yield the intervals of each of the block's regions of a buffer, while the `standing` loops do not move."""
-    running = {x.var for x in tree.ancestors(realize)} - standing
+    """Yield the intervals of each of the block's regions of a buffer, in one iteration of the `fixed` loops."""
+    running = {x.var for x in tree.ancestors(realize)} - fixed
     relax = relaxation(running, tree.ranges, realize.predicate)
     for region in regions:
         if region.buffer is buffer:

@@ -190,7 +190,7 @@ def _more_than_borders(tree: Tree, realize: BlockRealize, relax: Relaxation) -> 
             continue
         if not isinstance(part, Compare) or not isinstance(part.b, Const):
             return "its predicate leaves out iterations of its domain"
-        limit = part.b.whole
+        limit = part.b.integer
         form = simplified_linear(part.a, tree.ranges)
         upper = any(form.terms == f.terms and limit - form.const == n - f.const for f, n in borders)
         lower = any(form.terms == f.terms and limit - form.const <= -f.const for f, _ in borders)

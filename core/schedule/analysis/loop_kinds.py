@@ -125,8 +125,8 @@ def _apart(tree: Tree, loop: For, first: BlockRealize, second: BlockRealize, buf
     """Do two blocks write different elements of a buffer in different iterations of a loop?"""
     outside = {x.var for x in tree.ancestors(loop)}
 
-    def pairs(standing: set[Var]) -> list[list[tuple[SymbolicInterval | None, SymbolicInterval | None]]]:
-        ones, others = (boxes(tree, r, r.block.writes, buffer, standing) for r in (first, second))
+    def pairs(fixed: set[Var]) -> list[list[tuple[SymbolicInterval | None, SymbolicInterval | None]]]:
+        ones, others = (boxes(tree, r, r.block.writes, buffer, fixed) for r in (first, second))
         return [list(zip(one, other, strict=True)) for one, other in product(ones, others)]
 
     return all(

@@ -20,11 +20,11 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
     if rows is None:
         return None
     count = 1 + max((n for n, loop in enumerate(carried.shared) if loop.var in rows.loops), default=-1)
-    standing = {loop.var for loop in carried.shared[:count]}
-    made = written_box(tree, carried.writer, carried.buffer, standing)
-    if made is None or not reads_inside(tree, carried.reader, carried.buffer, made, standing, apart_from=rows.dim):
+    fixed = {loop.var for loop in carried.shared[:count]}
+    written = written_box(tree, carried.writer, carried.buffer, fixed)
+    if written is None or not reads_inside(tree, carried.reader, carried.buffer, written, fixed, apart_from=rows.dim):
         return None
-    lows = (i.lo for dim, i in enumerate(made.intervals) if dim != rows.dim)
+    lows = (i.lo for dim, i in enumerate(written.intervals) if dim != rows.dim)
     return None if any(free_vars(term) & set(rows.loops) for lo in lows for term in lo.terms) else rows
 
 
@@ -32,7 +32,7 @@ def check_rows(before: Tree, after: Tree) -> None:
     """Check that reads of earlier rows find them after a step that has moved a block or its loops.
 
     Raises:
-        ScheduleError: one may come before its row is made.
+        ScheduleError: one may come before its row is written.
     """
     known = {_place(before, carried) for carried in before.carried}
     together = {_names(carried) for carried in before.carried if carried.shared}

@@ -20,9 +20,9 @@ from pegbox.schedule.analysis.write_cover import fills
 from pegbox.schedule.tree import Tree
 
 
-def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
-    """The box of `buffer` that `producer` writes while the `standing` loops do not move; None if it is not a box."""
-    running = {x.var for x in tree.ancestors(producer)} - standing
+def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, fixed: Set[Var]) -> Box | None:
+    """Compute the box of `buffer` that `producer` writes in one iteration of the `fixed` loops; else None."""
+    running = {x.var for x in tree.ancestors(producer)} - fixed
     found = _written_box(producer, buffer, running, tree.ranges)
     digits = _digit_loops(producer, running, tree.ranges) if found is None else None
     return found if digits is None else _written_box(digits[0], buffer, *digits[1:])
@@ -62,7 +62,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
 
 
 def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """Has the producer made all elements that the user reads, within one iteration of the loops around both?
+    """Decide whether the producer writes all elements that the user reads, in one iteration of the loops around both.
 
     False also when that cannot be shown.
     """
@@ -76,18 +76,18 @@ def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
 
 
 def makes_all(
-    tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize, standing: Set[Var] = frozenset()
+    tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize, fixed: Set[Var] = frozenset()
 ) -> bool:
-    """Does the producer make all elements that the user reads while the `standing` loops do not move?
+    """Decide whether the producer writes all elements that the user reads, in one iteration of the `fixed` loops.
 
     False also when that cannot be shown.
     """
-    made = written_box(tree, producer, buffer, standing)
-    return made is not None and reads_inside(tree, user, buffer, made, standing)
+    written = written_box(tree, producer, buffer, fixed)
+    return written is not None and reads_inside(tree, user, buffer, written, fixed)
 
 
 def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """May the user read elements that the producer never makes, in none of its iterations?
+    """Decide whether the user may read elements that the producer writes in none of its iterations.
 
     Where both share loops, it is known already for each iteration of those: see `covers_reads`.
     """
@@ -97,20 +97,20 @@ def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
 
 
 def reads_inside(
-    tree: Tree, user: BlockRealize, buffer: Buffer, made: Box, standing: Set[Var], *, apart_from: int | None = None
+    tree: Tree, user: BlockRealize, buffer: Buffer, written: Box, fixed: Set[Var], *, apart_from: int | None = None
 ) -> bool:
-    """Are the elements that the user reads in a box that is made, in all dimensions but one?"""
+    """Decide whether the elements that the user reads are in the `written` box, in all dimensions but one."""
     known = conjuncts(user.predicate)
-    return all(any(same(c, k) for k in known) for c in made.conditions) and all(
-        dim == apart_from or within(needed, made.intervals[dim], extent)
-        for box in boxes(tree, user, user.block.reads, buffer, standing)
+    return all(any(same(c, k) for k in known) for c in written.conditions) and all(
+        dim == apart_from or within(needed, written.intervals[dim], extent)
+        for box in boxes(tree, user, user.block.reads, buffer, fixed)
         for dim, (needed, extent) in enumerate(zip(box, buffer.shape, strict=True))
     )
 
 
-def within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int) -> bool:
-    """Is the part of a dimension that is needed, as far as it lies in the buffer, a part of the one that is made?"""
-    if made.covers(extent):
+def within(needed: SymbolicInterval | None, written: SymbolicInterval, extent: int) -> bool:
+    """Decide whether the indices that are needed, as far as they lie in the buffer, are among those `written`."""
+    if written.covers(extent):
         return True
     if needed is None:
         return False
@@ -119,5 +119,5 @@ def within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int)
         # Reads outside the buffer are guarded in the body.
         first, last = max(lo.const, 0), min(lo.const + width, extent - 1)
         lo, width = constant(first), max(last - first, 0)
-    gap = lo.minus(made.lo)
-    return gap.is_const and gap.const >= 0 and gap.const + width <= made.width
+    gap = lo.minus(written.lo)
+    return gap.is_const and gap.const >= 0 and gap.const + width <= written.width

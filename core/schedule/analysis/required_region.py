@@ -45,17 +45,17 @@ def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges, *, most: 
     return Span(needed.lo, needed.width + 1, low, high)
 
 
-def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
+def common_conditions(readers: list[BlockRealize], fixed: set[Var]) -> list[Expr]:
     """List the conditions on outer loops alone that all readers' predicates share: if one fails, nothing is needed."""
     first, *others = (conjuncts(r.predicate) for r in readers)
     return [
         part
         for part in first
-        if free_vars(part) <= standing and all(any(same(part, p) for p in parts) for parts in others)
+        if free_vars(part) <= fixed and all(any(same(part, p) for p in parts) for parts in others)
     ]
 
 
-def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing: set[Var]) -> dict[Var, Span]:
+def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], fixed: set[Var]) -> dict[Var, Span]:
     """Compute the values that the readers need of each variable that indexes the block's writes."""
     domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
     spans: dict[Var, Span] = {}
@@ -63,7 +63,7 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
     for region in block.writes:
         if region.buffer not in read:
             continue  # any part of a buffer that no reader reads will do
-        found = [box for r in readers for box in boxes(tree, r, r.block.reads, region.buffer, standing)]
+        found = [box for r in readers for box in boxes(tree, r, r.block.reads, region.buffer, fixed)]
         hulls = list(map(hull, zip(*found, strict=True)))
         for dim, (lo, count) in enumerate(region.box):
             if not isinstance(lo, Var) or lo not in domains or count != 1:

@@ -119,9 +119,9 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     readers = [rest.blocks[r.block.name] for r in readers]
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # A buffer that threads share is computed for all of them.
-    standing = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
-    conditions = common_conditions(readers, standing)
-    spans = needed_spans(rest, realize.block, readers, standing)
+    fixed = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
+    conditions = common_conditions(readers, fixed)
+    spans = needed_spans(rest, realize.block, readers, fixed)
     # A row needs all rows before it, and everything that these were made from.
     for var in carried_variables(realize.block):
         spans.pop(var, None)

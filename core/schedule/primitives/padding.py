@@ -128,7 +128,7 @@ def _bound(condition: Expr) -> tuple[Var, Interval] | None:
     most = 2**62
     if not isinstance(condition, Compare) or not isinstance(condition.b, Const):
         return None
-    form, limit = linear(condition.a), condition.b.whole
+    form, limit = linear(condition.a), condition.b.integer
     if len(form.terms) != 1 or condition.op not in ("lt", "le", "gt", "ge"):
         return None
     ((term, factor),) = form.terms.items()

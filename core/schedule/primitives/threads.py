@@ -17,8 +17,6 @@ from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
 from pegbox.shown import value_text
 
-_MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
-
 
 @primitive
 def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | None = None) -> None:

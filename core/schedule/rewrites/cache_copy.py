@@ -128,8 +128,8 @@ def before_readers(
             loop.var,
             writers[0].block.name,
         )
-    standing = {x.var for x in (*tree.ancestors(loop), loop)}
-    filled = nest(block, needed_spans(added, block, nodes, standing), common_conditions(nodes, standing))
+    fixed = {x.var for x in (*tree.ancestors(loop), loop)}
+    filled = nest(block, needed_spans(added, block, nodes, fixed), common_conditions(nodes, fixed))
     after = insert(added, place, filled, position)
     check_ready(after, block.name, loop)
     check_parallel(tree, after, block.name)

@@ -25,7 +25,7 @@ class Move:
         self.realize = realize
         self.loop = loop
         self.name = realize.block.name
-        self.standing = {x.var for x in (*tree.ancestors(loop), loop)}
+        self.fixed = {x.var for x in (*tree.ancestors(loop), loop)}
         self.conditions: list[Expr] = []  # where they fail, the producers make nothing
         reads = read_buffers(realize.block)
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
@@ -109,11 +109,11 @@ class Move:
         moving: list[set[Var]] = []
         for region in self.realize.block.reads:
             producers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
-            for made in self._boxes(producers, region.buffer):
+            for written in self._boxes(producers, region.buffer):
                 for dim, (lo, count) in enumerate(region.box):
                     if count != 1:
                         raise self._other_iterations(region.buffer)
-                    self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
+                    self._match(linear(lo), written.intervals[dim], region.buffer, dim, iters, found)
             if producers:
                 indices = variables(lo for lo, _ in region.box)
                 moving.append({var for var in indices if var in found and not found[var].covers(iters[var].extent)})
@@ -145,7 +145,7 @@ class Move:
     def _match(
         self,
         wanted: Linear,
-        made: SymbolicInterval,
+        written: SymbolicInterval,
         buffer: Buffer,
         dim: int,
         iters: dict[Var, BlockIter],
@@ -153,7 +153,7 @@ class Move:
     ) -> None:
         """Match the index `wanted` in a dimension of the buffer with the interval `made` that is ready there."""
         if wanted.is_const:
-            if not (made.lo.is_const and made.lo.const <= wanted.const <= made.lo.const + made.width):
+            if not (written.lo.is_const and written.lo.const <= wanted.const <= written.lo.const + written.width):
                 raise self._other_iterations(buffer)
             return
         ((term, coefficient), *more) = wanted.terms.items()
@@ -166,7 +166,7 @@ class Move:
                 f"extent {buffer.shape[dim]}: some of its iterations belong to no iteration of {self.loop.var.name}",
                 "leave it where it is, or inline the padding",
             )
-        shifted = SymbolicInterval(made.lo.add(constant(-wanted.const)), made.width)
+        shifted = SymbolicInterval(written.lo.add(constant(-wanted.const)), written.width)
         known = found.setdefault(term, shifted)
         if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
             raise self._other_iterations(buffer)
@@ -197,11 +197,11 @@ class Move:
         """
         boxes: list[Box] = []
         for producer in producers:
-            made = written_box(self.tree, producer, buffer, self.standing)
-            if made is None:
+            written = written_box(self.tree, producer, buffer, self.fixed)
+            if written is None:
                 raise self._no_box(producer, buffer)
-            boxes.append(made)
-        weakest = next((made for made in boxes if all(_has(box, c) for box in boxes for c in made.conditions)), None)
+            boxes.append(written)
+        weakest = next((own for own in boxes if all(_has(box, c) for box in boxes for c in own.conditions)), None)
         if weakest is not None:
             self.conditions += weakest.conditions
         elif producers:

@@ -109,7 +109,7 @@ def composite(method: _Method) -> _Method:
     signature = Signature(method)
 
     @wraps(method)
-    def whole(sch: ScheduleState, *args: Any, **options: Any) -> Any:
+    def all_or_nothing(sch: ScheduleState, *args: Any, **options: Any) -> Any:
         before = sch.snapshot()
         try:
             signature.check(args, options)
@@ -119,7 +119,7 @@ def composite(method: _Method) -> _Method:
             _tell(error, sch, method.__name__, args, options)
             raise
 
-    return cast("_Method", whole)
+    return cast("_Method", all_or_nothing)
 
 
 def lookup(method: _Method) -> _Method:
