@@ -1,43 +1,40 @@
-"""Make the experience of `bayes`: measurements of many workloads, with the features of their programs.
+"""Make the experience of searches and predictions: measurements of many workloads, with the features of their programs.
 
     python3 benchmarks/experience.py --sweep             # measure the missing workloads on this machine (half an hour)
     python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
-    python3 benchmarks/experience.py                     # write core/records/shipped/experience.npz
+    python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
     python3 benchmarks/experience.py --check --across    # and from other kinds of machines
 
 Workloads are shapes that none of the recorded spaces has, and a part of the recorded spaces themselves. A search never
 uses the measurements of its own shape.
 
-`benchmarks/experience/` has a folder for each processor. It holds records (`*.jsonl.xz`) of the current spaces, and
-`numbers.npz.xz`, the numbers from which features are computed (`ProgramFeatures.numbers`). The command without options
-updates the numbers. They stay when a template's space changes, so that measurements on a machine that is no longer
-available are not lost; delete the records that no longer fit. Run the command again after a change of the features'
-formulas.
+`benchmarks/experience/` has a folder of records (`*.jsonl.xz`) for each processor. Records of a space that the template
+no longer has are left out, with a line that says so: delete them, or measure the workload again. Delete also what was
+measured before code generation became much faster for a kind of program, even where the space is the same. Run the
+command again after a change of the features.
+
+The model of predictions (`prediction.npz`) learns from all of it, a few times: each time from three quarters of the
+workloads, so that the mean is not decided by any one of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import lzma
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.errors import RecordError
 from pegbox.features import program_features
-from pegbox.features.formulas import Machine
-from pegbox.features.program import ProgramFeatures, finished
+from pegbox.features.program import ProgramFeatures
 from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.experience import (
@@ -51,14 +48,16 @@ from pegbox.search.models.experience import (
     shipped_sources,
     write_experience,
 )
-from pegbox.search.protocols import Transfer
+from pegbox.search.models.prediction import MODEL, described, write_model
+from pegbox.search.models.training import rank_and_speed
+from pegbox.search.models.trees import Trees
+from pegbox.search.protocols import Features, Floats, Transfer
+from pegbox.space import Config
 from pegbox.task.task import Task
 
 Verdict: TypeAlias = tuple[float, float, float]
 
 HERE = Path(__file__).parent / "experience"
-
-KEPT = "numbers.npz.xz"
 
 SAME: dict[str, Any] = {"padding": 1}
 HALF: dict[str, Any] = {"stride": 2}
@@ -81,28 +80,56 @@ WORKLOADS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     "matmul-2000x100x500": ("matmul", (2000, 100, 500), {}),
     "matmul-16x1024x4096": ("matmul", (16, 1024, 4096), {}),
     "matmul-300x3000x120": ("matmul", (300, 3000, 120), {}),
+    # Small products, and convolutions with strides or few channels.
+    "matmul-1x2048x2048": ("matmul", (1, 2048, 2048), {}),
+    "matmul-2x3000x900": ("matmul", (2, 3000, 900), {}),
+    "matmul-4x2000x2500": ("matmul", (4, 2000, 2500), {}),
+    "matmul-8x1024x2048": ("matmul", (8, 1024, 2048), {}),
+    "matmul-16x800x1500": ("matmul", (16, 800, 1500), {}),
+    "matmul-24x2048x700": ("matmul", (24, 2048, 700), {}),
+    "matmul-50x1000x400": ("matmul", (50, 1000, 400), {}),
+    "matmul-700x900x30": ("matmul", (700, 900, 30), {}),
+    "conv2d-60x60-strided-nchw": ("conv2d", (1, 4, 60, 60, 48, 5, 5), HALF | {"padding": 2} | NCHW),
+    "conv2d-28x28-strided-nchw": ("conv2d", (1, 64, 28, 28, 96, 3, 3), SAME | HALF | NCHW),
+    "conv2d-40x40-wide-nhwc": ("conv2d", (1, 16, 40, 40, 32, 5, 5), HALF | {"padding": 2} | NHWC),
+    "conv2d-7x7-nchw": ("conv2d", (1, 512, 7, 7, 256, 3, 3), SAME | NCHW),
+    "conv2d-14x14-pointwise-nchw": ("conv2d", (1, 256, 14, 14, 128, 1, 1), NCHW),
+    "conv2d-21x21-odd-nchw": ("conv2d", (1, 30, 21, 21, 50, 3, 3), SAME | NCHW),
 }
+
+PREFIX = "sketch-"
+
+SKETCHES: dict[str, tuple[int, ...]] = {
+    "matmul": (384, 512, 640), "matmul_bias_relu": (256, 768, 512), "matmul_bias_gelu": (192, 512, 768),
+    "matmul_chain": (128, 256, 192, 320), "batch_matmul": (8, 96, 64, 128), "matmul_transposed": (200, 700, 300),
+    "matmul_int8": (256, 512, 256), "attention": (4, 128, 64), "conv1d": (1, 64, 256, 96, 5, 1, 2),
+    "conv2d": (1, 64, 28, 28, 96, 3, 1, 1), "conv2d_nhwc": (1, 28, 28, 64, 96, 3, 1, 1),
+    "conv3d": (1, 16, 8, 28, 28, 32, 3, 1, 1), "depthwise_conv2d": (1, 96, 56, 56, 3, 1, 1),
+    "conv2d_transposed": (1, 32, 14, 14, 48, 4, 2, 1), "conv2d_bn_relu": (1, 48, 30, 30, 64, 3, 1, 1),
+    "conv2d_winograd": (1, 64, 28, 28, 64), "max_pool2d": (1, 64, 56, 56, 3, 2, 1), "avg_pool2d": (1, 48, 40, 40, 2, 2),
+    "row_sum": (500, 1000), "row_min": (300, 900), "row_argmax": (256, 1000), "norm": (400, 700),
+    "softmax": (512, 768), "layer_norm": (384, 640), "sum_and_max": (500, 800),
+    "matmul-few": (100, 333, 777), "softmax-few": (100, 3000), "layer_norm-many": (1500, 200),
+    "depthwise_conv2d-wide": (1, 200, 14, 14, 5, 1, 2), "attention-small": (8, 64, 32), "row_argmax-many": (1000, 300),
+    "norm-few": (90, 2000),
+}  # fmt: skip
+"""The workloads whose sketches are measured, some at two shapes. (That of `elementwise_chain` leaves no choice.)"""
 
 CONFIGS, PASSES = 500, 2
 
 ROWS = 1000
-"""Number of configurations that are taken from a recorded space."""
+"""The largest number of configurations that are taken from a recorded space."""
 
+MODELS, ROUNDS, DEPTH, SHARE = 5, 100, 6, 0.75
+"""The models of predictions, the trees of each and their depth, and its share of the workloads."""
 
-@dataclass(frozen=True)
-class Kept:
-    """Numbers of programs, (WIDTH, n); which of them the template refuses, (n,); their costs in seconds, (n,)."""
+PARAMETERS: dict[str, Any] = {
+    "max_depth": DEPTH, "learning_rate": 0.1, "subsample": 0.5, "colsample_bynode": 0.2, "tree_method": "hist",
+    "max_bin": 32, "nthread": 1, "verbosity": 0,
+}  # fmt: skip
 
-    shape: str
-    target: str
-    name: str
-    numbers: npt.NDArray[np.float64]
-    refused: npt.NDArray[np.bool_]
-    costs: npt.NDArray[np.float64]
-
-    def shipped(self) -> ShippedSource:
-        features = finished(self.numbers, self.refused, Machine.of(Target(self.target)))
-        return ShippedSource(self.shape, self.target, Transfer(self.name, features, self.costs))
+TRAINED_ROWS = 250
+"""The largest number of configurations of a workload that a model of predictions learns from."""
 
 
 def main() -> int:
@@ -112,22 +139,23 @@ def main() -> int:
     if options.check:
         check(shipped_sources(), across=options.across)
         return 0
-    known = {(one.target, one.name): one for one in kept()} | {(one.target, one.name): one for one in recorded()}
-    sources = sorted(known.values(), key=lambda one: (one.target, one.name))
-    keep(sources)
-    write_experience(FILE, ProgramFeatures.names, [one.shipped() for one in sources])
-    count = sum(len(one.costs) for one in sources)
-    print(f"{FILE.name}: {count:,} configurations of {len(sources)} workloads, {FILE.stat().st_size / 1e3:.0f} kB")
+    sources = [source_of(space) for space in spaces()]
+    write_experience(FILE, ProgramFeatures.names, sources)
+    write_model(MODEL, trained(sources))
+    count = sum(len(one.measured.costs) for one in sources)
+    sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e3:.0f} kB" for file in (FILE, MODEL))
+    print(f"{count:,} configurations of {len(sources)} workloads; {sizes}")
     return 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [*WORKLOADS, *(f"{PREFIX}{name}" for name in SKETCHES)]
     parser.add_argument("--sweep", action="store_true", help="measure the workloads that have no file yet")
     parser.add_argument("--target", default="llvm -num-cores 1", help="target of --sweep")
     parser.add_argument("--configs", type=int, default=CONFIGS, help="number of configurations of each workload")
     parser.add_argument("--passes", type=int, default=PASSES)
-    parser.add_argument("--only", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
     parser.add_argument("--across", action="store_true", help="with --check: also from other kinds of machines only")
     return parser.parse_args()
@@ -141,65 +169,65 @@ def measure(options: argparse.Namespace) -> None:
         packed = folder / f"{name}.jsonl.xz"
         if packed.exists():
             continue
-        template, args, kwargs = WORKLOADS[name]
-        task = pb.create_task(template, args=args, kwargs=kwargs, target=target)
+        task = task_of(name, target)
         with tempfile.TemporaryDirectory() as temporary:
             records = Path(temporary) / "sweep.jsonl"
             print(pb.sweep(task, records=records, configs=options.configs, passes=options.passes), flush=True)
             pb.pack_space(records, packed)
 
 
-def recorded() -> Iterator[Kept]:
-    """Measurements of the current spaces."""
-    for file in sorted(HERE.glob("*/*.jsonl.xz")):
+def task_of(name: str, target: Target) -> Task:
+    """Make the task of a workload by its name."""
+    if name.startswith(PREFIX):
+        label = name.removeprefix(PREFIX)
+        return pb.create_task(label.partition("-")[0], args=SKETCHES[label], space="sketch", target=target)
+    template, args, kwargs = WORKLOADS[name]
+    return pb.create_task(template, args=args, kwargs=kwargs, target=target)
+
+
+def spaces() -> Iterator[RecordedSpace]:
+    """Open the recorded spaces, those that the templates still have."""
+    for file in (*sorted(HERE.glob("*/*.jsonl.xz")), *recorded_spaces()):
         try:
-            space = pb.recorded_space(file)
+            yield pb.recorded_space(file)
         except RecordError as error:
-            print(f"{file.relative_to(HERE)}: left to {KEPT}: {error}")
-        else:
-            yield numbers_of(space, CONFIGS)
-    for name in recorded_spaces():
-        yield numbers_of(pb.recorded_space(name), ROWS)
+            print(f"left out: {error}")
 
 
-def numbers_of(space: RecordedSpace, rows: int) -> Kept:
-    """Numbers of a uniform sample of a recorded space. (Its first rows have the lowest indices.)"""
-    assert isinstance(space.task, Task)
+def sample_of(space: RecordedSpace) -> list[Config]:
+    """Choose a uniform sample of a recorded space. (Its first rows have the lowest indices.)"""
     configs = list(space.results)
-    chosen = [configs[place] for place in np.random.default_rng(0).permutation(len(configs))[:rows]]
-    numbers, refused = program_features(space.task).numbers(np.array([config.digits for config in chosen]))
+    return [configs[place] for place in np.random.default_rng(0).permutation(len(configs))[:ROWS]]
+
+
+def source_of(space: RecordedSpace) -> ShippedSource:
+    assert isinstance(space.task, Task)
+    chosen = sample_of(space)
     costs = np.array([space.results[config].cost for config in chosen])
-    return Kept(shape_key(space.task.workload), str(space.task.target), space.name, numbers, refused, costs)
+    measured = Transfer(space.name, program_features(space.task).of(chosen), costs)
+    return ShippedSource(shape_key(space.task.workload), str(space.task.target), measured)
 
 
-def keep(sources: Sequence[Kept]) -> None:
-    """Write the file of numbers of each processor."""
-    for cpu in sorted({Target(one.target).cpu for one in sources}):
-        of_cpu = [one for one in sources if Target(one.target).cpu == cpu]
-        buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            texts=np.array([(one.shape, one.target, one.name) for one in of_cpu]),
-            counts=np.array([len(one.costs) for one in of_cpu]),
-            numbers=np.concatenate([one.numbers for one in of_cpu], axis=1).astype(np.float32),
-            refused=np.concatenate([one.refused for one in of_cpu]),
-            costs=np.concatenate([one.costs for one in of_cpu]),
-        )
-        (HERE / cpu).mkdir(parents=True, exist_ok=True)
-        (HERE / cpu / KEPT).write_bytes(lzma.compress(buffer.getvalue()))
+def trained(sources: Sequence[ShippedSource]) -> Trees:
+    """Train the model of predictions."""
+    import xgboost
+
+    models: list[dict[str, Any]] = []
+    for seed in range(MODELS):
+        rng = np.random.default_rng(seed)
+        places = rng.permutation(len(sources))[: max(1, round(SHARE * len(sources)))]
+        rows, labels = zip(*(examples(sources[place], rng) for place in places), strict=True)
+        data = xgboost.DMatrix(np.concatenate(rows), label=np.concatenate(labels), nthread=1)
+        booster = xgboost.train(PARAMETERS | {"seed": seed}, data, num_boost_round=ROUNDS)
+        models.append(json.loads(booster.save_raw("json")))
+    return Trees.of_xgboost(models, DEPTH)
 
 
-def kept() -> Iterator[Kept]:
-    for file in sorted(HERE.glob(f"*/{KEPT}")):
-        with np.load(io.BytesIO(lzma.decompress(file.read_bytes()))) as held:
-            ends = np.cumsum(held["counts"])[:-1]
-            parts = (
-                np.split(held["numbers"].astype(np.float64), ends, axis=1),
-                np.split(held["refused"], ends),
-                np.split(held["costs"], ends),
-            )
-            for texts, *arrays in zip(held["texts"].tolist(), *parts, strict=True):
-                yield Kept(*texts, *arrays)
+def examples(source: ShippedSource, rng: np.random.Generator) -> tuple[Features, Floats]:
+    """Choose some rows of a source; their labels are ranks and speeds among all its rows."""
+    chosen = rng.permutation(len(source.measured.costs))[:TRAINED_ROWS]
+    rows = described(source.measured.features[chosen], Target(source.target))
+    return rows, rank_and_speed(source.measured.costs)[chosen]
 
 
 def check(sources: Sequence[ShippedSource], *, across: bool) -> None:

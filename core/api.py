@@ -38,6 +38,7 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.asktell import create_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.models.inputs import program_features
+from pegbox.search.models.prediction import PREDICTED, compiled_predictions, predicted_configs
 from pegbox.search.problem import local_measurer
 from pegbox.search.tune import tune
 from pegbox.shown import value_text
@@ -198,14 +199,15 @@ def build(
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
-    `apply_history_best` put in effect, or without these with the best one of the user's store. A schedule or program is
-    built as it is, for `target` (by default that of the `with pegbox.Target(...):` block around the call, else this
-    machine); `args`, `name` and `sizes` are those of `lower`. A TE schedule with size variables and no `sizes` becomes
-    a `SizedKernel`, which compiles once for each set of sizes that it is called with.
+    `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
+    predicted one that can be compiled: then its `origin` is "predicted, not tuned". A schedule or program is built as
+    it is, for `target` (by default that of the `with pegbox.Target(...):` block around the call, else this machine);
+    `args`, `name` and `sizes` are those of `lower`. A TE schedule with size variables and no `sizes` becomes a
+    `SizedKernel`, which compiles once for each set of sizes that it is called with.
     LLVM may take `timeout` seconds ("2m") for a kernel.
 
     Raises:
-        ArgumentError: a task without a configuration, or a target for a task, which has its own.
+        ArgumentError: records in effect that hold none of the task, or a target for a task, which has its own.
         InvalidConfig, ScheduleError, CompileError: the candidate cannot be built, or not in that time.
     """
     from pegbox.codegen import build as compiled  # LLVM is loaded when first needed
@@ -222,7 +224,11 @@ def build(
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
         if args or name is not None:
             raise ArgumentError("build(task): its template names the kernel and its arguments; leave args and name out")
-        return compiled(what.lower(_chosen(what, config)), timeout=seconds)
+        if (chosen := _chosen(what, config)) is not None:
+            return compiled(what.lower(chosen), timeout=seconds)
+        kernel, _ = next(compiled_predictions(what, timeout=seconds))
+        kernel.origin = PREDICTED
+        return kernel
     if config is not None:
         raise ArgumentError(f"config={value_text(config)}: only a task has configurations, not {type(what).__name__}")
     machine = target_of(target)
@@ -236,7 +242,8 @@ def build(
     return compiled(emit(lower(what, args, name, sizes=sizes), machine), timeout=seconds)
 
 
-def _chosen(task: Task, config: Config | int | None) -> Config:
+def _chosen(task: Task, config: Config | int | None) -> Config | None:
+    """Find the configuration that was asked for, or else is known to be the best; None without one."""
     if isinstance(config, Config):
         if config.space.fingerprint != task.space.fingerprint:
             raise ArgumentError(f"config={config}: of another space than that of {task!r}; take one of task.space")
@@ -245,12 +252,7 @@ def _chosen(task: Task, config: Config | int | None) -> Config:
         return task.space.get(config)
     history = current_history()
     if history is None:
-        if (known := best_config(task)) is not None:
-            return known
-        raise ArgumentError(
-            f"build({task.name}): no configuration given, and none in the store; tune it first, pass "
-            "config=result.best.config, an index, or build inside `with pegbox.apply_history_best('records.jsonl'):`"
-        )
+        return best_config(task)
     best = history.best_config(task)
     if best is None:
         raise ArgumentError(f"build({task.name}): {history.absence(task)}")
@@ -261,9 +263,11 @@ def _chosen(task: Task, config: Config | int | None) -> Config:
 def export(task: Task, config: Config | int | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
+    Without a configuration it is the one that `build` takes.
+
     Raises:
         ArgumentError: another suffix, no such folder, a folder of that name, a file of that name that pegbox did not
-            write, or no configuration (see `build`).
+            write, or records in effect that hold none of the task.
         CompileError: no system linker for a shared library.
     """
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
@@ -275,7 +279,8 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     beside = check_export(out, header=header)
-    program = task.lower(_chosen(task, config))
+    chosen = _chosen(task, config)
+    program = task.lower(next(predicted_configs(task)) if chosen is None else chosen)
     writers[out.suffix](program, out)
     if beside is not None:
         write_file(beside, c_header(program))

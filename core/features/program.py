@@ -152,6 +152,8 @@ class ProgramFeatures:
         Raises:
             SpaceError: no configuration of the space is valid.
         """
+        check_int("sample: count", count, minimum=0)
+        check_int("sample: classes", classes, minimum=1)
         with without_collection():
             return self._sample(count, rng, classes)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.runtime.kernel import Kernel, build
-from pegbox.errors import CompileError, InvalidConfig, LoweringError, PluginError, ScheduleError
+from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.operators.implementation import allocated
-from pegbox.search.models.prediction import predicted_configs
+from pegbox.search.models.prediction import compiled_predictions
 from pegbox.space import Config
 from pegbox.task.task import Task
 
-_TRIED = 16
-"""The predicted configurations that are tried, one after the other, until enough can be compiled."""
 _ROUNDS = 5
 """The turns in which kernels are timed, one after the other in each."""
 _TURN = 2_000_000
@@ -33,28 +29,10 @@ def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, An
 
     Raises:
         CompileError: none can be compiled.
-        PluginError: the cost model of experience cannot be loaded.
+        RecordError: the file of the model is damaged.
     """
-    found = list(islice(_compiled(task), first_use))
-    if not found:
-        raise CompileError(f"none of the {_TRIED} best predicted configurations of {task!r} can be compiled")
+    found = list(islice(compiled_predictions(task), first_use))
     return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
-
-
-def first_predicted(task: Task) -> Config | None:
-    """The configuration that experience ranks first; None where the cost model of experience cannot be loaded."""
-    with suppress(PluginError):
-        return next(predicted_configs(task), None)
-    return None
-
-
-def _compiled(task: Task) -> Iterator[tuple[Kernel, Config]]:
-    """Yield kernels of the predicted configurations, the best first; those that cannot be compiled are left out."""
-    for config in islice(predicted_configs(task), _TRIED):
-        try:
-            yield build(task.lower(config)), config
-        except (InvalidConfig, ScheduleError, LoweringError, CompileError):
-            continue
 
 
 def fastest(kernels: Sequence[Kernel], inputs: Sequence[np.ndarray[Any, Any]]) -> int:

@@ -77,7 +77,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     from pegbox.codegen.program import description_of
     from pegbox.records.record import Record, plain
     from pegbox.store.kernels import KeptCode
-    from pegbox.task.code import differ
+    from pegbox.task.code_fingerprint import differ
 
     def fits(line: str | None) -> bool:
         if line is None:

@@ -223,15 +223,15 @@ class Operator(OwnCall):
 
     def _in_use(self, inputs: Inputs, packed: tuple[int, ...], task: Task) -> list[Config]:
         """The configuration that a call would use now, for a search to begin with; none where none can be predicted."""
-        from pegbox.operators.choice import first_predicted
         from pegbox.search.loop.proposals import first_fault
+        from pegbox.search.models.prediction import predicted_configs
 
         history, known = in_effect.get(), self._known.get((inputs, packed))
         config = None if history is None else history.best_config(task)
         if config is None and known is not None:
             config = known.config or kept_config(self._call_key(inputs, packed), task)
         if config is None:
-            config = self._stored(task) or first_predicted(task)
+            config = self._stored(task) or next(predicted_configs(task), None)
         if config is None or first_fault([config], task.space):  # a record may be of one that the space excludes
             return []
         return [config]

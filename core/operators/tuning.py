@@ -21,8 +21,8 @@ from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
 from pegbox.space import Config
 from pegbox.store import TuningStore, user_store
+from pegbox.task.speed_text import format_seconds
 from pegbox.task.task import Task
-from pegbox.task.work import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike

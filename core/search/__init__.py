@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pegbox.search.loop.state import Limits, SearchState
     from pegbox.search.loop.tuning import run
     from pegbox.search.models.experience import EXPERIENCE_MODEL, Experience, checked_scores, spread
+    from pegbox.search.models.prediction import predicted_configs
     from pegbox.search.models.report import ModelJudge, ModelReport, pairs_in_order
     from pegbox.search.models.training import (
         checked_features,
@@ -58,7 +59,8 @@ __all__ = [
     "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
     "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
     "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",
-    "lost_threads", "make_cost_model", "make_tuner", "not_fitted", "pairs_in_order", "parse_spec", "progress",
+    "lost_threads", "make_cost_model", "make_tuner", "not_fitted", "pairs_in_order", "parse_spec", "predicted_configs",
+    "progress",
     "rank_and_speed", "rank_share", "relative_speed", "run", "spread", "standardised_logs", "waiting",
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.origin import definition_of
-from pegbox.task.code import code_fingerprint
+from pegbox.task.code_fingerprint import code_fingerprint
 from pegbox.task.function import NamedFunction, name_of
 from pegbox.task.packing import Pack, PackedForm
 from pegbox.task.sources import source_files

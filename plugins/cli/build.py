@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import warnings
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pegbox as pb
 from pegbox.errors import ArgumentError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_config_arguments, add_task_arguments, check_files, choose_config, make_task
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
+    from pegbox.task import Task
 
 _EPILOG = f"""\
 examples:
@@ -17,8 +22,8 @@ examples:
   pegbox build matmul 64 64 64 --config 1234 --out matmul.o --no-header
 
 The suffix of --out decides: .so is a shared library, .o an object file. A C header with the kernel's
-declaration is written next to it. Without --records and --config the first valid configuration is taken,
-which is seldom a fast one; a warning says so.
+declaration is written next to it. Without --records and --config it is the best kernel of the user's store,
+or else a predicted one; a note says so.
 {exits.EXPLAINED}
 """
 
@@ -27,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Write a kernel as a shared library or an object file, with a C header"""
     parser.epilog = _EPILOG
     add_task_arguments(parser)
-    add_config_arguments(parser, default="default: the first valid one, not tuned")
+    add_config_arguments(parser, default="default: the best of the store, or else a predicted one")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="kernel.so or kernel.o")
     parser.add_argument(
         "--header", action=argparse.BooleanOptionalAction, default=True, help="write the C header too (default: yes)"
@@ -42,13 +47,19 @@ def run(namespace: argparse.Namespace) -> int:
         raise ArgumentError(f"--out {str(out)!r} ends in neither .so (shared library) nor .o (object file)")
     check_files(namespace, out=out, records=namespace.records)
     task = make_task(namespace)
-    config = choose_config(namespace, task)
-    if namespace.config is None and namespace.records is None:
-        warnings.warn(
-            "neither --records nor --config: this is the kernel of the first valid configuration, which is not tuned; "
-            "search with 'pegbox tune', and give its file with --records",
-            stacklevel=1,
-        )
+    named = namespace.config is not None or namespace.records is not None
+    config = choose_config(namespace, task) if named else _known_config(task)
     pb.export(task, config, out, header=namespace.header)
     print(f"wrote {out}" + (f" and {out.with_suffix('.h')}" if namespace.header else ""))
     return exits.DONE
+
+
+def _known_config(task: Task) -> Config:
+    """Find the best configuration of the user's store, or else a predicted one; print a note for the latter."""
+    from pegbox.search import predicted_configs  # loads NumPy, which 'pegbox --help' should not wait for
+    from pegbox.store import best_config
+
+    if (best := best_config(task)) is not None:
+        return best
+    print("note: predicted, not tuned; 'pegbox tune' searches for a faster kernel", file=sys.stderr)
+    return next(predicted_configs(task))

@@ -225,17 +225,22 @@ def test_a_space_without_a_valid_config_exits_with_one(pegbox: Any, api: Any, mo
     assert "no valid configuration" in ran.err
 
 
-def test_build_names_what_it_wrote(pegbox: Any, api: Any) -> None:
+def test_build_names_what_it_wrote(pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = pegbox("build", "matmul", "64", "--config", "3", "--out", "k.so")
     assert ran.code == 0
     assert api.calls["export"] == {"config": "config 3", "path": Path("k.so"), "header": True}
     assert ran.out == "wrote k.so and k.h\n"
     assert "warning" not in ran.err
+    monkeypatch.setattr("pegbox.search.predicted_configs", lambda task: iter(["config 7"]))
+    monkeypatch.setattr("pegbox.store.best_config", lambda task: None)
     untuned = pegbox("build", "matmul", "64", "--out", "k.o", "--no-header")
     assert untuned.out == "wrote k.o\n"
-    assert "warning: neither --records nor --config: " in untuned.err
-    assert "which is not tuned; search with 'pegbox tune', and give its file with --records" in untuned.err
-    assert api.calls["export"] == {"config": "config 1", "path": Path("k.o"), "header": False}
+    assert "note: predicted, not tuned; 'pegbox tune' searches for a faster kernel" in untuned.err
+    assert api.calls["export"] == {"config": "config 7", "path": Path("k.o"), "header": False}
+    monkeypatch.setattr("pegbox.store.best_config", lambda task: "config 5")
+    stored = pegbox("build", "matmul", "64", "--out", "k.o", "--no-header")
+    assert "note" not in stored.err
+    assert api.calls["export"]["config"] == "config 5"
 
 
 def test_build_refuses_other_suffixes(pegbox: Any, api: Any) -> None:

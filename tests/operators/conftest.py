@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from pegbox.operators import choice
+from pegbox.search.models import prediction
 from pegbox.search.models.prediction import predicted_configs
 
 
 @pytest.fixture(autouse=True)
 def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "predicted_configs", partial(predicted_configs, candidates=8))
+    monkeypatch.setattr(prediction, "predicted_configs", partial(predicted_configs, candidates=8))

@@ -14,10 +14,12 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
+from pegbox.codegen.runtime import kernel
 from pegbox.errors import ArgumentError, CompileError, TemplateError, UnknownName
 from pegbox.measure import Ok
 from pegbox.operators import CopyWarning, Operator, choice, op
 from pegbox.records import Record
+from pegbox.search.models import prediction
 
 TARGET = "llvm -num-cores 1"
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -189,18 +191,18 @@ def test_the_store_knows_the_best_of_earlier_searches(
 def test_a_prediction_that_cannot_be_compiled_falls_to_the_next(
     product: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, refused = choice.build, []
+    build, refused = kernel.build, []
 
-    def build_third(program: Any) -> Any:
+    def build_third(program: Any, **options: Any) -> Any:
         if len(refused) < 2:
             refused.append(program)
             raise CompileError("too large")
-        return build(program)
+        return build(program, **options)
 
-    monkeypatch.setattr(choice, "build", build_third)
+    monkeypatch.setattr(kernel, "build", build_third)
     np.testing.assert_allclose(product(A, B), A @ B)
     assert len(refused) == 2
-    monkeypatch.setattr(choice, "predicted_configs", lambda task: iter(()))
+    monkeypatch.setattr(prediction, "predicted_configs", lambda task: iter(()))
     with pytest.raises(CompileError, match="none of the 16 best predicted configurations"):
         product(A[:1], B)
 
@@ -235,8 +237,8 @@ def test_the_fastest_of_kernels_is_the_one_that_takes_least_time() -> None:
 
 def test_threads_compile_a_shape_once(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
-    build = choice.build
-    monkeypatch.setattr(choice, "build", lambda program: built.append(program) or build(program))
+    build = kernel.build
+    monkeypatch.setattr(kernel, "build", lambda program, **options: built.append(program) or build(program, **options))
     results: list[Any] = []
     threads = [threading.Thread(target=lambda: results.append(product(A, B))) for _ in range(5)]
     for thread in threads:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError, PluginError
+from pegbox.errors import ArgumentError
 from pegbox.measure import Ok
-from pegbox.operators import Operator, choice
+from pegbox.operators import Operator
 from pegbox.records import Record
 from pegbox.search import TuneResult
 from pegbox.space import Config
@@ -83,14 +82,6 @@ def test_a_search_of_a_kept_kernel_begins_with_its_configuration(
     again = pb.operator("matmul", target=TARGET)
     assert again.implementation(A, B).origin == "kept"
     assert _configs(again.tune(A, B, trials=1, **QUICK)) == [chosen]
-
-
-def test_a_search_without_experience_begins_with_the_tuner(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(task: pb.Task) -> Any:
-        raise PluginError("no cost model")
-
-    monkeypatch.setattr(choice, "predicted_configs", broken)
-    assert product.tune(A, B, trials=1, **QUICK).best is not None
 
 
 def test_packed_operands_are_tuned_packed(product: Operator) -> None:

@@ -101,7 +101,12 @@ class Kernel(EntryPoint, OwnCall):
     """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
+
+    Attributes:
+        origin: "predicted, not tuned" where `pegbox.build` had to predict the configuration of a task, else empty.
     """
+
+    origin = ""
 
     if TYPE_CHECKING:
 

@@ -1,37 +1,140 @@
-"""Prediction: the configurations of a task that experience ranks first, before anything of it is measured."""
+"""Prediction: configurations of a task that are expected to be fast, before anything of it is measured.
+
+A model that was trained before ranks a sample of the space by the features of the programs and of the machine, as the
+pre-trained models of Zheng et al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers"
+(NeurIPS 2021) do. `benchmarks/experience.py` trains it, `benchmarks/prediction.py` says how well it predicts.
+"""
 
 from __future__ import annotations
 
+import functools
+import io
+import zipfile
+import zlib
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import CompileError, InvalidConfig, LoweringError, PegboxError, RecordError, ScheduleError
 from pegbox.features import program_features
-from pegbox.search.models.experience import shipped_experience
+from pegbox.features.masked_update import has_masked_update
+from pegbox.output import write_file
+from pegbox.records.library import SHIPPED
+from pegbox.search.models.experience import rounded
+from pegbox.search.models.trees import Trees
+from pegbox.search.protocols import Features
 from pegbox.space import Config
 from pegbox.task.task import Task
+
+if TYPE_CHECKING:
+    from pegbox.codegen.runtime.kernel import Kernel
+
+PREDICTED = "predicted, not tuned"
+"""The origin of a kernel whose configuration was predicted."""
+
+MODEL = SHIPPED / "prediction.npz"
 
 CANDIDATES = 1500
 """The random configurations among which the best is chosen."""
 
+CLASSES = 16
+"""The kinds of programs among the candidates: each costs the time of a thousand candidates of one kind."""
+
+GUARDED = 64
+"""The best of them whose lowered programs are looked at, as long as more are asked for."""
+
+TRIED = 16
+"""The predicted configurations that are compiled, until as many as are asked for can be."""
+
 
 def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[Config]:
-    """The configurations of a random sample of the space, those first that experience expects to be fastest.
+    """Yield the valid configurations of a random sample of the space, those first that are expected to be fastest.
 
-    Configurations that the template refuses are left out. The order is the same in every process.
+    Configurations that the template refuses are left out, and `GUARDED` of the others are looked at again: those whose
+    lowered programs are slow in a way that the model does not see come after the others. The order is the same in every
+    process.
 
     Raises:
         SpaceError: no configuration of the space is valid.
-        PluginError: the cost model of experience cannot be loaded.
+        RecordError: the file of the model is damaged.
     """
-    rows = task.space.sample(min(candidates, task.space.size), np.random.default_rng(0))
-    experience = shipped_experience(task)
-    if experience is not None:
-        experience.prepare()  # it learns while the features are computed
     source = program_features(task)
+    rows = source.sample(min(candidates, task.space.size), np.random.default_rng(0), classes=CLASSES)
     features = source(rows)
-    scores = np.zeros(len(rows)) if experience is None else experience(features)
+    scores = shipped_model()(described(features, task.target))
     scores[features[:, source.names.index("invalid")] > 0] = -np.inf
-    for place in np.argsort(-scores, kind="stable"):
-        if np.isfinite(scores[place]):
-            yield task.space.config(rows[place])
+    order = np.argsort(-scores, kind="stable")
+    ranked = (task.space.config(rows[place]) for place in order if np.isfinite(scores[place]))
+    doomed = []
+    for config in islice(ranked, GUARDED):
+        if is_doomed(task, config):
+            doomed.append(config)
+        else:
+            yield config
+    yield from doomed
+    yield from ranked
+
+
+def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Iterator[tuple[Kernel, Config]]:
+    """Yield kernels of the predicted configurations, the best first; those that cannot be compiled are left out.
+
+    Raises `CompileError` after `TRIED` configurations if none of them can be compiled, and what `predicted_configs`
+    raises.
+    """
+    from pegbox.codegen.runtime.kernel import build  # LLVM is loaded when first needed
+
+    failure: PegboxError | None = None
+    compiled = False
+    for config in islice(predicted_configs(task), TRIED):
+        try:
+            kernel = build(task.lower(config), timeout=timeout)
+        except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
+            failure = error
+            continue
+        compiled = True
+        yield kernel, config
+    if not compiled:
+        raise CompileError(
+            f"none of the {TRIED} best predicted configurations of {task!r} can be compiled"
+        ) from failure
+
+
+def is_doomed(task: Task, config: Config) -> bool:
+    """Check if the program of a configuration cannot be lowered, or is slow whatever else it does well."""
+    try:
+        return has_masked_update(task.lowered(config), task.target.vector_bits // 8)
+    except PegboxError:
+        return True
+
+
+def described(features: Features, target: Target) -> Features:
+    """Append columns that describe the machine of the target to features of programs.
+
+    They are the logarithms of the bytes of a vector, the number of vector registers, and the bytes of the caches. So
+    one model serves all machines: what it learned on one holds for another, unless these tell them apart.
+    """
+    sizes = (target.vector_bits // 8, target.vector_registers, *target.caches)
+    machine = np.log2(np.maximum(sizes, 1)).astype(np.float32)
+    return np.concatenate([rounded(features), np.tile(machine, (len(features), 1))], axis=1)
+
+
+@functools.lru_cache(maxsize=1)
+def shipped_model() -> Trees:
+    """Load the model that comes with pegbox. Raises `RecordError` for a file that is damaged."""
+    try:
+        with np.load(MODEL) as held:
+            return Trees(held["features"], held["thresholds"], held["values"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise RecordError(f"{str(MODEL)!r} is damaged ({error}); install pegbox again") from error
+
+
+def write_model(file: Path, model: Trees) -> None:
+    """Write what `shipped_model` reads."""
+    archive = io.BytesIO()
+    np.savez_compressed(archive, features=model.features, thresholds=model.thresholds, values=model.values)
+    write_file(file, archive.getvalue())

@@ -334,6 +334,12 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Record.from_line.line": lambda w: w.a_record.to_line(),
     "Record.of.result": lambda w: measure.Ok((1.0,)),
     "RecordedSpace.results": lambda w: {},
+    "autotvm_number.result": lambda w: measure.Ok((1.0,)),
+    "autotvm_result.listed": lambda w: [1.0],
+    "autotvm_result.message": lambda w: "",
+    "autotvm_result.number": lambda w: 0,
+    "autotvm_result.timestamp": lambda w: 1.0,
+    "autotvm_result.total_seconds": lambda w: 1.0,
     "TuningStore.key_of.processor": lambda w: "a processor",
     "TuningStore.folder": lambda w: w.folder / "store",
     "Schedule.mod": lambda w: [A, D],
@@ -455,6 +461,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Subject.gflops.result": lambda w: measure.Ok((1.0,), 1.0, 1.0),
     "Subject.speed.cost": lambda w: 1.0,
     "ProgramFeatures.digits": lambda w: task().space.sample(2, w.rng),
+    "ProgramFeatures.classes": lambda w: 2,
+    "ProgramFeatures.sample.count": lambda w: 3,
     "RuntimeModule.__call__.arrays": lambda w: w.wide,
     "RuntimeModule.__getitem__.name": lambda w: "main",
     "Schedule.fuse.loops": lambda w: w.loops,
@@ -675,6 +683,7 @@ EXEMPT = {
         "plugins call it with values that pegbox gave them",
         "inferred_outer nearest policy_splits revive Experience Experience. GradientAllocation. RoundRobin. "
         "checked_features checked_scores checked_training gain_of lost_threads not_fitted pairs_in_order spread "
+        "predicted_configs "
         "Asked. Builder Builder. Lowered. Lowering. Roofline. blas_threads run_interleaved run_trial call check_packed "
         "read_document read_unpacked bind_options explained located on_demand fits_registers missing_features "
         "target_of LocalPool LocalPool. check_archive Gain. rank_and_speed rank_share relative_speed "

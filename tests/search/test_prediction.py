@@ -1,0 +1,160 @@
+"""Predictions: configurations that are expected to be fast, and kernels of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.codegen import Target
+from pegbox.errors import ArgumentError, CompileError, RecordError
+from pegbox.features import program_features
+from pegbox.search.models import prediction
+from pegbox.search.models.prediction import described, predicted_configs, shipped_model, write_model
+from pegbox.search.models.trees import Trees
+from pegbox.task.task import Task
+
+TARGET = "llvm -mcpu=x86-64-v3 -num-cores 1"
+
+
+def product(*args: int, target: str = TARGET) -> Task:
+    return pb.create_task("matmul", args=args, target=target)
+
+
+def leaf(value: float) -> dict[str, Any]:
+    return {"left_children": [-1], "right_children": [-1], "split_indices": [0], "split_conditions": [value]}
+
+
+def model_of(*trees: dict[str, Any]) -> dict[str, Any]:
+    return {"learner": {"gradient_booster": {"model": {"trees": list(trees)}}}}
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+def test_trees_go_left_below_their_thresholds_and_their_models_are_averaged() -> None:
+    uneven = {
+        "left_children": [1, -1, 3, -1, -1],
+        "right_children": [2, -1, 4, -1, -1],
+        "split_indices": [1, 0, 0, 0, 0],
+        "split_conditions": [0.5, 10.0, 2.0, 20.0, 30.0],
+    }
+    trees = Trees.of_xgboost([model_of(uneven, leaf(1.0)), model_of(leaf(4.0))], depth=2)
+    rows = np.array([[0, 0], [0, 0.5], [2, 0.5], [9, 0.49]], np.float32)
+    assert trees(rows).tolist() == [7.5, 12.5, 17.5, 7.5]
+    assert trees(rows[:0]).shape == (0,)
+
+
+def test_trees_predict_what_xgboost_does() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    rows = rng.random((600, 5)).astype(np.float32)
+    labels = rows[:, 0] * rows[:, 1]
+    data = xgboost.DMatrix(rows, label=labels - labels.mean())
+    booster = xgboost.train({"max_depth": 4, "base_score": 0.0, "nthread": 1}, data, num_boost_round=7)
+    trees = Trees.of_xgboost([json.loads(booster.save_raw("json"))], depth=4)
+    assert trees(rows) == pytest.approx(booster.inplace_predict(rows), abs=1e-5)
+
+
+def test_a_model_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "model.npz"
+    write_model(file, Trees.of_xgboost([model_of(leaf(2.0))], depth=1))
+    monkeypatch.setattr(prediction, "MODEL", file)
+    read = shipped_model.__wrapped__()
+    assert read(np.zeros((2, 3), np.float32)).tolist() == [2.0, 2.0]
+    file.write_bytes(file.read_bytes()[:50])
+    with pytest.raises(RecordError, match=r"model\.npz' is damaged .*; install pegbox again"):
+        shipped_model.__wrapped__()
+
+
+# --- predictions ------------------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_model_is_of_the_features_of_today() -> None:
+    """Fails where the features have changed: `python3 benchmarks/experience.py` makes the file anew."""
+    columns = described(np.zeros((1, len(program_features(product(8, 8, 8)).names)), np.float32), Target(TARGET))
+    assert shipped_model().features.max() < columns.shape[1]
+    assert np.isfinite(shipped_model().values).all()
+
+
+def test_a_prediction_is_the_same_each_time_and_depends_on_the_machine() -> None:
+    first, again = (list(islice(predicted_configs(product(61, 67, 71)), 3)) for _ in range(2))
+    assert first == again
+    assert len(set(first)) == 3
+    wider = product(61, 67, 71, target="llvm -mcpu=znver4 -num-cores 1")
+    assert [str(config) for config in islice(predicted_configs(wider), 3)] != [str(config) for config in first]
+
+
+def test_all_candidates_are_valid_and_come_once() -> None:
+    task = product(7, 9, 11)
+    found = list(predicted_configs(task, candidates=50))
+    assert 0 < len(found) <= 50
+    assert len(set(found)) == len(found)
+    assert not program_features(task).of(found)[:, 0].any()
+
+
+def test_programs_with_masked_updates_in_memory_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile of 48 columns is cut to the 37 that there are."""
+    monkeypatch.setattr(prediction, "shipped_model", lambda: lambda rows: np.zeros(len(rows)))
+    task = product(999, 999, 37, target="llvm -mcpu=znver5 -num-cores 1")
+    found = list(predicted_configs(task))[: prediction.GUARDED]
+    doomed = [prediction.is_doomed(task, config) for config in found]
+    assert set(doomed) == {False, True}
+    assert doomed == sorted(doomed)
+
+
+def test_a_space_of_one_configuration() -> None:
+    @pb.template("only_one")
+    def only_one(cfg: Any, n: int) -> Any:
+        a = pb.te.placeholder((n,), name="A")
+        b = pb.te.compute((n,), lambda i: a[i] + 1, name="B")
+        return pb.te.create_schedule(b.op), [a, b]
+
+    task = pb.create_task(only_one, args=(4,), target=TARGET)
+    assert len(list(predicted_configs(task))) == 1
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+def test_build_without_a_configuration_predicts_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = pb.create_task("matmul", args=(4, 5, 6))
+    a, b = np.ones((4, 5), np.float32), np.ones((5, 6), np.float32)
+    kernel = pb.build(task)
+    assert (kernel(a, b, out=np.empty((4, 6), np.float32)) == 5).all()
+    assert kernel.origin == "predicted, not tuned"
+    assert pb.build(task, config=next(predicted_configs(task))).origin == ""
+    monkeypatch.setattr("pegbox.api.best_config", lambda task: next(predicted_configs(task)))
+    assert pb.build(task).origin == ""
+
+
+def test_a_prediction_that_cannot_be_compiled_falls_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pegbox.codegen.runtime import kernel as kernels
+
+    task, compiled, refused = pb.create_task("matmul", args=(4, 5, 6)), kernels.build, []
+
+    def refuse(program: Any, **options: Any) -> Any:
+        refused.append(program)
+        raise CompileError("not this one")
+
+    def refuse_once(program: Any, **options: Any) -> Any:
+        return compiled(program, **options) if refused else refuse(program)
+
+    monkeypatch.setattr(kernels, "build", refuse_once)
+    _, config = next(prediction.compiled_predictions(task))
+    assert config == list(islice(predicted_configs(task), 2))[1]
+    monkeypatch.setattr(kernels, "build", refuse)
+    with pytest.raises(CompileError, match="none of the 16 best predicted configurations"):
+        next(prediction.compiled_predictions(task))
+
+
+def test_records_in_effect_that_hold_none_of_the_task_are_an_error(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    pb.tune(pb.create_task("matmul", args=(4, 4, 4)), trials=1, records=records, progress=False)
+    with pb.apply_history_best(records), pytest.raises(ArgumentError, match="matmul"):
+        pb.build(pb.create_task("matmul", args=(4, 5, 6)))
