@@ -18,7 +18,7 @@ import numpy as np
 
 from pegbox.codegen.targets.host import cpu_flags, cpu_model, describe_host, processor_of
 from pegbox.digest import sha256
-from pegbox.errors import PegboxError, SpaceError
+from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.in_effect import in_effect
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("pegbox", "pegbox.templates", "pegbox.tuners", "pegbox.plugins")
 _File = list[Any]
-"""The path of a source file, its size, its time of change in nanoseconds, and the hash of its content."""
+"""The path of a source file, its size, and the hash of its content."""
 
 
 def kept_kernel(key: CallKey) -> Kernel | None:
@@ -82,7 +82,10 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     def fits(line: str | None) -> bool:
         if line is None:
             return implementation.origin != "tuned"
-        record = Record.from_line(line)
+        try:
+            record = Record.from_line(line)
+        except RecordError:  # damaged: the store finds no record either
+            return implementation.origin != "tuned"
         return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
 
     sources = {"files": files, "config": plain(config.to_json())}
@@ -119,7 +122,10 @@ def _versions() -> tuple[str, ...]:
 
 
 def _state_of_pegbox() -> str:
-    """Compute a fingerprint of the sources of pegbox: their names, sizes and times of change."""
+    """Compute a fingerprint of the sources of pegbox: their names, sizes and times of change.
+
+    To hash their content would take most of the time of a first call.
+    """
     lines: list[str] = []
     for package in _PACKAGES:
         spec = find_spec(package)
@@ -156,9 +162,9 @@ def _described(paths: list[str]) -> list[_File] | None:
     for path in paths:
         try:
             info = os.stat(path)
-            if info.st_mtime > began:
+            if max(info.st_mtime, info.st_ctime) > began:  # an older file may have taken its place
                 return None
-            files.append([path, info.st_size, info.st_mtime_ns, _hash(path)])
+            files.append([path, info.st_size, _hash(path)])
         except OSError:
             return None
     return files
@@ -176,10 +182,9 @@ def _process_began() -> float:
 
 
 def _is_unchanged(file: _File) -> bool:
-    path, size, changed, content = file
+    path, size, content = file  # no time: in reproducible images all files have the same
     try:
-        info = os.stat(path)
-        return (info.st_size, info.st_mtime_ns) == (size, changed) or (info.st_size == size and _hash(path) == content)
+        return os.stat(path).st_size == size and _hash(path) == content
     except OSError:
         return False
 

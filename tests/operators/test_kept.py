@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,10 +173,21 @@ def test_the_store_turned_off_keeps_nothing(
     assert not store.folder.exists()
 
 
+def test_a_damaged_record_is_as_good_as_none(store: TuningStore, task: pb.Task, predicted: Implementation) -> None:
+    store.keep(record(task, task.space.get(0), 1.0))
+    with contextlib.closing(sqlite3.connect(store.database.path, isolation_level=None)) as connection:
+        connection.execute("update best set record = 'damaged'")
+    keep_kernel(MATMUL, tuned(task, predicted))
+    assert kept_kernel(MATMUL) is None
+    keep_kernel(MATMUL, predicted)
+    assert kept_kernel(MATMUL) is not None
+
+
 class Written:
-    """A template in a file of a user's, with a module that it imports, both older than this process."""
+    """A template in a file of a user's, with a module that it imports."""
 
     def __init__(self, folder: Path) -> None:
+        self.began = time.time()
         self.template, self.neighbour = folder / "ops_kept.py", folder / "scale.py"
         self.write(SCALED, "FACTOR = 2")
         sys.modules.pop("scale", None)
@@ -186,12 +200,18 @@ class Written:
     def write(self, template: str, neighbour: str, *, age: float = 1e6) -> None:
         for path, text in ((self.template, template), (self.neighbour, neighbour)):
             path.write_text(text)
-            then = os.stat("/proc/self").st_mtime - age
+            then = self.began - age
             os.utime(path, (then, then))
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Written:
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process began after all changes of files."""
+    monkeypatch.setattr(kept, "_process_began", time.time)
+
+
+@pytest.fixture
+def written(tmp_path: Path, later: None) -> Written:
     folder = tmp_path / "mine"
     folder.mkdir()
     return Written(folder)
@@ -223,8 +243,21 @@ def test_a_file_that_was_only_touched_does_not(written: Written) -> None:
     assert kept_kernel(written.key) is not None
 
 
-def test_a_file_that_changed_under_this_process_keeps_nothing(written: Written) -> None:
-    written.neighbour.write_text("FACTOR = 2")
+def test_another_content_of_the_same_size_and_time_makes_it_stale(written: Written) -> None:
+    keep_kernel(written.key, written.found)
+    written.write(SCALED, "FACTOR = 3", age=1e6)
+    assert written.neighbour.stat().st_mtime == written.template.stat().st_mtime
+    assert kept_kernel(written.key) is None
+
+
+@pytest.mark.parametrize("age", [0.0, 1e6])
+def test_a_file_that_changed_under_this_process_keeps_nothing(
+    written: Written, age: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older file that takes its place, as by `cp -p` or `tar x`, is a change too."""
+    began = time.time() - 60.0
+    monkeypatch.setattr(kept, "_process_began", lambda: began)
+    written.write(SCALED, "FACTOR = 2", age=age)
     keep_kernel(written.key, written.found)
     assert kept_kernel(written.key) is None
 
@@ -305,7 +338,7 @@ def test_operands_that_have_no_layout_find_kept_kernels_too() -> None:
         np.testing.assert_array_equal(op(a, b, packed), np.full((3, 20), 5.0))
 
 
-def test_a_kept_kernel_of_packed_operands_is_that_of_the_files_that_pack(tmp_path: Path) -> None:
+def test_a_kept_kernel_of_packed_operands_is_that_of_the_files_that_pack(tmp_path: Path, later: None) -> None:
     file = tmp_path / "ops_packed.py"
     file.write_text(TRANSPOSED)
     os.utime(file, (1e9, 1e9))
