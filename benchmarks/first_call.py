@@ -1,4 +1,4 @@
-"""The time of an operator's first call in a second process, beyond that of `import numpy, pegbox`.
+"""The time of an operator's first call in a second process, beyond those of `import numpy, pegbox` and of the product.
 
     python3 benchmarks/first_call.py                 # products of several shapes, 15 processes each
     python3 benchmarks/first_call.py --rounds 31 --shapes 64 512
@@ -6,8 +6,9 @@
 A first process compiles what experience predicts and keeps it in a store of its own. Each further process finds the
 kernel there: it imports neither the template nor LLVM. The table has the medians of `pegbox.operator`, the first call
 and the second, by the clock, and the processor time of the first two together, which other programs on the machine
-disturb less. The rival is NumPy's first product in the same process; the ratio is the time of both steps together
-against a bar of 30 ms (above 1: within the bar).
+disturb less. The first call computes a product, too, so the time of the second call is subtracted from that of both
+steps; the ratio is the rest, "start", against a bar of 30 ms (above 1: within the bar). NumPy's first product in the
+same process is printed beside it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def main() -> int:
     parser.add_argument("--shapes", type=int, nargs="+", default=[64, 256, 1024], help="sizes of square products")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
-    print(f"{'product':>8}{'operator()':>12}{'first call':>12}{'both':>8}{'CPU':>8}{'second':>9}{'NumPy':>8}  bar/both")
+    print(" product  operator()  first call     CPU   second   NumPy   start  bar/start")
     worst = float("inf")
     with tempfile.TemporaryDirectory() as store:
         rounds: dict[int, list[list[float]]] = {size: [] for size in options.shapes}
@@ -71,13 +72,13 @@ def main() -> int:
                 found.append(milliseconds)
         for size, found in rounds.items():
             made, first, second, spent, numpy = map(statistics.median, zip(*found, strict=True))
-            both = statistics.median(each[0] + each[1] for each in found)
-            worst = min(worst, BAR / both)
+            start = statistics.median(each[0] + each[1] - each[2] for each in found)
+            worst = min(worst, BAR / start)
             print(
-                f"{size:>8}{made:>12.1f}{first:>12.1f}{both:>8.1f}{spent:>8.1f}{second:>9.3f}{numpy:>8.3f}"
-                f"{BAR / both:>10.2f}"
+                f"{size:>8}{made:>12.1f}{first:>12.1f}{spent:>8.1f}{second:>9.3f}{numpy:>8.3f}{start:>8.1f}"
+                f"{BAR / start:>11.2f}"
             )
-    print(f"the worst ratio of the bar ({BAR:.0f} ms) to the time: {worst:.2f}")
+    print(f"the worst ratio of the bar ({BAR:.0f} ms) to the time beyond the product's: {worst:.2f}")
     return 0 if worst >= 1.0 else 1
 
 

@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+# The page tunes, which would keep its result in the user's store.
+_SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PEGBOX_STORE": "off"}
 # These settings slow OpenBLAS down.
 _TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "tutorial.md"
@@ -42,8 +43,8 @@ def main() -> int:
 
 
 def settle_environment() -> None:
-    """Restart this script with the variables that NumPy's library reads when it is loaded, unless they are set so."""
-    wanted = {name: value for name, value in os.environ.items() if name not in _TRAPS} | _ONE_THREAD
+    """Restart this script with the variables that NumPy's library and pegbox read, unless they are set so."""
+    wanted = {name: value for name, value in os.environ.items() if name not in _TRAPS} | _SETTINGS
     if wanted != dict(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.argv], wanted)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def main() -> int:
     for number in range(options.rounds):
         for way in WAYS if number % 2 == 0 else WAYS[::-1]:
             command = [sys.executable, __file__, "--child", way, "--trials", str(options.trials), options.shape]
-            run = subprocess.run(command, check=True, capture_output=True, text=True)
+            env = {**os.environ, "PEGBOX_STORE": "off"}  # both ways keep results there
+            run = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
             found[way].append(json.loads(run.stdout.splitlines()[-1]))
     medians = {way: [statistics.median(column) for column in zip(*found[way], strict=True)] for way in WAYS}
     for way, (whole, own, speed) in medians.items():
