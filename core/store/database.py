@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import stat
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,9 @@ create table kernels (
 );
 create index kernels_of_task on kernels (task);
 """
+_NAMES = {"best", "kernels"}
+"""The names of the tables."""
+
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs")
 """File systems of several machines, on which SQLite's write-ahead log, which is memory that processes share, fails."""
 
@@ -87,7 +91,8 @@ class Database:
             try:
                 result = change(connection)
             except BaseException:
-                connection.execute("rollback")
+                if connection.in_transaction:  # a full disk has rolled it back
+                    connection.execute("rollback")
                 raise
             connection.execute("commit")
             return result
@@ -120,9 +125,11 @@ class Database:
     @contextlib.contextmanager
     def _connected(self, wait: float, *, make: bool) -> Iterator[sqlite3.Connection | None]:
         """Open a connection; None where there is no database, and none is to be made."""
-        if make and not self.path.exists():
+        there = self._is_there()
+        if make and not there:
             self._make(wait)
-        if not self._is_there():
+            there = self._is_there()
+        if not there:
             yield None
             return
         connection = self._open(wait)
@@ -130,6 +137,9 @@ class Database:
             (version,) = connection.execute("pragma user_version").fetchone()
             if version > VERSION:
                 raise _Unusable(f"it is of version {version}, newer than that of this pegbox ({VERSION})")
+            tables = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+            if tables and not tables >= _NAMES:
+                raise _Unusable(f"its {self.path.name} is another program's; name another folder")
             if version < 1:
                 raise sqlite3.DatabaseError("file is not a database of pegbox")
             yield connection
@@ -143,6 +153,8 @@ class Database:
                 held = path.stat()
             except FileNotFoundError:
                 return False
+            if path is self.folder and not stat.S_ISDIR(held.st_mode):
+                raise _Unusable("it is not a folder")
             if not is_own(held):
                 raise _Unusable(f"{path} belongs to another user, or others may write to it; chmod go-w {path}")
         return True
@@ -189,7 +201,7 @@ class Database:
                         os.replace(f"{self.path}{log}", f"{aside}{log}")
         except FileNotFoundError:
             return True
-        except OSError:
+        except (OSError, _Unusable):
             return False
         self.say(f"was damaged ({error}); it begins anew, and the damaged file is {aside.name} there")
         return True
@@ -215,7 +227,7 @@ class Database:
                     fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     if time.monotonic() > end:
-                        raise
+                        raise _Unusable("another process keeps its lock") from None
                     time.sleep(0.01)
                     continue
                 except OSError:  # some network file systems have no locks
@@ -223,6 +235,8 @@ class Database:
                 break
             yield
         finally:
+            with contextlib.suppress(OSError):  # a fork meanwhile has the file open, which would keep the lock
+                fcntl.flock(folder, fcntl.LOCK_UN)
             os.close(folder)
 
 

@@ -62,6 +62,18 @@ def test_a_damaged_file_is_set_aside_and_the_next_begins(store: TuningStore, rec
     assert [each.cost for each in store.records()] == [0.5]
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_database_of_another_program_is_left_as_it_is(store: TuningStore, record: Made, version: int) -> None:
+    store.folder.mkdir(mode=0o700)
+    with contextlib.closing(sqlite3.connect(store.database.path)) as connection:
+        connection.executescript(f"create table songs (name text); pragma user_version = {version};")
+    store.database.path.chmod(0o600)
+    held = store.database.path.read_bytes()
+    without(store, record(0, 1.0), "is not used: its store.db is another program's")
+    assert store.database.path.read_bytes() == held
+    assert os.listdir(store.folder) == ["store.db"]
+
+
 @pytest.mark.parametrize("place", range(0, 24_000, 1_500))
 def test_damage_anywhere_in_the_file_raises_nothing(store: TuningStore, record: Made, place: int) -> None:
     for number in range(20):
@@ -92,6 +104,23 @@ def test_what_belongs_to_another_user_is_not_used(
     without(store, record(1, 0.5), "belongs to another user")
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o666])
+def test_a_file_in_place_of_the_folder_is_not_used(store: TuningStore, record: Made, mode: int) -> None:
+    store.folder.write_text("notes")
+    store.folder.chmod(mode)
+    without(store, record(0, 1.0), "is not used: it is not a folder")
+    with said():
+        assert not store.keep(record(0, 1.0))
+
+
+def test_no_database_is_made_where_others_may_write(store: TuningStore, record: Made) -> None:
+    store.folder.mkdir()
+    store.folder.chmod(0o777)
+    with said("others may write to it; chmod go-w"):
+        assert not store.keep(record(0, 1.0))
+    assert os.listdir(store.folder) == []
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path, record: Made) -> None:
     (tmp_path / "file").write_text("")
     store = TuningStore(tmp_path / "file" / "store")
@@ -112,6 +141,19 @@ def test_a_full_disk_keeps_what_there_was(store: TuningStore, record: Made) -> N
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [each.cost for each in store.records()] == [1.0]
     assert store.keep(record(1, 0.5))
+
+
+def test_a_full_database_says_so(store: TuningStore, record: Made) -> None:
+    """SQLite has rolled the change back by itself then."""
+    store.keep(record(0, 1.0))
+
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("pragma max_page_count = 1")
+        connection.execute("insert into best values ('a', '', 1.0, 1.0, hex(zeroblob(1000000)))")
+
+    with said("database or disk is full"):
+        store.database.write(change)
+    assert [each.cost for each in store.records()] == [1.0]
 
 
 def test_a_full_disk_before_the_first_record_leaves_no_database(store: TuningStore, record: Made) -> None:
@@ -146,6 +188,30 @@ def test_a_lock_that_another_process_keeps(store: TuningStore, record: Made, mon
             assert not store.keep(record(1, 0.5))
             assert [each.cost for each in store.records()] == [1.0]
     assert store.keep(record(1, 0.5))
+
+
+def test_a_process_that_makes_the_database_for_long(
+    store: TuningStore, record: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegbox.store.store.LONG_WAIT", 0.05)
+    store.folder.mkdir(mode=0o700)
+    with store.database._locked(0.0), said("another process keeps its lock"):
+        assert not store.keep(record(0, 1.0))
+    with store.database._locked(0.0), said():
+        store.database.path.write_bytes(b"damaged")
+        assert not store.database._set_aside(sqlite3.DatabaseError(), 0.05)
+
+
+def test_a_lock_ends_although_a_fork_has_its_file_open(store: TuningStore) -> None:
+    store.folder.mkdir(mode=0o700)
+    with store.database._locked(0.0):
+        (held,) = (file for file in Path("/proc/self/fd").iterdir() if file.resolve() == store.folder.resolve())
+        forked = os.dup(int(held.name))
+    try:
+        with store.database._locked(0.0):
+            pass
+    finally:
+        os.close(forked)
 
 
 def test_file_systems_of_several_machines_have_no_shared_log(
