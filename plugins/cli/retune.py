@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pegbox as pb
 from pegbox.codegen import cpu_model
-from pegbox.errors import PegboxError, UnknownName
+from pegbox.errors import ArgumentError, PegboxError, UnknownName
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import given
@@ -43,7 +43,10 @@ def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Na
     The trials of a search that was stopped lie beside the store, and the same command goes on with them.
     """
     folder = store.folder / "retune"
-    jobs = list(_jobs(store, records, namespace, folder))
+    left_out: list[Record] = []
+    jobs = list(_jobs(store, records, namespace, folder, left_out))
+    if not jobs and left_out:
+        raise exits.NothingFound(f"none of the {len(left_out)} tasks that are left can be made here")
     if not jobs:
         print("nothing is left to tune: what other processors know is known here, too")
         return exits.DONE
@@ -77,8 +80,17 @@ def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Na
     return exits.DONE
 
 
-def _jobs(store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace, folder: Path) -> Iterator[Job]:
-    """Yield what is to be tuned; tasks that cannot be made are named on standard error."""
+def _jobs(
+    store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace, folder: Path, left_out: list[Record]
+) -> Iterator[Job]:
+    """Yield what is to be tuned; records whose task cannot be made are named on standard error, and left out.
+
+    Raises:
+        ArgumentError: a file of templates is not there.
+    """
+    for each in namespace.templates:
+        if not each.is_file():
+            raise ArgumentError(f"--templates: there is no file {str(each)!r}")
     seen: set[str] = set()
     for record in records:
         if record.processor == cpu_model():
@@ -86,6 +98,7 @@ def _jobs(store: TuningStore, records: Sequence[Record], namespace: argparse.Nam
         try:
             task = _task(record, _target(record, namespace.target), namespace.templates)
         except PegboxError as error:
+            left_out.append(record)
             own = f"; name its file: --templates {record.ref.rpartition(':')[0]}" if record.ref else ""
             print(f"left out: {record.described}: {error}{own}", file=sys.stderr)
             continue
