@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pegbox.digest import sha256
@@ -88,17 +88,26 @@ class Kernels:
         """Drop the code under a key."""
         self._database.write(lambda connection: connection.execute("delete from kernels where key = ?", (key,)))
 
-    def clear(self) -> None:
-        """Drop all code."""
+    def clear(self, tasks: Iterable[str]) -> None:
+        """Drop the code of tasks."""
 
         def change(connection: sqlite3.Connection) -> None:
-            connection.execute("delete from kernels")
+            connection.executemany("delete from kernels where task = ?", [(task,) for task in tasks])
 
         self._database.write(change)
 
-    def sizes(self) -> list[tuple[str, int]]:
-        """List the key of the task and the bytes of each piece of code."""
-        return [(str(task), int(size)) for task, size in self._database.read("select task, bytes from kernels")]
+    def sizes(self) -> list[tuple[str, str, int]]:
+        """List the key of the task, the name of its template, and the bytes of each piece of code."""
+        found = self._database.read("select task, bytes from kernels")
+        return [(str(task), _template_of(str(task)), int(size)) for task, size in found]
+
+
+def _template_of(task: str) -> str:
+    """Read the name of the template in the key of a task; empty where there is none."""
+    try:
+        return str(json.loads(task)[0][0])
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def row_key(*parts: object) -> str:

@@ -185,7 +185,7 @@ def user_store() -> TuningStore | None:
     chosen = os.environ.get(VARIABLE, "").strip()
     if chosen.lower() == "off":
         return None
-    folder = chosen or _usual_folder()
+    folder = os.path.expanduser(chosen) or _usual_folder()
     return None if folder is None else TuningStore(folder)
 
 

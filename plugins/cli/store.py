@@ -24,7 +24,7 @@ actions:
   show     the folder and its size, and the best of each task with its configuration
   export   write all records to FILE.jsonl, without compiled code
   import   take the best of each task from files of records; those of other processors serve predictions only
-  prune    remove the records that no template here can use, and all compiled code
+  prune    remove the records that no template here can use, and compiled code: all, or that of the names
   retune   tune here what is known for another processor only; the same command goes on where it was stopped
 
 examples:
@@ -77,16 +77,30 @@ def run(namespace: argparse.Namespace) -> int:
     return _ACTIONS[namespace.action](store, namespace)
 
 
-def _records(store: TuningStore, namespace: argparse.Namespace) -> list[Record]:
-    """Read the records of the templates that are named, or all; raise NothingFound if there are none."""
+def _is_named(name: str, namespace: argparse.Namespace) -> bool:
+    """Decide whether a template is one of those that are named, or none is."""
+    return not namespace.names or bool({name, name.partition("@")[0]} & set(namespace.names))
+
+
+def _records(store: TuningStore, namespace: argparse.Namespace, *, optional: bool = False) -> list[Record]:
+    """Read the records of the templates that are named, or all; raise NothingFound if there are none.
+
+    Args:
+        optional: return an empty list instead.
+    """
     found = store.records()
     names = namespace.names
-    chosen = [each for each in found if not names or {each.name, each.name.partition("@")[0]} & set(names)]
-    if not chosen:
+    chosen = [each for each in found if _is_named(each.name, namespace)]
+    if not chosen and not optional:
         known = sorted({each.name for each in found})
         what = f"nothing of {' and '.join(names)}; it knows {', '.join(known)}" if known else "no records yet"
         raise exits.NothingFound(f"the store {str(store.folder)!r} has {what}")
     return chosen
+
+
+def _code(store: TuningStore, namespace: argparse.Namespace) -> list[tuple[str, int]]:
+    """List the task and the bytes of each kernel of the templates that are named, or of all."""
+    return [(task, size) for task, name, size in store.kernels.sizes() if _is_named(name, namespace)]
 
 
 def _list(store: TuningStore, namespace: argparse.Namespace) -> int:
@@ -101,13 +115,12 @@ def _list(store: TuningStore, namespace: argparse.Namespace) -> int:
 def _show(store: TuningStore, namespace: argparse.Namespace) -> int:
     from pegbox.plugins.cli.history import HistorySummary
 
-    records = _records(store, namespace)
-    code = store.kernels.sizes()
+    records = _records(store, namespace, optional=bool(_code(store, namespace)))
     if namespace.json:
         print(json.dumps([HistorySummary([each]).to_json() for each in records], indent=2))
         return exits.DONE
-    size = sum(length for _, length in code)
-    print(f"{store.folder}: {len(store.records())} records, {len(code)} compiled kernels of {size / 1e6:.2f} MB")
+    code = [size for _, _, size in store.kernels.sizes()]
+    print(f"{store.folder}: {len(store.records())} records, {len(code)} compiled kernels of {sum(code) / 1e6:.2f} MB")
     for each in records:
         print(HistorySummary([each]))
     return exits.DONE
@@ -139,15 +152,16 @@ def _import(store: TuningStore, namespace: argparse.Namespace) -> int:
 
 
 def _prune(store: TuningStore, namespace: argparse.Namespace) -> int:
+    code = _code(store, namespace)
     removed = []
-    for record in _records(store, namespace):
+    for record in _records(store, namespace, optional=bool(code)):
         if why := _useless(record, elsewhere=namespace.elsewhere):
             store.remove(record)
             removed.append((*_row(record)[1:4], why))
     if removed:
         print_table([("task", "target", "processor", "removed because"), *removed])
-    freed = sum(size for _, size in store.kernels.sizes())
-    store.kernels.clear()
+    store.kernels.clear({task for task, _ in code})
+    freed = sum(size for _, size in code)
     print(f"{_count(len(removed))} removed, and {freed / 1e6:.2f} MB of compiled code")
     return exits.DONE
 

@@ -17,6 +17,7 @@ from pegbox.measure import Ok
 from pegbox.records import Journal, Record
 from pegbox.store import TuningStore
 from pegbox.store.kernels import KeptCode
+from pegbox.store.store import task_key
 
 TARGET = "llvm -num-cores 1"
 FAR = "far (Another Processor)"
@@ -152,6 +153,32 @@ def test_prune_removes_what_no_template_can_use(pegbox: Any, store: TuningStore,
     assert len(store.records()) == 2
 
 
+def _keep_code(store: TuningStore, *names: str) -> None:
+    for name in names:
+        store.kernels.keep(name, task_key([name, {}], TARGET, "", ""), KeptCode("{}", b"x"), fits=lambda _: True)
+
+
+def test_kernels_without_records_are_shown_and_pruned(pegbox: Any, store: TuningStore) -> None:
+    _keep_code(store, "matmul", "conv2d")
+    ran = pegbox("store", "show")
+    assert (ran.code, ran.out) == (0, f"{store.folder}: 0 records, 2 compiled kernels of 0.00 MB\n")
+    assert pegbox("store", "show", "--json").out == "[]\n"
+    ran = pegbox("store", "prune")
+    assert (ran.code, ran.out) == (0, "0 records removed, and 0.00 MB of compiled code\n")
+    assert store.kernels.sizes() == []
+
+
+def test_prune_of_a_name_leaves_the_kernels_of_others(pegbox: Any, store: TuningStore, here: Record) -> None:
+    store.keep(here)
+    _keep_code(store, "matmul", "matmul@sketch", "conv2d", "conv2d@sketch")
+    store.kernels.keep("other", "", KeptCode("{}", b"x"), fits=lambda _: True)
+    assert pegbox("store", "prune", "matmul").code == 0
+    assert sorted(name for _, name, _ in store.kernels.sizes()) == ["", "conv2d", "conv2d@sketch"]
+    assert pegbox("store", "prune", "conv2d").code == 0
+    assert [task for task, _, _ in store.kernels.sizes()] == [""]
+    assert pegbox("store", "prune", "conv2d").code == 1
+
+
 @pytest.fixture
 def tuned(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Searches end at once; gives their tasks and options."""
@@ -205,12 +232,22 @@ def test_retune_leaves_out_what_it_cannot_make_and_takes_templates_of_files(
     generated = replace(record, name="cli_unknown@evil.py:g", workload=("x", {}), ref="own.py:tripled")
     store.merge([unknown, generated])
     ran = pegbox("store", "retune")
-    assert (ran.code, len(tuned)) == (0, 0)
+    assert (ran.code, len(tuned)) == (1, 0)
+    assert "nothing is left" not in ran.out
+    assert "none of the 2 tasks that are left can be made here" in ran.err
     assert "left out: cli_unknown(n=8): " in ran.err
     assert "--templates own.py" in ran.err
     ran = pegbox("store", "retune", "--templates", "own.py")
     assert [each["task"].name for each in tuned] == ["cli_tripled"]
     assert "left out: x()" in ran.err
+
+
+def test_retune_names_a_file_of_templates_that_is_not_there(
+    pegbox: Any, store: TuningStore, far: Record, tuned: list[dict[str, Any]]
+) -> None:
+    store.keep(far)
+    ran = pegbox("store", "retune", "--templates", "nowhere.py")
+    assert (ran.code, "--templates: there is no file 'nowhere.py'" in ran.err, tuned) == (2, True, [])
 
 
 def test_retune_takes_a_target_and_all_cores_for_kernels_of_several(

@@ -30,8 +30,8 @@ def test_code_is_found_under_its_key(store: TuningStore) -> None:
     store.kernels.keep("a", "task", CODE, fits=always)
     assert store.kernels.find("a") == CODE
     assert store.kernels.find("b") is None
-    assert store.kernels.sizes() == [("task", 400)]
-    store.kernels.clear()
+    assert store.kernels.sizes() == [("task", "", 400)]
+    store.kernels.clear(["task"])
     assert store.kernels.find("a") is None
 
 
@@ -39,7 +39,7 @@ def test_the_file_shrinks_when_code_is_dropped(store: TuningStore) -> None:
     for key in "abc":
         store.kernels.keep(key, "task", KeptCode("{}", os.urandom(200_000)), fits=always)
     assert store.database.path.stat().st_size > 600_000
-    store.kernels.clear()
+    store.kernels.clear(["task"])
     assert store.database.path.stat().st_size < 100_000
 
 

@@ -123,6 +123,14 @@ def test_the_usual_folder_is_that_of_users_data(
     assert found.folder == tmp_path / root / "pegbox"
 
 
+def test_a_folder_in_the_home_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PEGBOX_STORE", "~/kept")
+    found = user_store()
+    assert found is not None
+    assert found.folder == tmp_path / "kept"
+
+
 @pytest.mark.parametrize("damage", ["'{'", "cast(x'ff00fe' as text)", "'[]'", "'{}'"])
 def test_a_damaged_record_is_as_good_as_none(store: TuningStore, task: pb.Task, record: Made, damage: str) -> None:
     store.keep(record(0, 1.0))
