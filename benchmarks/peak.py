@@ -3,7 +3,7 @@
     taskset -c 0 python3 benchmarks/peak.py
     taskset -c 0 python3 benchmarks/peak.py --target "llvm -mcpu=x86-64-v3"
 
-The kernel is that of `pegbox.codegen.runtime.peak`, by which results of searches are rated, too.
+The kernel is that of `pegbox.codegen.runtime.roof_kernels`, by which results of searches are rated, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from pegbox.codegen import Target
 from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.codegen.runtime.peak import multiply_add_kernel
+from pegbox.codegen.runtime.roof_kernels import multiply_add_kernel
 
 _MOST = 1.05  # of the peak, which like the rest is measured: a share beyond is a mistake of the benchmark
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
-from pegbox.templates import gemm_space, narrow
+from pegbox.templates import gemm_space, narrow_matmul
 from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
-from pegbox.templates.product import Product, plain, product_of, unpacked
+from pegbox.templates.matmul_arguments import Product, plain, product_of, unpacked
 from pegbox.templates.register_tile import write_out
 
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
@@ -38,9 +38,9 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
     if p.is_narrow:
-        narrow.declare(cfg, p)
-        c = narrow.compute(p, a, b)
-        return narrow.schedule(cfg, p, c), [a, b, c]
+        narrow_matmul.declare(cfg, p)
+        c = narrow_matmul.compute(p, a, b)
+        return narrow_matmul.schedule(cfg, p, c), [a, b, c]
     gemm_space.declare(cfg, p)
     tensors = compute(cfg, p, a, b)
     s = te.create_schedule(tensors.c.op)

@@ -15,7 +15,7 @@ from functools import partial
 import pegbox as pb
 from pegbox.codegen import LATENCY, fits_registers
 from pegbox.task import KnobValues
-from pegbox.templates.product import Product
+from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, is_balanced
 
 # Values of `layout`: the ways to multiply.

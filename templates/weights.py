@@ -65,7 +65,7 @@ def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """(..., K, N) in panels of one vector, (..., ceil(N / lanes), K, lanes); of a narrow product (..., N, K)."""
     import numpy as np  # slow to import, like `product`: this module comes with the package
 
-    from pegbox.templates.product import Product
+    from pegbox.templates.matmul_arguments import Product
 
     sizes = task.workload[1]
     lead = (sizes["batch"],) if "batch" in sizes else ()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pegbox.operators import choice
+from pegbox.search.models import prediction
 from pegbox.search.models.prediction import predicted_configs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -101,7 +101,7 @@ def test_packed_weights_packs_once_and_agrees_with_numpy(run_here: Here) -> None
 @pytest.fixture
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """First calls of operators compare few configurations."""
-    monkeypatch.setattr(choice, "predicted_configs", partial(predicted_configs, candidates=8))
+    monkeypatch.setattr(prediction, "predicted_configs", partial(predicted_configs, candidates=8))
 
 
 def test_kmeans_agrees_with_numpy_and_prints_both_times(run_here: Here, few_candidates: None) -> None:

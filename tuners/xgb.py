@@ -17,7 +17,7 @@ import numpy as np
 from pegbox.checks import check_float, check_int
 from pegbox.search import Floats
 from pegbox.space import ConfigSpace
-from pegbox.tuners.plan import PlanOptions, PlanTuner, Score
+from pegbox.tuners.plan_tuner import PlanOptions, PlanTuner, Score
 from pegbox.tuners.rows import Digits
 
 

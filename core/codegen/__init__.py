@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.library import load_library
     from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
     from pegbox.codegen.runtime.openmp import has_openmp
-    from pegbox.codegen.runtime.peak import LEAST_BYTES
+    from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
     from pegbox.codegen.runtime.runtime_module import RuntimeModule, build_module
     from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator, TimeResult

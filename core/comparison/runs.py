@@ -13,7 +13,7 @@ from pegbox.errors import ArgumentError
 from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.shown import value_text
-from pegbox.task.work import format_cost, format_speed
+from pegbox.task.speed_text import format_cost, format_speed
 
 _MOST_TRIALS = 2**53  # what a float counts
 NOT_RECORDED = "not recorded"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pegbox.comparison.runs import Run, Setup
 from pegbox.comparison.statistics import median, smallest_p
 from pegbox.comparison.verdicts import LEVEL, Question, Verdict
-from pegbox.task.work import format_seconds
+from pegbox.task.speed_text import format_seconds
 
 LEAST_WAIT = 0.05
 """The least share of their time in which runs wait for cores that a remark mentions."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.summary import SHARES, Reach, Summary
-from pegbox.task.work import format_cost
+from pegbox.task.speed_text import format_cost
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison

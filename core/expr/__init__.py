@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 from pegbox.exports import on_demand
 
-# Loading `build` is what gives expressions their operators.
-from pegbox.expr import build as build
-
 if TYPE_CHECKING:
     from pegbox.expr.affine import Linear, linear
     from pegbox.expr.build import all_of, any_of, cast, const, floordiv, floormod, select

@@ -6,6 +6,8 @@ import math
 
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Logic, Var
 
+_OF_TWO = (Binary, Compare, Logic)  # a union would be built anew for each comparison
+
 
 def same_number(a: float, b: float) -> bool:
     """Compare the values of two constants: NaN equals NaN here, and the two zeros differ."""
@@ -20,7 +22,7 @@ def same(a: object, b: object) -> bool:
         return True
     if not isinstance(a, Expr) or type(a) is not type(b) or isinstance(a, Var):
         return False
-    if isinstance(a, Binary | Compare | Logic):  # most are
+    if isinstance(a, _OF_TWO):  # most are
         return a.op == b.op and same(a.a, b.a) and same(a.b, b.b)  # type: ignore[attr-defined]
     if isinstance(a, Const):
         return a.dtype == b.dtype and same_number(a.value, b.value)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Injectivity: distinct iterations of a loop that reach distinct points of a block's domain.
+"""Injectivity: distinct iterations of a loop reach distinct points of a block's domain.
 
 Loops are bound to block variables by sums of coefficient × loop, and by `//` and `%` of such sums: what splits and
 fusions make. From the values of the block variables one can read the loops back, as digits of a mixed-radix number;

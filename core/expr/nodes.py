@@ -30,8 +30,17 @@ from pegbox.expr import dtypes
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The operators delegate to pegbox.expr.build, which imports this module; it fills this table when it is loaded.
-OPERATORS: dict[str, Callable[..., Expr]] = {}
+
+class _Operators(dict[str, "Callable[..., Expr]"]):
+    """The functions of `pegbox.expr.build` that operators call. It imports this module, and fills the table."""
+
+    def __missing__(self, name: str) -> Callable[..., Expr]:
+        from pegbox.expr import build  # noqa: F401
+
+        return self.get(name)  # type: ignore[return-value]
+
+
+OPERATORS = _Operators()
 
 # NumPy's functions that pegbox.te has, by their names there.
 _OF_TE = {

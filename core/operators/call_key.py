@@ -21,6 +21,7 @@ class CallKey:
         inputs: the shape and dtype of each input.
         target: the processor, without LLVM's name for this machine's: see `Target.key`.
         space: the text that describes the space generator of a workload.
+        packed: the places of the inputs that are operands of `op.pack`.
     """
 
     function: str
@@ -28,6 +29,7 @@ class CallKey:
     inputs: Inputs
     target: str
     space: str
+    packed: tuple[int, ...] = ()
 
     @property
     def can_be_kept(self) -> bool:

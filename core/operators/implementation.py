@@ -32,7 +32,8 @@ class Implementation:
         kernel: the function in machine code.
         origin: "tuned" (the best of measurements), "predicted, not tuned" (by experience), or "kept" (the code that an
             earlier process compiled).
-        task, config: the kernel's sources; None for a kernel that was kept, whose template was not run.
+        task, config: the kernel's sources. A kernel that was kept has no config, and a task only where it takes packed
+            inputs: otherwise its template was not run.
         packers: those of the inputs that it takes packed.
     """
 

@@ -18,14 +18,17 @@ import numpy as np
 
 from pegbox.codegen.targets.host import cpu_flags, cpu_model, describe_host, processor_of
 from pegbox.digest import sha256
-from pegbox.errors import PegboxError
+from pegbox.errors import PegboxError, SpaceError
 from pegbox.records.in_effect import in_effect
 
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.operators.call_key import CallKey
     from pegbox.operators.implementation import Implementation
-    from pegbox.store import Store
+    from pegbox.space import Config
+    from pegbox.store import TuningStore
+    from pegbox.store.kernels import KeptCode
+    from pegbox.task.task import Task
 
 _PACKAGES = ("pegbox", "pegbox.templates", "pegbox.tuners", "pegbox.plugins")
 _File = list[Any]
@@ -34,8 +37,7 @@ _File = list[Any]
 
 def kept_kernel(key: CallKey) -> Kernel | None:
     """Load the kernel that an earlier process kept under a key; None where there is none, or it is stale."""
-    store = _store_for(key)
-    found = None if store is None else store.kernels.find(_row_key(key))
+    found = _found(key)
     if found is None:
         return None
     described = json.loads(found.described)
@@ -47,6 +49,15 @@ def kept_kernel(key: CallKey) -> Kernel | None:
     try:
         return load(compiled_of(described["program"], found.object_code))
     except PegboxError:  # it is compiled again, or the error is that of the compiler
+        return None
+
+
+def kept_config(key: CallKey, task: Task) -> Config | None:
+    """Find the configuration of the kernel that is kept under a key; None where there is none, or it does not fit."""
+    found = _found(key)
+    try:
+        return None if found is None else task.space.from_json(json.loads(found.described)["config"])
+    except SpaceError:
         return None
 
 
@@ -66,7 +77,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     from pegbox.codegen.program import description_of
     from pegbox.records.record import Record, plain
     from pegbox.store.kernels import KeptCode
-    from pegbox.task.code import differ
+    from pegbox.task.code_fingerprint import differ
 
     def fits(line: str | None) -> bool:
         if line is None:
@@ -74,12 +85,18 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
         record = Record.from_line(line)
         return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
 
-    described = json.dumps({"program": description_of(compiled), "files": files})
+    sources = {"files": files, "config": plain(config.to_json())}
+    described = json.dumps({"program": description_of(compiled), **sources})
     name = store.key_of(task, processor_of(describe_host()))
     store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
 
 
-def _store_for(key: CallKey) -> Store | None:
+def _found(key: CallKey) -> KeptCode | None:
+    store = _store_for(key)
+    return None if store is None else store.kernels.find(_row_key(key))
+
+
+def _store_for(key: CallKey) -> TuningStore | None:
     """The store for a kernel; None where none is to be kept or found."""
     if not key.can_be_kept or in_effect.get() is not None:
         return None
@@ -92,7 +109,7 @@ def _row_key(key: CallKey) -> str:
     from pegbox.store.kernels import row_key
 
     processor = (cpu_model(), *cpu_flags())
-    return row_key(key.function, key.given, key.inputs, key.target, key.space, processor, *_versions())
+    return row_key(*vars(key).values(), processor, *_versions())
 
 
 @cache

@@ -25,7 +25,7 @@ from pegbox.errors import ArgumentError
 from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, like
 from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.implementation import Implementation, Packers, computed, input_of
-from pegbox.operators.kept import keep_kernel, kept_kernel
+from pegbox.operators.kept import keep_kernel, kept_config, kept_kernel
 from pegbox.operators.packed import PackedOperand
 from pegbox.own_call import OwnCall
 from pegbox.records.in_effect import in_effect
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pegbox.records.history import History
     from pegbox.search.loop.outcome import Trial, TuneResult
     from pegbox.space import Config
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
     from pegbox.task.task import Task
 
 _SIGNATURE = attrgetter("__class__", "shape", "dtype")
@@ -101,7 +101,7 @@ class Operator(OwnCall):
         space: object,
         strict: bool,
         first_use: int,
-        store: Store | Literal["user"] | None,
+        store: TuningStore | Literal["user"] | None,
     ) -> None:
         if not isinstance(name, str) and not callable(name):
             wanted = "the name of a template or workload, or the function"
@@ -174,6 +174,9 @@ class Operator(OwnCall):
             options: those of `pegbox.tune`, such as `trials=64`, `budget="10m"`, `tuner=`, `records=`, `callbacks=`.
                 With shapes, trials and budget are those of all together.
 
+        The configuration that calls use now is the first trial and is measured again at the end with the fastest, so
+        that calls get no slower, by those times. `first=` gives other configurations.
+
         Returns:
             The `TuneResult` of `pegbox.tune`; with shapes, the best trial of each, None where nothing ran.
 
@@ -194,7 +197,8 @@ class Operator(OwnCall):
             names = [spec.name for spec in task.arguments() if not spec.is_output]
             measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
             options = {**options, "measure_options": measured}
-        result = tune(task, **{"store": self._store, **options})
+        first = self._in_use(inputs, packed, task)
+        result = tune(task, **{"store": self._store, "first": first, **options})
         if result.best is not None:
             self._use(inputs, packed, _tuned(task, result.best.config, packers))
         return result
@@ -210,11 +214,34 @@ class Operator(OwnCall):
         if not calls:
             raise ArgumentError(f"{self._label}.tune(shapes=[]): give {wanted}")
         tasks = [self._task(inputs, ())[0] for inputs in calls]
-        best = tune(tasks, **{"store": self._store, **options})
+        first = [self._in_use(inputs, (), task) for inputs, task in zip(calls, tasks, strict=True)]
+        best = tune(tasks, first=first, **{"store": self._store, **options})
         for inputs, task, trial in zip(calls, tasks, best, strict=True):
             if trial is not None:
                 self._use(inputs, (), _tuned(task, trial.config, {}))
         return best
+
+    def _in_use(self, inputs: Inputs, packed: tuple[int, ...], task: Task) -> list[Config]:
+        """The configuration that a call would use now, for a search to begin with; none where none can be predicted."""
+        from pegbox.search.loop.proposals import first_fault
+        from pegbox.search.models.prediction import predicted_configs
+
+        history, known = in_effect.get(), self._known.get((inputs, packed))
+        config = None if history is None else history.best_config(task)
+        if config is None and known is not None:
+            config = known.config or kept_config(self._call_key(inputs, packed), task)
+        if config is None:
+            config = self._stored(task) or next(predicted_configs(task), None)
+        if config is None or first_fault([config], task.space):  # a record may be of one that the space excludes
+            return []
+        return [config]
+
+    def _stored(self, task: Task) -> Config | None:
+        """The best configuration that the operator's store knows."""
+        from pegbox.store import user_store
+
+        store = user_store() if self._store == "user" else self._store
+        return None if store is None else store.best_config(task)
 
     def _use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls use an implementation, here and in other processes."""
@@ -223,11 +250,8 @@ class Operator(OwnCall):
 
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later processes find a kernel, where they can make the key of the call."""
-        if self._can_be_kept(packed):
-            keep_kernel(self._call_key(inputs), found)
-
-    def _can_be_kept(self, packed: tuple[int, ...]) -> bool:
-        return self._store == "user" and not packed and self._call_key(()).can_be_kept
+        if self._store == "user":
+            keep_kernel(self._call_key(inputs, packed), found)
 
     def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
         """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
@@ -343,8 +367,9 @@ class Operator(OwnCall):
             return best
         if history is not None and (known := self._known.get((inputs, packed))) is not None:
             return known
-        if self._can_be_kept(packed) and (kernel := kept_kernel(self._call_key(inputs))) is not None:
-            return Implementation(kernel, "kept")
+        if self._store == "user" and (kernel := kept_kernel(self._call_key(inputs, packed))) is not None:
+            task, packers = self._task(inputs, packed) if packed else (None, {})
+            return Implementation(kernel, "kept", task, packers=packers)
         found = self._compiled(inputs, packed, plain)
         self._keep_for_others(inputs, packed, found)
         return found
@@ -357,11 +382,9 @@ class Operator(OwnCall):
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
         """Compile the best configuration that the user's store knows, or else the one that experience predicts."""
         from pegbox.operators.choice import predicted
-        from pegbox.store import user_store
 
         task, packers = self._task(inputs, packed)
-        store = user_store() if self._store == "user" else self._store
-        if store is not None and (config := store.best_config(task)) is not None:
+        if (config := self._stored(task)) is not None:
             return _tuned(task, config, packers)
         wanted = 1 if packed else self._first_use
         given = [np.ascontiguousarray(each) for each in plain] if wanted > 1 else []
@@ -371,13 +394,13 @@ class Operator(OwnCall):
     def _task(self, inputs: Inputs, packed: tuple[int, ...]) -> tuple[Task, Packers]:
         return self._function.packed(self._function.task(inputs), packed)
 
-    def _call_key(self, inputs: Inputs) -> CallKey:
+    def _call_key(self, inputs: Inputs, packed: tuple[int, ...]) -> CallKey:
         space = self._space if isinstance(self._space, str) else ""
         try:
             given = json.dumps(self.given, sort_keys=True)
         except (TypeError, ValueError):
             given = ""
-        return CallKey(self._place if space else "", given, inputs, self.target.key, space)
+        return CallKey(self._place if space else "", given, inputs, self.target.key, space, packed)
 
     @cached_property
     def _place(self) -> str:
@@ -413,7 +436,7 @@ def operator(
     space: object = "sketch",
     strict: bool = False,
     first_use: int = 1,
-    store: Store | Literal["user"] | None = "user",
+    store: TuningStore | Literal["user"] | None = "user",
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -427,7 +450,7 @@ def operator(
         first_use: the number of predicted kernels among which the first call of a shape that was not tuned chooses, by
             timing them.
         store: that of this user, which knows the best of earlier searches and the kernels of earlier processes; or
-            another `pegbox.store.Store`, without kernels; or None.
+            another `pegbox.store.TuningStore`, without kernels; or None.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
 
     Raises:
@@ -439,12 +462,12 @@ def operator(
     return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
 
 
-def _checked_store(store: object) -> Store | Literal["user"] | None:
+def _checked_store(store: object) -> TuningStore | Literal["user"] | None:
     if store is None or (isinstance(store, str) and store == "user"):
         return store  # type: ignore[return-value]
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
 
-    return check_instance("store", store, Store, "'user', a pegbox.store.Store, or None")
+    return check_instance("store", store, TuningStore, "'user', a pegbox.store.TuningStore, or None")
 
 
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:

@@ -39,7 +39,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Extent:
+class InputExtent:
     """An extent of an input, `constant + sum(factor * argument)`; of another form where `factors` is None."""
 
     constant: Fraction
@@ -57,7 +57,7 @@ class Extent:
         return self.constant + sum((f * sizes[name] for name, f in (self.factors or {}).items()), Fraction(0))
 
 
-_Rows: TypeAlias = tuple[tuple[Extent | None, ...], ...]
+_Rows: TypeAlias = tuple[tuple[InputExtent | None, ...], ...]
 
 
 class SizeSolver:
@@ -145,7 +145,9 @@ class SizeSolver:
                 raise self.misfit(shapes, why)
         return found
 
-    def _value(self, extent: Extent, name: str, others: Mapping[str, int], size: int, shapes: Sequence[Shape]) -> int:
+    def _value(
+        self, extent: InputExtent, name: str, others: Mapping[str, int], size: int, shapes: Sequence[Shape]
+    ) -> int:
         assert extent.factors is not None
         value = (size - extent.value(others)) / extent.factors[name]
         if value.denominator != 1 or value < 1:
@@ -186,11 +188,11 @@ class SizeSolver:
         """The extents that are an argument, or a number; None for others."""
         (one, first), (two, second) = self._points
 
-        def extent(a: int, b: int) -> Extent | None:
+        def extent(a: int, b: int) -> InputExtent | None:
             names = [name for name in self._unknown if one[name] == a and two[name] == b]
             if a == b:
-                return Extent(Fraction(a), {})
-            return Extent(Fraction(0), {names[0]: Fraction(1)}) if names else None
+                return InputExtent(Fraction(a), {})
+            return InputExtent(Fraction(0), {names[0]: Fraction(1)}) if names else None
 
         return tuple(
             tuple(extent(a, b) for a, b in zip(x.shape, y.shape, strict=True))
@@ -198,7 +200,7 @@ class SizeSolver:
         )
 
     @cached_property
-    def _extents(self) -> tuple[tuple[Extent, ...], ...]:
+    def _extents(self) -> tuple[tuple[InputExtent, ...], ...]:
         """All extents, those that are no argument from changes of one argument at a time."""
         point, inputs = self._points[0]
         open_ = [extent is None for row in self._direct for extent in row]
@@ -214,13 +216,13 @@ class SizeSolver:
             rows.append(tuple(extents))
         return tuple(rows)
 
-    def _linear(self, size: int, again: int, slopes: Mapping[str, Fraction | None]) -> Extent:
+    def _linear(self, size: int, again: int, slopes: Mapping[str, Fraction | None]) -> InputExtent:
         """An extent from its values at both points and its changes with each argument."""
         factors = {name: slope for name, slope in slopes.items() if slope}
         (one, _), (two, _) = self._points
-        found = Extent(size - Extent(Fraction(0), factors).value(one), factors)
+        found = InputExtent(size - InputExtent(Fraction(0), factors).value(one), factors)
         fits = None not in slopes.values() and found.value(two) == again
-        return found if fits else Extent(Fraction(size), None)
+        return found if fits else InputExtent(Fraction(size), None)
 
     def _slopes(self, point: Mapping[str, int], name: str) -> Iterator[Fraction | None]:
         """Yield the change of each extent with one argument; None where it is not in proportion."""

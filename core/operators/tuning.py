@@ -19,9 +19,10 @@ from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
-from pegbox.store import Store, user_store
+from pegbox.space import Config
+from pegbox.store import TuningStore, user_store
+from pegbox.task.speed_text import format_seconds
 from pegbox.task.task import Task
-from pegbox.task.work import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
@@ -44,7 +45,8 @@ def tune(
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
-    store: Store | Literal["user"] | None = "user",
+    store: TuningStore | Literal["user"] | None = "user",
+    first: Sequence[Sequence[Config]] = (),
 ) -> list[Trial | None]:
     """Search the spaces of several tasks in rounds, that task next whose search promises to save the most time.
 
@@ -52,6 +54,7 @@ def tune(
         trials: of all tasks together, at least one for each; None where only the budget limits.
         budget: the time of all together; the round that runs when it ends is finished.
         progress: print a line for each round (on standard error).
+        first: the configurations of each task that are measured before those of the tuner.
         tuner, seed, records, runner, timeout, callbacks, measure_options, store: as for `pegbox.tune`.
 
     Returns:
@@ -78,7 +81,8 @@ def tune(
     while left > 0 and time.monotonic() < end and (number := GradientAllocation().next(costs)) is not None:
         session = sessions[number]
         each = [*recorders[number], *heard]
-        result = session.round(int(min(size, left)), finalists=2, callbacks=each, **options)
+        start = first[number] if first and not session.trials else ()
+        result = session.round(int(min(size, left)), finalists=2, callbacks=each, first=start, **options)
         left -= max(1, len(result.trials))
         costs[number].best.append(session.best_cost)
         costs[number].exhausted = session.exhausted or not result.trials

@@ -12,7 +12,7 @@ from pegbox.exports import on_demand
 if TYPE_CHECKING:
     from pegbox.codegen.targets.host import describe_host
     from pegbox.packed_file import check_archive, read_unpacked
-    from pegbox.records.autotvm import AUTOTVM_FAILURES, AUTOTVM_NUMBERS
+    from pegbox.records.autotvm import autotvm_number, autotvm_result
     from pegbox.records.document import NotJson, read_document
     from pegbox.records.history import (
         History,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pegbox.records.runs import by_run
 
 __all__ = [
-    "AUTOTVM_FAILURES", "AUTOTVM_NUMBERS", "FAILED_COST", "VERSION", "History", "Journal", "NotJson", "Record",
-    "RecordWarning", "RecordedSpace", "ResultsReader", "apply_history_best", "best", "best_of_each", "by_run",
+    "FAILED_COST", "VERSION", "History", "Journal", "NotJson", "Record", "RecordWarning", "RecordedSpace",
+    "ResultsReader", "apply_history_best", "autotvm_number", "autotvm_result", "best", "best_of_each", "by_run",
     "by_task", "call", "check_archive", "check_packed", "current_history", "describe_host", "latest_baseline",
     "load_history", "matching", "read_document", "read_unpacked", "registered_task", "trials_of",
 ]  # fmt: skip

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_instance
+from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.document import checked, config, costs, field, seconds
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 TOOL = "autotvm"
 VERSION = 0.2
 
-AUTOTVM_FAILURES = {
+_FAILURES = {
     1: FailureKind.INVALID,
     2: FailureKind.COMPILE_ERROR,
     3: FailureKind.COMPILE_ERROR,
@@ -30,7 +32,7 @@ AUTOTVM_FAILURES = {
 }
 """The kinds of failures by AutoTVM's error numbers."""
 
-AUTOTVM_NUMBERS = {
+_NUMBERS = {
     FailureKind.INVALID: 1,
     FailureKind.COMPILE_ERROR: 2,
     FailureKind.RUN_ERROR: 4,
@@ -60,23 +62,35 @@ def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
         "args": checked("args", args, list),
         "kwargs": checked("kwargs", kwargs, dict),
         "config": {"index": found["index"], "entity": found["entity"]},
-        "result": result_of(number, listed, seconds("total seconds", total), seconds("timestamp", timestamp)),
+        "result": autotvm_result(number, listed, total, timestamp),
         "tool": TOOL,
     }
 
 
-def result_of(number: int, listed: list[Any], total: float, timestamp: float, message: str = "") -> Result:
-    """Make the result of AutoTVM's error number and costs. Raises `ValueError` for what is neither."""
-    if checked("the error number", number, int) == 0:
-        return Ok(costs(checked("costs", listed, list)), total, timestamp)
-    if number not in AUTOTVM_FAILURES:
-        raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(AUTOTVM_FAILURES)}")
-    return Failed(AUTOTVM_FAILURES[number], message, total, timestamp)
+def autotvm_result(
+    number: int, listed: list[Any], total_seconds: float, timestamp: float, *, message: str = ""
+) -> Result:
+    """Make the result of AutoTVM's error number and costs, which are ignored where the number is not 0.
+
+    Raises `ArgumentError` for costs that are not times, or an unknown error number.
+    """
+    try:
+        total, stamp = seconds("total seconds", total_seconds), seconds("timestamp", timestamp)
+        if checked("the error number", number, int) == 0:
+            return Ok(costs(checked("costs", listed, list)), total, stamp)
+        if number not in _FAILURES:
+            raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(_FAILURES)}")
+        return Failed(_FAILURES[number], checked("the message", message, str), total, stamp)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from error
 
 
-def number_of(result: Result) -> int:
+def autotvm_number(result: Result) -> int:
     """Return AutoTVM's error number of a result, 0 for a good one."""
-    return AUTOTVM_NUMBERS[result.kind] if isinstance(result, Failed) else 0
+    if isinstance(result, Failed):
+        return _NUMBERS[result.kind]
+    check_instance("result", result, Ok, "a result, Ok or Failed")
+    return 0
 
 
 def form_of(record: Record, failed_cost: float) -> dict[str, Any]:
@@ -86,7 +100,7 @@ def form_of(record: Record, failed_cost: float) -> dict[str, Any]:
     return {
         "input": [record.target, record.name, record.args, record.kwargs],
         "config": {"index": record.config.get("index"), "code_hash": None, "entity": record.config.get("entity")},
-        "result": [listed, number_of(result), result.total_seconds, result.timestamp],
+        "result": [listed, autotvm_number(result), result.total_seconds, result.timestamp],
         "version": VERSION,
     }
 

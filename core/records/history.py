@@ -18,7 +18,7 @@ from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import Record, call, check_records, workload_of
 from pegbox.shown import value_text
-from pegbox.task.code import differ
+from pegbox.task.code_fingerprint import differ
 
 if TYPE_CHECKING:
     from pegbox.measure.baselines.baseline import Baseline

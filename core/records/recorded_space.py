@@ -18,7 +18,7 @@ from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace, ListedSpace
-from pegbox.task.work import format_speed
+from pegbox.task.speed_text import format_speed
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record

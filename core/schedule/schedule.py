@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pegbox.schedule.primitives import (
+    absent,
     blockize,
+    buffer_storage,
     cache,
     compute_location,
+    decompose_reduction,
     einsum,
     inline,
     kinds,
@@ -13,13 +16,11 @@ from pegbox.schedule.primitives import (
     loops,
     merge,
     padding,
-    reduction,
-    refusal,
     reindex,
     reshape,
     rfactor,
     sampling,
-    storage,
+    store_predicate,
     tensorize,
     threads,
 )
@@ -85,7 +86,7 @@ class Schedule(ScheduleState):
     prefetch = kinds.prefetch
     bind = threads.bind
     env_threads = threads.env_threads
-    set_store_predicate = threads.set_store_predicate
+    set_store_predicate = store_predicate.set_store_predicate
 
     # Where blocks are computed
     compute_at = compute_location.compute_at
@@ -100,9 +101,9 @@ class Schedule(ScheduleState):
     reindex_cache_write = reindex.reindex_cache_write
     read_at = cache.read_at
     write_at = cache.write_at
-    set_scope = storage.set_scope
-    storage_align = storage.storage_align
-    rolling_buffer = storage.rolling_buffer
+    set_scope = buffer_storage.set_scope
+    storage_align = buffer_storage.storage_align
+    rolling_buffer = buffer_storage.rolling_buffer
     reindex = reindex.reindex
     transform_layout = layout.transform_layout
     transform_block_layout = layout.transform_block_layout
@@ -112,7 +113,7 @@ class Schedule(ScheduleState):
     can_decompose_padding = padding.can_decompose_padding
 
     # Reductions in parts
-    decompose_reduction = reduction.decompose_reduction
+    decompose_reduction = decompose_reduction.decompose_reduction
     rfactor = rfactor.rfactor
 
     # Blocks of blocks, and machine code
@@ -127,9 +128,9 @@ class Schedule(ScheduleState):
     enter_postproc = sampling.enter_postproc
 
     # Primitives of TVM that are always refused, with the reason
-    cache_inplace = refusal.refusal("cache_inplace")
-    cache_index = refusal.refusal("cache_index")
-    unsafe_set_dtype = refusal.refusal("unsafe_set_dtype")
-    unsafe_hide_buffer_access = refusal.refusal("unsafe_hide_buffer_access")
-    annotate_buffer_access = refusal.refusal("annotate_buffer_access")
-    get_sref = refusal.refusal("get_sref")
+    cache_inplace = absent.refusal("cache_inplace")
+    cache_index = absent.refusal("cache_index")
+    unsafe_set_dtype = absent.refusal("unsafe_set_dtype")
+    unsafe_hide_buffer_access = absent.refusal("unsafe_hide_buffer_access")
+    annotate_buffer_access = absent.refusal("annotate_buffer_access")
+    get_sref = absent.refusal("get_sref")

@@ -23,7 +23,7 @@ from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.search.subject import Subject
 from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
-from pegbox.task.work import format_speed
+from pegbox.task.speed_text import format_speed
 
 Cost: TypeAlias = float | Result | None
 """A cost in seconds, or a result; infinity and None mean that the configuration failed."""

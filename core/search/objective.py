@@ -21,7 +21,7 @@ from pegbox.origin import explained, origin_of
 from pegbox.records.record import FUNCTION
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import KnobEntity
-from pegbox.task.code import code_fingerprint
+from pegbox.task.code_fingerprint import code_fingerprint
 
 CostFunction: TypeAlias = Callable[[Config], float]
 """A function that returns the cost of a configuration: a finite number above 0, the lower, the better."""

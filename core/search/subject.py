@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.checks import check_float, check_text
 from pegbox.measure.result import Ok, Result
-from pegbox.task.work import format_cost, format_speed
+from pegbox.task.speed_text import format_cost, format_speed
 
 if TYPE_CHECKING:
     from pegbox.task.task import Task

@@ -23,8 +23,8 @@ from pegbox.search.models.inputs import TransferSource, tuner_over
 from pegbox.search.objective import CostFunction, Objective
 from pegbox.search.problem import Problem, local_measurer, measuring_host, problem_of
 from pegbox.search.protocols import TunerFactory
-from pegbox.space import ConfigSpace
-from pegbox.store.store import Store, user_store
+from pegbox.space import Config, ConfigSpace
+from pegbox.store.store import TuningStore, user_store
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def tune(
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
-    store: Store | Literal["user"] | None = "user",
+    store: TuningStore | Literal["user"] | None = "user",
+    first: Sequence[Config] = (),
 ) -> TuneResult:
     """Search the task's space for the fastest configuration.
 
@@ -76,8 +77,10 @@ def tune(
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
             ship, or journals), for a tuner that learns from them.
-        store: where the best is kept for later programs: the user's store, another `pegbox.store.Store`, or None for
-            nowhere. See docs/store.md.
+        store: where the best is kept for later programs: the user's store, another `pegbox.store.TuningStore`, or None
+            for nowhere. See docs/store.md.
+        first: configurations that are measured before those of the tuner, such as the best known by now. They are
+            measured again at the end with the fastest, so that the winner is not slower than they are.
 
     Returns:
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
@@ -89,8 +92,8 @@ def tune(
         Ctrl-C within 5 s of the first raises `KeyboardInterrupt`, and so ends the loop.
 
     Raises:
-        ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
-            `transfer` that the tuner does not take or that holds nothing of use.
+        ArgumentError: an option outside its domain, `first` of another space, `resume` without `records`, `records` of
+            a simulation, or `transfer` that the tuner does not take or that holds nothing of use.
         UnknownName, PluginError: no such tuner or runner.
         SpaceError: no configuration of the space is valid.
         RecordError: the file is damaged, or its records of this workload are of another space or target, or of other
@@ -113,6 +116,7 @@ def tune(
         callbacks,
         progress=progress,
         store=keeping,
+        first=first,
     )
     return search_problem(problem, tuner, options, records=records, resume=resume, seed=seed, transfer=transfer)
 

@@ -7,11 +7,11 @@ from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEn
 from pegbox.space.knob import Condition, Knob
 from pegbox.space.listed_space import ListedSpace
 from pegbox.space.option import OptionKnob
+from pegbox.space.random_walk import revive
 from pegbox.space.reorder import ReorderKnob
 from pegbox.space.space import ConfigSpace
 from pegbox.space.split import SplitKnob, divisors, inferred_outer, policy_splits, powers_of_two
 from pegbox.space.variation import nearest
-from pegbox.space.walk import revive
 
 __all__ = [
     "AnnotateEntity",

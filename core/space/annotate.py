@@ -21,8 +21,8 @@ Marks: TypeAlias = tuple[str, ...] | tuple[int, ...]
 WORDS = ("try", "none", "unroll", "vec")
 _BLOCKS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
 _THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
-AXES = ("vthread", *_BLOCKS, *_THREADS)
-ANNOTATIONS = ("none", "unroll", "vec", "parallel", "fuse", *AXES)
+BOUND_AXES = ("vthread", *_BLOCKS, *_THREADS)
+ANNOTATIONS = ("none", "unroll", "vec", "parallel", "fuse", *BOUND_AXES)
 POLICIES = (
     "none", "unroll", "vec", "try_unroll", "try_vec", "try_unroll_vec", "unroll_vec", "bind_gpu", "bind_gpu_virtual",
     "locate_cache", "candidate",

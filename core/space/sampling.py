@@ -22,8 +22,8 @@ from pegbox.errors import SpaceError
 from pegbox.space.constraint import BoundConstraint
 from pegbox.space.digits import Digits, first_of_each
 from pegbox.space.enumeration import OutOfBudget, Search, component_rows, earliest_order, search_order
+from pegbox.space.random_walk import walk
 from pegbox.space.structure import Component, Structure
-from pegbox.space.walk import walk
 
 LIST_BUDGET = 1 << 18
 CONSTRUCT_BUDGET = 1 << 21

@@ -8,9 +8,9 @@ import numpy as np
 
 from pegbox.space.digits import Digits, Mask
 from pegbox.space.knob import Floats
+from pegbox.space.random_walk import revive
 from pegbox.space.sampling import draw, redraw
 from pegbox.space.structure import Structure
-from pegbox.space.walk import revive
 
 NEAREST = 8
 NEAR_SHARE = 0.75

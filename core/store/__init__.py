@@ -11,9 +11,9 @@ from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.store.database import StoreWarning
-    from pegbox.store.store import Store, best_config, user_store
+    from pegbox.store.store import TuningStore, best_config, user_store
 
-__all__ = ["Store", "StoreWarning", "best_config", "user_store"]
+__all__ = ["StoreWarning", "TuningStore", "best_config", "user_store"]
 
 __getattr__ = on_demand(__name__)
 

@@ -30,7 +30,7 @@ VARIABLE = "PEGBOX_STORE"
 _KEEP = "insert or replace into best (task, code, cost, measured, record) values (?, ?, ?, ?, ?)"
 
 
-class Store:
+class TuningStore:
     """The best record of each task on each processor, in a folder that its first record makes.
 
     A task here is a workload on a target from a space. Where the folder cannot be used, `StoreWarning` says why once,
@@ -38,12 +38,12 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = check_path("Store: folder", folder)
+        self.folder = check_path("TuningStore: folder", folder)
         self.database = Database(self.folder)
         self.kernels = Kernels(self.database)
 
     def __repr__(self) -> str:
-        return f"Store({str(self.folder)!r})"
+        return f"TuningStore({str(self.folder)!r})"
 
     def keep(self, record: Record, *, beside: Iterable[Record] = ()) -> bool:
         """Keep a record if it is the best of its task on its processor; return whether it is.
@@ -165,7 +165,7 @@ class Store:
 
 def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
     """Decide whether a record is no better than the one that is kept."""
-    from pegbox.task.code import differ
+    from pegbox.task.code_fingerprint import differ
 
     if held.code and record.code and differ(held.code, record.code):
         return False
@@ -180,13 +180,13 @@ def task_key(workload: Sequence[Any], target: str, space: str, processor: str) -
     return json.dumps([list(workload), target, space, processor], sort_keys=True)
 
 
-def user_store() -> Store | None:
+def user_store() -> TuningStore | None:
     """Return the store of this user; None where the environment turns it off, or names no folder."""
     chosen = os.environ.get(VARIABLE, "").strip()
     if chosen.lower() == "off":
         return None
     folder = chosen or _usual_folder()
-    return None if folder is None else Store(folder)
+    return None if folder is None else TuningStore(folder)
 
 
 def _usual_folder() -> Path | None:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pegbox.task.apply import handle
     from pegbox.task.config_view import ApplyingConfig, KnobValues, TemplateConfig
     from pegbox.task.dag import ComputeDAG
+    from pegbox.task.speed_text import format_cost, format_speed
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import Template
-    from pegbox.task.work import format_cost, format_speed
     from pegbox.task.workload import GeneratedTemplate, Space, SpaceGenerator, Workload, find_workload
 
 __all__ = [

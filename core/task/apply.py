@@ -15,7 +15,7 @@ from pegbox.errors import TemplateError
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Stage
-from pegbox.space.annotate import AXES
+from pegbox.space.annotate import BOUND_AXES
 from pegbox.space.entities import AnnotateEntity, Entity, KnobEntity, OtherEntity, ReorderEntity, SplitEntity
 
 if TYPE_CHECKING:
@@ -97,8 +97,11 @@ class AnnotateHandle(Handle):
         op: Place,
         axes: Sequence[Any],
         *,
+        axis_lens: Sequence[int] | None = None,
+        max_unroll: int | None = None,
+        vec_size: Sequence[int] | None = None,
+        cfg: TemplateConfig | None = None,
         source: Sequence[Sequence[Tensor]] | None = None,
-        **limits: Any,
     ) -> list[Any]:
         """Annotate each loop as the knob says, and return the loops.
 
@@ -106,8 +109,11 @@ class AnnotateHandle(Handle):
         names of thread axes bind it to one, for an emulated GPU program.
 
         Args:
+            axis_lens: the extents of the loops, for the next two.
+            max_unroll: the longest loop that may be unrolled; a longer one refuses the configuration.
+            vec_size: the extents that may be vectorized; another one refuses the configuration.
+            cfg: the template's configuration, which is refused by its `raise_error`.
             source: for the policy "locate_cache" on TE stages: for each chosen place, the stages computed at that loop.
-            limits: `axis_lens`, `max_unroll`, `vec_size` and `cfg`; see `_check_limits`.
 
         Raises:
             TemplateError: another number of loops than declared, or a limit without `axis_lens` and `cfg`.
@@ -117,7 +123,7 @@ class AnnotateHandle(Handle):
             return _placed(sch, op, list(axes), anns, source)
         if len(axes) != len(anns):
             raise TemplateError(f"annotate knob of {len(anns)} axes applied to {len(axes)} loops")
-        _check_limits(anns, **limits)
+        _check_limits(anns, axis_lens=axis_lens, max_unroll=max_unroll, vec_size=vec_size, cfg=cfg)
         stage, loops = _stage(sch, op), list(axes)
         for place, ann in enumerate(anns):
             _annotate(stage, loops, place, ann)
@@ -127,18 +133,12 @@ class AnnotateHandle(Handle):
 def _check_limits(
     anns: Sequence[str],
     *,
-    axis_lens: Sequence[int] | None = None,
-    max_unroll: int | None = None,
-    vec_size: Sequence[int] | None = None,
-    cfg: TemplateConfig | None = None,
+    axis_lens: Sequence[int] | None,
+    max_unroll: int | None,
+    vec_size: Sequence[int] | None,
+    cfg: TemplateConfig | None,
 ) -> None:
-    """Refuse the configuration, by `cfg.raise_error`, where a loop is too long for its annotation.
-
-    Args:
-        axis_lens: the extents of the loops.
-        max_unroll: the longest loop that may be unrolled.
-        vec_size: the extents that may be vectorized.
-    """
+    """Refuse the configuration, by `cfg.raise_error`, where a loop is too long for its annotation."""
     if not (max_unroll or vec_size):
         return
     if axis_lens is None or cfg is None:
@@ -165,7 +165,7 @@ def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None
             if place + 1 == len(loops):
                 raise TemplateError("annotation 'fuse' on the innermost loop: there is no loop inside to fuse it with")
             loops[place + 1] = stage.fuse(loops[place], loops[place + 1])
-        case _ if ann in AXES:
+        case _ if ann in BOUND_AXES:
             stage.bind(loops[place], ann)
         case _:
             raise TemplateError(f"annotation {ann!r}: apply() takes none, unroll, vec, parallel, fuse and thread axes")

@@ -26,8 +26,8 @@ from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
+from pegbox.task.speed_text import bytes_of
 from pegbox.task.template import Template
-from pegbox.task.work import bytes_of
 from pegbox.task.workload import generated_template, template_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.origin import definition_of
-from pegbox.task.code import code_fingerprint
+from pegbox.task.code_fingerprint import code_fingerprint
 from pegbox.task.function import NamedFunction, name_of
 from pegbox.task.packing import Pack, PackedForm
 from pegbox.task.sources import source_files
@@ -75,8 +75,12 @@ class Template(NamedFunction):
 
     def packed_form(self, name: str) -> PackedForm | None:
         """The form of the template that takes an input packed; None where it has none."""
-        found = getattr(self.function, _PACKED_FORMS, {}).get(name)
+        found = self._packed_forms.get(name)
         return None if found is None else PackedForm(self, *found)
+
+    @property
+    def _packed_forms(self) -> Mapping[str, tuple[Mapping[str, Any], Pack]]:
+        return getattr(self.function, _PACKED_FORMS, {})
 
     @property
     def code(self) -> str:
@@ -85,8 +89,8 @@ class Template(NamedFunction):
 
     @property
     def source_files(self) -> list[str] | None:
-        """The user's files that the programs of the template depend on; None if they are unknown."""
-        return source_files(self.function)
+        """The user's files that the programs of the template and its packing depend on; None if they are unknown."""
+        return source_files(self.function, *(pack for _, pack in self._packed_forms.values()))
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

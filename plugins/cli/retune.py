@@ -21,7 +21,7 @@ from pegbox.records import Record, registered_task
 from pegbox.task import format_cost
 
 if TYPE_CHECKING:
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
     from pegbox.task import Task
 
 _TRIALS = 64
@@ -37,7 +37,7 @@ class Job(NamedTuple):
     file: Path
 
 
-def retune(store: Store, records: Sequence[Record], namespace: argparse.Namespace) -> int:
+def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace) -> int:
     """Tune each task that has no record for this processor, and print a line for each.
 
     The trials of a search that was stopped lie beside the store, and the same command goes on with them.
@@ -77,7 +77,7 @@ def retune(store: Store, records: Sequence[Record], namespace: argparse.Namespac
     return exits.DONE
 
 
-def _jobs(store: Store, records: Sequence[Record], namespace: argparse.Namespace, folder: Path) -> Iterator[Job]:
+def _jobs(store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace, folder: Path) -> Iterator[Job]:
     """Yield what is to be tuned; tasks that cannot be made are named on standard error."""
     seen: set[str] = set()
     for record in records:

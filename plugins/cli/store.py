@@ -16,7 +16,7 @@ from pegbox.plugins.cli.arguments import duration, positive
 
 if TYPE_CHECKING:
     from pegbox.records import Record
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
 
 _EPILOG = f"""\
 actions:
@@ -77,7 +77,7 @@ def run(namespace: argparse.Namespace) -> int:
     return _ACTIONS[namespace.action](store, namespace)
 
 
-def _records(store: Store, namespace: argparse.Namespace) -> list[Record]:
+def _records(store: TuningStore, namespace: argparse.Namespace) -> list[Record]:
     """Read the records of the templates that are named, or all; raise NothingFound if there are none."""
     found = store.records()
     names = namespace.names
@@ -89,7 +89,7 @@ def _records(store: Store, namespace: argparse.Namespace) -> list[Record]:
     return chosen
 
 
-def _list(store: Store, namespace: argparse.Namespace) -> int:
+def _list(store: TuningStore, namespace: argparse.Namespace) -> int:
     records = _records(store, namespace)
     if namespace.json:
         print(json.dumps([_described(each) for each in records], indent=2))
@@ -98,7 +98,7 @@ def _list(store: Store, namespace: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _show(store: Store, namespace: argparse.Namespace) -> int:
+def _show(store: TuningStore, namespace: argparse.Namespace) -> int:
     from pegbox.plugins.cli.history import HistorySummary
 
     records = _records(store, namespace)
@@ -113,7 +113,7 @@ def _show(store: Store, namespace: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _export(store: Store, namespace: argparse.Namespace) -> int:
+def _export(store: TuningStore, namespace: argparse.Namespace) -> int:
     if len(namespace.names) != 1:
         namespace.usage_error("export: name one file, such as mine.jsonl")
     (file,) = namespace.names
@@ -123,7 +123,7 @@ def _export(store: Store, namespace: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _import(store: Store, namespace: argparse.Namespace) -> int:
+def _import(store: TuningStore, namespace: argparse.Namespace) -> int:
     from pegbox.records import Journal
 
     if not namespace.names:
@@ -138,7 +138,7 @@ def _import(store: Store, namespace: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _prune(store: Store, namespace: argparse.Namespace) -> int:
+def _prune(store: TuningStore, namespace: argparse.Namespace) -> int:
     removed = []
     for record in _records(store, namespace):
         if why := _useless(record, elsewhere=namespace.elsewhere):
@@ -169,7 +169,7 @@ def _useless(record: Record, *, elsewhere: bool) -> str:
     return "its space has changed"
 
 
-def _retune(store: Store, namespace: argparse.Namespace) -> int:
+def _retune(store: TuningStore, namespace: argparse.Namespace) -> int:
     from pegbox.plugins.cli.retune import retune
 
     return retune(store, _records(store, namespace), namespace)
@@ -223,7 +223,7 @@ def _count(number: int) -> str:
     return f"{number:,} record{'s' if number != 1 else ''}"
 
 
-_ACTIONS: dict[str, Callable[[Store, argparse.Namespace], int]] = {
+_ACTIONS: dict[str, Callable[[TuningStore, argparse.Namespace], int]] = {
     "list": _list,
     "show": _show,
     "export": _export,

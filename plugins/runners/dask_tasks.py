@@ -249,9 +249,8 @@ class Tasks:
             asked, workers, tasks = self._seen
             if time.monotonic() - asked > _POLL_SECONDS:
                 workers, tasks = {}, {}
-                with contextlib.suppress(
-                    Exception
-                ):  # a cluster that is gone or hangs is noticed by the threads that wait
+                # The threads that wait notice a cluster that is gone or hangs.
+                with contextlib.suppress(Exception):
                     scheduler, limit = self._client.scheduler, _ANSWER_SECONDS
                     tasks = self._client.sync(scheduler.processing, workers=None, callback_timeout=limit)
                     workers = self._client.scheduler_info(n_workers=-1)["workers"]

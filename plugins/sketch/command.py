@@ -49,7 +49,7 @@ def run(namespace: argparse.Namespace) -> int:
     """Print the sketches, or write the module."""
     # These load all of schedules, which a list of the commands can do without.
     from pegbox.plugins.sketch.generator import SketchGenerator
-    from pegbox.plugins.sketch.module import check_literals, template_module, template_name
+    from pegbox.plugins.sketch.template_module import check_literals, template_module, template_name
     from pegbox.task import find_workload
 
     check_distinct({"--out": namespace.out, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})

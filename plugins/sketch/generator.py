@@ -25,7 +25,6 @@ from pegbox.errors import ArgumentError, TemplateError
 from pegbox.expr import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
-from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.dot_product import DotProduct
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.packed_layout import PackedLayout, pack_ahead
@@ -34,6 +33,7 @@ from pegbox.plugins.sketch.scan_rows import scan_rules
 from pegbox.plugins.sketch.shared_tiles import SharedTiles
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
+from pegbox.plugins.sketch.te_code import RESERVED
 
 _STRUCTURE = re.compile("S[SR]*R[SR]*S")
 

@@ -31,7 +31,7 @@ _WIDEST = 4  # vectors in a panel, where an extent is not a multiple of one
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """An operand whose layout is packed along an axis: the innermost loops of a tile read one element after the other.
+    """An operand with an axis that is cut into panels: the innermost loops of a tile read one element after the other.
 
     B[k, j] of a product lies as (ceil(n / width), k, width): all rows of the first columns, then those of the next.
 
@@ -102,7 +102,7 @@ class PackedLayout:
 def pack_ahead(
     arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
 ) -> tuple[tuple[Tensor, ...], tuple[PackedLayout, ...], tuple[Tensor, ...]]:
-    """Rewrite a computation to read the inputs whose layout is free packed; gives its arguments and the layouts.
+    """Rewrite a computation to read the inputs whose layout is free in panels; gives its arguments and the layouts.
 
     Third are the outputs of the computation as it was, over the unpacked operands; none where no layout is free.
 
@@ -197,7 +197,7 @@ def _width(extent: int, lanes: int) -> int:
 def _rewritten(
     arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], layouts: Mapping[Buffer, PackedLayout]
 ) -> tuple[Tensor, ...]:
-    """Rewrite all operations to read other operands, some of them packed; gives the arguments."""
+    """Rewrite all operations to read other operands, some of them in panels; gives the arguments."""
     made = dict(replaced)
 
     def moved(expr: Expr) -> Expr | None:

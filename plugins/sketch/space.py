@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pegbox.compute import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, ScheduleError
 from pegbox.expr import unused_name
-from pegbox.plugins.sketch.code import compute_lines
 from pegbox.plugins.sketch.limit import Limit, SketchLimit
-from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.packed_layout import LAYOUT_FREE, PackedLayout
 from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, SketchStep, StepRun, schedule_lines
+from pegbox.plugins.sketch.te_code import compute_lines
+from pegbox.plugins.sketch.template_module import template_module
 from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:

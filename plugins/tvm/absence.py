@@ -211,7 +211,7 @@ def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str
     module = vars(sys.modules[package])
     module.setdefault("__path__", [])  # so that Python asks the finder for modules below it
     if homes:
-        module["__dir__"] = lambda: sorted({*places, *(name for name in module if name == "__version__")})
+        module["__dir__"] = lambda: sorted({*places, *({"__version__"} & module.keys())})
 
     def get(name: str) -> Any:
         dotted = f"{package.removeprefix(_PACKAGE)}.{name}".removeprefix(".")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
-from pegbox.measure import Failed, Ok, Result
+from pegbox.measure import Result
 from pegbox.plugins.tvm.absence import refuse
-from pegbox.records import AUTOTVM_FAILURES, AUTOTVM_NUMBERS, Journal, Record
+from pegbox.records import Journal, Record, autotvm_result
 from pegbox.search import Callback, SearchState, Session, Trial
 
 if TYPE_CHECKING:
@@ -88,21 +87,10 @@ def measuring(builder: object, runner: object) -> dict[str, Any]:
     return {"timeout": runner.timeout, "measure_options": {**builder.options, **runner.options}}
 
 
-def number_of(result: Result) -> int:
-    """Return the number of `MeasureErrorNo` for a result of pegbox."""
-    return AUTOTVM_NUMBERS[result.kind] if isinstance(result, Failed) else 0
-
-
 def result_of(number: int, costs: tuple[Any, ...], total: float, timestamp: float, message: str) -> Result:
-    """Return a result of pegbox. Raises `ValueError` for costs that are not times, or an unknown error number."""
-    if not number:
-        seconds = tuple(map(float, costs))
-        if not seconds or not all(0 < cost < math.inf for cost in seconds):
-            raise ValueError(f"costs {list(costs)}: a good trial has one cost or more, finite and above 0")
-        return Ok(seconds, float(total), float(timestamp))
-    if number not in AUTOTVM_FAILURES:
-        raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(AUTOTVM_FAILURES)}")
-    return Failed(AUTOTVM_FAILURES[number], message, float(total), float(timestamp))
+    """Return a result of pegbox. Raises `ArgumentError` for costs that are not times, or an unknown error number."""
+    seconds = [] if number else [*map(float, costs)]  # numbers of NumPy are welcome; failures have other costs
+    return autotvm_result(int(number), seconds, float(total), float(timestamp), message=message)
 
 
 class Log(Callback):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pegbox as pb
 from pegbox.measure.baselines.baseline import Baseline
 from pegbox.measure.baselines.roofline import Roofline
 from pegbox.measure.result import Failed, FailureKind, Ok
+from pegbox.plugins.cli.arguments import choose_config
 from pegbox.records import Journal, Record
 from pegbox.space import ConfigSpace
 
@@ -166,12 +168,8 @@ def test_records_of_another_space_are_refused(
     assert task.space.fingerprint[:12] in ran.err
 
 
-def test_first_valid_config_respects_constraints(pegbox: Any, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_valid_config_respects_constraints(task: Task) -> None:
     task.space.add_constraint(lambda config: config["tile"].size[-1] > 2, reads=("tile",), message="too small")
-    chosen = []
-    monkeypatch.setattr(pb, "create_task", lambda *args, **kwargs: task)
-    monkeypatch.setattr(pb, "export", lambda task, config, *args, **kwargs: chosen.append(config))
-    assert pegbox("build", "fake", "--out", "k.so").code == 0
-    (config,) = chosen
+    config = choose_config(argparse.Namespace(config=None, records=None), cast(pb.Task, task))
     assert config["tile"].size[-1] > 2
     assert task.space.is_valid(np.array([config.digits])).all()

@@ -15,7 +15,7 @@ import pegbox as pb
 from pegbox.codegen import cpu_model
 from pegbox.measure import Ok
 from pegbox.records import Journal, Record
-from pegbox.store import Store
+from pegbox.store import TuningStore
 from pegbox.store.kernels import KeptCode
 
 TARGET = "llvm -num-cores 1"
@@ -36,9 +36,9 @@ tripled = pb.template("cli_tripled")(_tripled)
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
     monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return Store(tmp_path / "store")
+    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def far(here: Record) -> Record:
     return replace(here, host=FAR)
 
 
-def test_the_list_says_where_each_was_measured(pegbox: Any, store: Store, here: Record, far: Record) -> None:
+def test_the_list_says_where_each_was_measured(pegbox: Any, store: TuningStore, here: Record, far: Record) -> None:
     store.merge([here, replace(far, result=Ok((1e-6,), 0.1, 1.6e9))])
     lines = pegbox("store", "list").out.splitlines()
     assert lines[0].split() == ["cost", "task", "target", "processor", "measured"]
@@ -68,7 +68,7 @@ def test_the_list_says_where_each_was_measured(pegbox: Any, store: Store, here: 
     assert [(each["here"], each["cost"], each["numpy"]) for each in listed] == [(True, 2e-6, None), (False, 1e-6, None)]
 
 
-def test_show_has_the_configuration_and_the_size(pegbox: Any, store: Store, here: Record) -> None:
+def test_show_has_the_configuration_and_the_size(pegbox: Any, store: TuningStore, here: Record) -> None:
     store.keep(here)
     store.kernels.keep("a", "task", KeptCode("{}", b"x" * 20_000), fits=lambda _: True)
     ran = pegbox("store", "show")
@@ -78,7 +78,9 @@ def test_show_has_the_configuration_and_the_size(pegbox: Any, store: Store, here
 
 
 @pytest.mark.parametrize("action", ["list", "show", "prune", "retune"])
-def test_an_empty_store_and_other_names_are_nothing_found(pegbox: Any, store: Store, here: Record, action: str) -> None:
+def test_an_empty_store_and_other_names_are_nothing_found(
+    pegbox: Any, store: TuningStore, here: Record, action: str
+) -> None:
     ran = pegbox("store", action)
     assert (ran.code, "has no records yet" in ran.err) == (1, True)
     store.keep(here)
@@ -93,7 +95,7 @@ def test_a_store_that_is_turned_off_is_an_error(pegbox: Any, monkeypatch: pytest
 
 
 def test_an_export_holds_records_alone_and_is_imported_as_such(
-    pegbox: Any, store: Store, here: Record, far: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pegbox: Any, store: TuningStore, here: Record, far: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.merge([here, far])
     store.kernels.keep("a", "task", KeptCode("{}", b"machine code"), fits=lambda _: True)
@@ -104,11 +106,11 @@ def test_an_export_holds_records_alone_and_is_imported_as_such(
     monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "another"))
     ran = pegbox("store", "import", "mine.jsonl")
     assert ran.out.startswith("2 records read, 2 of them are now the best of their task and processor\n1 other")
-    assert len(Store(tmp_path / "another").records()) == 2
+    assert len(TuningStore(tmp_path / "another").records()) == 2
 
 
 def test_an_import_of_another_processor_is_not_the_best_here(
-    pegbox: Any, store: Store, task: pb.Task, far: Record
+    pegbox: Any, store: TuningStore, task: pb.Task, far: Record
 ) -> None:
     Journal("far.jsonl").append(far)
     pegbox("store", "import", "far.jsonl")
@@ -117,7 +119,7 @@ def test_an_import_of_another_processor_is_not_the_best_here(
 
 
 def test_an_import_takes_the_best_of_each_search_and_processor(
-    pegbox: Any, store: Store, here: Record, far: Record
+    pegbox: Any, store: TuningStore, here: Record, far: Record
 ) -> None:
     file = Journal("all.jsonl")
     for cost in (3e-6, 1e-6, 2e-6):
@@ -129,11 +131,11 @@ def test_an_import_takes_the_best_of_each_search_and_processor(
 
 
 @pytest.mark.parametrize("words", [["export"], ["export", "a", "b"], ["import"], ["explode"]])
-def test_wrong_words_are_bad_usage(pegbox: Any, store: Store, words: list[str]) -> None:
+def test_wrong_words_are_bad_usage(pegbox: Any, store: TuningStore, words: list[str]) -> None:
     assert pegbox("store", *words).code == 2
 
 
-def test_prune_removes_what_no_template_can_use(pegbox: Any, store: Store, here: Record, far: Record) -> None:
+def test_prune_removes_what_no_template_can_use(pegbox: Any, store: TuningStore, here: Record, far: Record) -> None:
     old = replace(here, space="0" * 64)
     gone = replace(here, kwargs={"sparse": True}, workload=("matmul", {"sparse": True}))
     own = replace(here, name="a_users_own", workload=("a_users_own", {}), ref="mine.py:own")
@@ -155,7 +157,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Searches end at once; gives their tasks and options."""
     calls: list[dict[str, Any]] = []
 
-    def tune(task: pb.Task, *, store: Store, records: Path, **options: Any) -> Any:
+    def tune(task: pb.Task, *, store: TuningStore, records: Path, **options: Any) -> Any:
         calls.append({"task": task, "records": records, **options})
         if len(calls) in stops:
             Journal(records).append(Record.of(task, task.space.get(1), Ok((5e-6,))))
@@ -170,7 +172,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def test_retune_goes_on_where_it_was_stopped(
-    pegbox: Any, store: Store, here: Record, far: Record, tuned: list[dict[str, Any]]
+    pegbox: Any, store: TuningStore, here: Record, far: Record, tuned: list[dict[str, Any]]
 ) -> None:
     for size in (8, 16, 32):
         task = pb.create_task("matmul", (8, 8, size), target=TARGET)
@@ -194,7 +196,7 @@ def test_retune_goes_on_where_it_was_stopped(
 
 
 def test_retune_leaves_out_what_it_cannot_make_and_takes_templates_of_files(
-    pegbox: Any, store: Store, tuned: list[dict[str, Any]], tmp_path: Path
+    pegbox: Any, store: TuningStore, tuned: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     (tmp_path / "own.py").write_text(OWN)
     task = pb.create_task(f"{tmp_path / 'own.py'}:tripled", (8,), target=TARGET)
@@ -212,7 +214,7 @@ def test_retune_leaves_out_what_it_cannot_make_and_takes_templates_of_files(
 
 
 def test_retune_takes_a_target_and_all_cores_for_kernels_of_several(
-    pegbox: Any, store: Store, far: Record, tuned: list[dict[str, Any]]
+    pegbox: Any, store: TuningStore, far: Record, tuned: list[dict[str, Any]]
 ) -> None:
     store.keep(replace(far, target="llvm -mcpu=haswell -num-cores 48"))
     pegbox("store", "retune")
@@ -222,7 +224,7 @@ def test_retune_takes_a_target_and_all_cores_for_kernels_of_several(
 
 
 def test_tune_says_that_calls_use_the_result(
-    pegbox: Any, store: Store, task: pb.Task, here: Record, monkeypatch: pytest.MonkeyPatch
+    pegbox: Any, store: TuningStore, task: pb.Task, here: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = _measured(monkeypatch)
     words = ["tune", "matmul", 8, 8, 16, "--target", TARGET, "--tuner", "random", "--trials", 4, "--no-records"]

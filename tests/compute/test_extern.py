@@ -20,7 +20,7 @@ from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import CompileError, ComputeError, ScheduleError, TemplateError
 from pegbox.features.program import ProgramFeatures
-from pegbox.task.work import bytes_of
+from pegbox.task.speed_text import bytes_of
 
 DOUBLED = tir.c_source(
     "int doubled(const float *a, float *b, long n) { for (long i = 0; i < n; i++) b[i] = 2 * a[i]; return 0; }"

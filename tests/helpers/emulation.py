@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pegbox.codegen import CompiledProgram, Target
 from pegbox.codegen.runtime.foreign import language_of
-from pegbox.codegen.targets.compiler import cross_gcc, cross_package
+from pegbox.codegen.targets.c_compiler import cross_gcc, cross_package
 from pegbox.loops.foreign import CSource
 
 # Arrays lie as far beyond a multiple of 64 as the caller's did.

@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Const, Expr, Load
 from pegbox.expr.unify import unify
 from pegbox.loops.nodes import Block, If, Store
 from pegbox.loops.reductions.combiner import combination_of, combiner_of
-from pegbox.loops.reductions.text import decode, encode
+from pegbox.loops.reductions.combiner_text import decode, encode
 from pegbox.schedule import Schedule
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pegbox.codegen import ArgSpec, Target
-from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
+from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
 from pegbox.measure import LocalMeasurer, Runner, RunnerWrapper

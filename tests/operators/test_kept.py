@@ -20,7 +20,7 @@ from pegbox.operators.call_key import CallKey
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.records import Record
 from pegbox.space import Config
-from pegbox.store import Store
+from pegbox.store import TuningStore
 
 TARGET = "llvm -num-cores 1"
 MATMUL = CallKey("matmul", "{}", (((8, 8), "float32"), ((8, 16), "float32")), TARGET, "sketch")
@@ -39,9 +39,9 @@ def scaled(cfg, n: int):
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
     monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return Store(tmp_path / "store")
+    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,7 @@ def test_a_kernel_is_found_again(predicted: Implementation) -> None:
         {"inputs": MATMUL.inputs[:1]},
         {"target": "llvm -num-cores 2"},
         {"space": "other"},
+        {"packed": (1,)},
         {"function": ""},
         {"given": ""},
     ],
@@ -100,7 +101,7 @@ def test_another_call_finds_nothing(predicted: Implementation, other: dict[str, 
         assert kept_kernel(key) is None
 
 
-def test_a_later_search_makes_it_stale(store: Store, task: pb.Task, predicted: Implementation) -> None:
+def test_a_later_search_makes_it_stale(store: TuningStore, task: pb.Task, predicted: Implementation) -> None:
     keep_kernel(MATMUL, predicted)
     store.keep(record(task, task.space.get(0), 1.0))
     assert kept_kernel(MATMUL) is None
@@ -108,7 +109,7 @@ def test_a_later_search_makes_it_stale(store: Store, task: pb.Task, predicted: I
     assert kept_kernel(MATMUL) is None
 
 
-def test_the_kernel_of_the_best_record_is_kept(store: Store, task: pb.Task, predicted: Implementation) -> None:
+def test_the_kernel_of_the_best_record_is_kept(store: TuningStore, task: pb.Task, predicted: Implementation) -> None:
     assert predicted.config is not None
     keep_kernel(MATMUL, tuned(task, predicted))
     assert kept_kernel(MATMUL) is None  # tuned, and not in the store: kept nowhere, or elsewhere
@@ -161,7 +162,7 @@ def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_store_turned_off_keeps_nothing(
-    store: Store, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+    store: TuningStore, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEGBOX_STORE", "off")
     keep_kernel(MATMUL, predicted)
@@ -246,7 +247,7 @@ def test_code_that_calls_other_functions_is_not_kept(predicted: Implementation) 
     assert kept_kernel(MATMUL) is None
 
 
-def test_code_that_cannot_be_loaded_is_as_good_as_none(store: Store, predicted: Implementation) -> None:
+def test_code_that_cannot_be_loaded_is_as_good_as_none(store: TuningStore, predicted: Implementation) -> None:
     compiled = predicted.kernel.compiled
     code = compiled.object_code
     object.__setattr__(compiled, "object_code", b"\x7fELF")
@@ -255,6 +256,64 @@ def test_code_that_cannot_be_loaded_is_as_good_as_none(store: Store, predicted: 
     finally:
         object.__setattr__(compiled, "object_code", code)
     assert kept_kernel(MATMUL) is None
+
+
+TRANSPOSED = """
+import numpy as np
+import pegbox as pb
+from pegbox import te
+
+@pb.template("kept_test_transposed")
+def transposed(cfg, n: int, k: int, m: int, layout="KM"):
+    a = te.placeholder((n, k), name="A")
+    b = te.placeholder((k, m) if layout == "KM" else (m, k), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * (b[r, j] if layout == "KM" else b[j, r]), axis=r), name="C")
+    s = te.create_schedule(c.op)
+    cfg.define_split("tile", s[c].op.axis[1], num_outputs=2)
+    return s, [a, b, c]
+
+@transposed.packs("B", layout="MK")
+def transpose(task, array, replaced):
+    return np.ascontiguousarray(array.T)
+"""
+
+
+def _called(name: str) -> str:
+    """The origin of the kernel of a call with a packed operand, by a new operator."""
+    op = pb.operator(name, target=TARGET)
+    a, b = np.arange(12, dtype="float32").reshape(3, 4), np.arange(80, dtype="float32").reshape(4, 20)
+    packed = op.pack(b)
+    for _ in range(2):
+        np.testing.assert_array_equal(op(a, packed), a @ b)
+    return op.implementation(a, packed).origin
+
+
+def test_kernels_of_packed_operands_are_kept_besides_those_of_arrays() -> None:
+    a, b = np.ones((3, 4), "float32"), np.ones((4, 20), "float32")
+    pb.operator("matmul", target=TARGET)(a, b)
+    assert [_called("matmul") for _ in range(2)] == ["predicted, not tuned", "kept"]
+    assert pb.operator("matmul", target=TARGET).implementation(a, b).origin == "kept"
+
+
+def test_operands_that_have_no_layout_find_kept_kernels_too() -> None:
+    a, b, bias = np.ones((3, 4), "float32"), np.ones((4, 20), "float32"), np.ones(20, "float32")
+    for origin in ("predicted, not tuned", "kept"):
+        op = pb.operator("matmul_bias_relu", target=TARGET)
+        packed = op.pack(bias)
+        assert op.implementation(a, b, packed).origin == origin
+        np.testing.assert_array_equal(op(a, b, packed), np.full((3, 20), 5.0))
+
+
+def test_a_kept_kernel_of_packed_operands_is_that_of_the_files_that_pack(tmp_path: Path) -> None:
+    file = tmp_path / "ops_packed.py"
+    file.write_text(TRANSPOSED)
+    os.utime(file, (1e9, 1e9))
+    name = f"{file}:transposed"
+    assert [_called(name) for _ in range(2)] == ["predicted, not tuned", "kept"]
+    file.write_text(TRANSPOSED + "\n")
+    os.utime(file, (1e9 + 1, 1e9 + 1))
+    assert _called(name) == "predicted, not tuned"
 
 
 _CALL = """

@@ -31,7 +31,7 @@ import numpy as np
 import pegbox as pb
 from pegbox.operators import op
 product = pb.operator("matmul")
-key = product._call_key((((3, 4), "float32"), ((4, 5), "float32")))
+key = product._call_key((((3, 4), "float32"), ((4, 5), "float32")), ())
 loaded = [name for name in sys.modules if name.startswith(HEAVY) or name.partition(".")[0] in FOREIGN]
 print(loaded, key.function)
 """
@@ -70,7 +70,6 @@ def test_nothing_is_kept_without_the_store_or_for_records_in_effect(monkeypatch:
     keeper = Keeper(monkeypatch)
     pb.operator("matmul", target=TARGET, store=None)(A, B)
     product = pb.operator("matmul", target=TARGET)
-    product(A, product.pack(B))
     task = pb.create_task("matmul", args=(3, 4, 5), target=TARGET)
     with pb.apply_history_best([Record.of(task, task.space.get(0), Ok((1e-3,)))]):
         product(A, B)
@@ -86,7 +85,7 @@ def test_what_was_tuned_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def key_of(function: Any, **options: Any) -> CallKey:
-    return pb.operator(function, **options)._call_key(INPUTS)
+    return pb.operator(function, **options)._call_key(INPUTS, ())
 
 
 def test_keys_name_functions_as_other_processes_find_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def test_a_function_of_a_notebook_is_called(tmp_path: Path) -> None:
     )
     triple = pb.operator(scope["tripled"], target=TARGET)
     np.testing.assert_array_equal(triple(A[0]), 3 * A[0])
-    assert not triple._call_key((((4,), "float32"),)).can_be_kept
+    assert not triple._call_key((((4,), "float32"),), ()).can_be_kept
 
 
 def test_a_batch_of_generated_names_is_taken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,12 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ArgumentError
+from pegbox.measure import Ok
 from pegbox.operators import Operator
+from pegbox.records import Record
 from pegbox.search import TuneResult
+from pegbox.space import Config
+from pegbox.store import TuningStore
 
 TARGET = "llvm -num-cores 1"
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -40,6 +45,43 @@ def test_a_tuned_shape_is_used_at_once_and_others_are_not_touched(product: Opera
     np.testing.assert_allclose(product(A, B), A @ B)
     assert product.implementation(A[:2], B) is other
     assert len((tmp_path / "trials.jsonl").read_text().splitlines()) >= 2
+
+
+def _configs(result: TuneResult) -> list[Config]:
+    return [trial.config for trial in result.trials]
+
+
+def test_the_configuration_in_use_is_measured_first_and_wins_or_loses_by_times(product: Operator) -> None:
+    predicted = product.implementation(A, B).config
+    assert _configs(product.tune(A, B, trials=1, **QUICK)) == [predicted]
+    result = product.tune(A, B, trials=2, **QUICK)
+    assert _configs(result)[0] == predicted
+    assert predicted in [trial.config for trial in result.finalists]
+
+
+def test_a_search_begins_with_what_a_first_call_would_use(product: Operator, tmp_path: Path) -> None:
+    task = product.implementation(A, B).task
+    assert task is not None
+    best, recorded, named = islice(task.space.iterate(), 3)
+    store = TuningStore(tmp_path)
+    other = pb.operator("matmul", target=TARGET, store=store)
+    assert _configs(other.tune(A, B, trials=1, store=None, **QUICK)) == [product.implementation(A, B).config]
+    store.keep(Record.of(task, best, Ok((1.0,))))
+    another = pb.operator("matmul", target=TARGET, store=store)
+    assert _configs(another.tune(A, B, trials=1, store=None, **QUICK)) == [best]
+    with pb.apply_history_best([Record.of(task, recorded, Ok((1.0,)))]):
+        assert _configs(another.tune(A, B, trials=1, store=None, **QUICK)) == [recorded]
+    assert _configs(another.tune(A, B, trials=1, store=None, first=[named], **QUICK)) == [named]
+
+
+def test_a_search_of_a_kept_kernel_begins_with_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path))
+    chosen = pb.operator("matmul", target=TARGET, first_use=4).implementation(A, B).config
+    again = pb.operator("matmul", target=TARGET)
+    assert again.implementation(A, B).origin == "kept"
+    assert _configs(again.tune(A, B, trials=1, **QUICK)) == [chosen]
 
 
 def test_packed_operands_are_tuned_packed(product: Operator) -> None:

@@ -74,9 +74,9 @@ def test_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) -> N
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {f"{package_of(path.parent).replace('.', '/')}/{path.name}" for path in modules_in_tree()}
-    shipped = [path.name for path in (ROOT / "core" / SHIPPED).glob("*.jsonl.xz")]
+    shipped = [path.name for kind in ("*.jsonl.xz", "*.npz") for path in (ROOT / "core" / SHIPPED).glob(kind)]
     recorded = {f"pegbox/{SHIPPED}/{name}" for name in [*shipped, "of-tests.jsonl.xz"]}
-    assert packed == expected | recorded | {f"pegbox/{SHIPPED}/experience.npz", "pegbox/py.typed"}
+    assert packed == expected | recorded | {"pegbox/py.typed"}
 
 
 def test_wheel_brings_the_license_and_the_command(wheel: Path) -> None:

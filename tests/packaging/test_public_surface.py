@@ -86,7 +86,7 @@ def test_a_third_partys_package_imports_public_names_alone() -> None:
     ("source", "wrong"),
     [
         ("from pegbox.space import ConfigSpace, Digits\nimport pegbox as pb\nfrom pegbox import te", []),
-        ("from pegbox.space.walk import revive", ["pegbox.space.walk: revive"]),
+        ("from pegbox.space.random_walk import revive", ["pegbox.space.random_walk: revive"]),
         ("from pegbox.te import *", []),
         ("from pegbox.expr.nodes import *", ["pegbox.expr.nodes: *"]),
         ("from pegbox.expr import dtypes", ["pegbox.expr: dtypes"]),

@@ -12,7 +12,7 @@ import pytest
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Var
 from pegbox.schedule import BlockRef, LoopRef, Schedule
-from pegbox.schedule.primitives.refusal import REFUSED
+from pegbox.schedule.primitives.absent import REFUSED
 
 
 def _program(programs: Any) -> Schedule:

@@ -68,6 +68,31 @@ def test_its_steps_are_scheduled_like_any_other_loops() -> None:
     check(sch.func, [a], a[:, ::-1] * 2)
 
 
+@pytest.mark.parametrize("test", ["t < 0", "t < 1 and t >= 2", "t < 1"])
+def test_a_step_that_one_thread_does_or_none_is_cut(test: str) -> None:
+    source = f"""
+@T.prim_func
+def f(A: T.Buffer((8,)), B: T.Buffer((8,))) -> None:
+    S = T.alloc_buffer((8,), scope="shared")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("S"):
+            v = T.axis.S(8, t)
+            S[v] = A[v]
+        with T.block("one"):
+            v = T.axis.S(8, t)
+            T.where({test})
+            S[0] = 1.0
+        with T.block("B"):
+            v = T.axis.S(8, t)
+            B[v] = S[7 - v]
+"""
+    a = ints(8)
+    wanted = a[::-1].copy()
+    wanted[7] = 1 if test == "t < 1" else a[0]
+    check(script.from_source(source), [a], wanted)
+    refused(source.replace(test, "t < 2"), "several threads of t may write one element of S in block one")
+
+
 @T.prim_func
 def matmul(A: T.Buffer((30, 21)), B: T.Buffer((21, 26)), C: T.Buffer((30, 26))) -> None:
     A_shared = T.alloc_buffer((8, 8), scope="shared")

@@ -157,6 +157,8 @@ CASES = {
     "step": (of_body("for i in range(0, 8, ¦2):\n    pass"), "loops have the step 1"),
     "empty loop": (of_body("for i in range(¦0):\n    pass"), "the loop from 0 to 0 has no iteration"),
     "thread": (of_body("for i in ¦T.thread_binding(8):\n    pass"), "needs a thread axis"),
+    "list for a thread": (of_body("for i in T.thread_binding(8, thread=¦[1]):\n    pass"), "[1] is not a thread axis"),
+    "thread by place": (of_body("for i in T.thread_binding(8, ¦{}):\n    pass"), "{} is not a thread axis"),
     "unknown thread": (of_body('for i in T.thread_binding(8, thread=¦"warp"):\n    pass'), "is not a thread axis"),
     "starred number": (of_body("for i in T.grid(¦*3):\n    pass"), "*3 is not a row of extents"),
     "loop option": (of_body("for i in ¦T.serial(8, color=1):\n    pass"), "T.serial has no argument 'color'"),
@@ -247,6 +249,11 @@ CASES = {
     ),
     "umlaut": (in_block("T.block_attr({'ä': 1}); A[vi, vj] = ¦ü"), "unknown name 'ü'"),
 }
+
+
+def test_the_remedy_for_a_missing_thread_axis_is_an_argument_to_copy() -> None:
+    with pytest.raises(ScriptError, match=r'remedy: write thread="blockIdx\.x", or another of blockIdx\.x, '):
+        script.from_source(of_body("for i in T.thread_binding(8):\n    pass"))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -161,6 +161,7 @@ LEGAL = {
         "for i in T.parallel(8):\n    T1 = T.decl_buffer((1,))\n    T1[0] = A[i, 0]\n    C[i] = T1[0] + 1.0"
     ),
     "vectors": "for i in T.parallel(4):\n    C[i * 2:i * 2 + 2] = A[0, i * 2:i * 2 + 2]",
+    "no iteration": "for i in T.parallel(8):\n    if i < 1 and i >= 2:\n        C[0] = A[i, 0]",
     "one iteration": "for i in T.parallel(1):\n    C[0] = C[0] + A[i, 0]",
 }  # fmt: skip
 

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 import pegbox as pb
-from pegbox.errors import ArgumentError, TuningError
+from pegbox.errors import TuningError
 from pegbox.measure import Baseline, Ok
 from pegbox.records import Record
 from pegbox.search import Callback, SearchOptions, Session, Subject, Trial, run
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config
-from pegbox.store import Store, best_config
+from pegbox.store import TuningStore, best_config
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
     monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return Store(tmp_path / "store")
+    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def _tune(task: pb.Task, **options: Any) -> Any:
 
 
 @pytest.mark.usefixtures("measured")
-def test_tune_keeps_the_best_with_its_baseline(store: Store, task: pb.Task) -> None:
+def test_tune_keeps_the_best_with_its_baseline(store: TuningStore, task: pb.Task) -> None:
     result = _tune(task)
     (kept,) = store.records()
     assert best_config(task) == result.best.config
@@ -58,7 +58,7 @@ def test_tune_keeps_the_best_with_its_baseline(store: Store, task: pb.Task) -> N
 
 
 @pytest.mark.usefixtures("measured")
-def test_sessions_keep_the_best_of_all_rounds(store: Store, task: pb.Task) -> None:
+def test_sessions_keep_the_best_of_all_rounds(store: TuningStore, task: pb.Task) -> None:
     session = Session(task, tuner="random", seed=1)
     for _ in range(3):
         session.round(4)
@@ -68,8 +68,8 @@ def test_sessions_keep_the_best_of_all_rounds(store: Store, task: pb.Task) -> No
 
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("off", [True, False])
-def test_a_search_keeps_elsewhere_or_nowhere(store: Store, task: pb.Task, tmp_path: Path, off: bool) -> None:
-    other = Store(tmp_path / "other")
+def test_a_search_keeps_elsewhere_or_nowhere(store: TuningStore, task: pb.Task, tmp_path: Path, off: bool) -> None:
+    other = TuningStore(tmp_path / "other")
     _tune(task, store=None if off else other)
     assert not store.folder.exists()
     assert len(other.records()) == (not off)
@@ -89,20 +89,20 @@ class _Breaks(Callback):
 
 
 @pytest.mark.usefixtures("measured")
-def test_ctrl_c_keeps_what_was_best_until_then(store: Store, task: pb.Task) -> None:
+def test_ctrl_c_keeps_what_was_best_until_then(store: TuningStore, task: pb.Task) -> None:
     result = _tune(task, callbacks=[_interrupt])
     assert result.stopped_because == "interrupted"
     assert best_config(task) == result.best.config
 
 
 @pytest.mark.usefixtures("measured")
-def test_an_error_keeps_what_was_best_until_then(store: Store, task: pb.Task) -> None:
+def test_an_error_keeps_what_was_best_until_then(store: TuningStore, task: pb.Task) -> None:
     with pytest.raises(TuningError) as caught:
         _tune(task, callbacks=[_Breaks()])
     assert best_config(task) == caught.value.result.best.config
 
 
-def test_nothing_is_written_before_the_end(store: Store, task: pb.Task) -> None:
+def test_nothing_is_written_before_the_end(store: TuningStore, task: pb.Task) -> None:
     seen: list[bool] = []
     options = SearchOptions(8, callbacks=[lambda _: seen.append(store.folder.exists())], store=store)
     run(pb.create_tuner("random", task), ArtificialMeasurer(_cost), options, subject=Subject("s", task))
@@ -110,7 +110,7 @@ def test_nothing_is_written_before_the_end(store: Store, task: pb.Task) -> None:
     assert store.folder.exists()
 
 
-def test_a_baseline_is_kept(store: Store, task: pb.Task) -> None:
+def test_a_baseline_is_kept(store: TuningStore, task: pb.Task) -> None:
     class Compared(ArtificialMeasurer):
         compares = True
 
@@ -123,7 +123,7 @@ def test_a_baseline_is_kept(store: Store, task: pb.Task) -> None:
     assert kept.baseline is not None
 
 
-def test_simulations_functions_and_comparisons_keep_nothing(store: Store, task: pb.Task) -> None:
+def test_simulations_functions_and_comparisons_keep_nothing(store: TuningStore, task: pb.Task) -> None:
     space = pb.recorded_space("conv2d-512x7x7-nchw")
     pb.tune(space, tuner="random", trials=4, progress=False)
     pb.compare(space, ["random"], trials=2, seeds=2, start=1, progress=False)
@@ -136,7 +136,7 @@ def test_simulations_functions_and_comparisons_keep_nothing(store: Store, task: 
 
 
 @pytest.mark.usefixtures("measured")
-def test_arguments_that_records_cannot_hold_are_not_kept(store: Store) -> None:
+def test_arguments_that_records_cannot_hold_are_not_kept(store: TuningStore) -> None:
     task = pb.create_task(_scaled, (8, 2j), target="llvm -num-cores 1")
     assert _tune(task).best is not None
     assert not store.folder.exists()
@@ -151,9 +151,8 @@ def _scaled(cfg: Any, n: int, factor: complex) -> Any:
     return s, [a, b]
 
 
-def test_build_takes_the_best_that_was_kept(store: Store, task: pb.Task) -> None:
-    with pytest.raises(ArgumentError, match="none in the store; tune it first"):
-        pb.build(task)
+def test_build_takes_the_best_that_was_kept(store: TuningStore, task: pb.Task) -> None:
+    assert pb.build(task).origin == "predicted, not tuned"
     best, other = list(islice(task.space.iterate(), 2))
     store.keep(Record.of(task, best, Ok((1.0,))))
     assert pb.build(task).source() == pb.build(task, config=best).source()

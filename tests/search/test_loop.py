@@ -18,7 +18,7 @@ from pegbox.search import Callback, PriorTrials, SearchOptions, SearchState, Sto
 from pegbox.search.loop import interrupt
 from pegbox.search.testing import ArtificialMeasurer, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace
-from pegbox.task.work import format_phases
+from pegbox.task.speed_text import format_phases
 
 
 class ListTuner:
@@ -758,7 +758,7 @@ def test_ctrl_c_while_a_module_is_imported_ends_the_search_and_not_the_process()
 import pegbox as pb
 from pegbox.search import SearchOptions, run
 from pegbox.search.testing import ArtificialMeasurer
-from pegbox.task.work import format_phases
+from pegbox.task.speed_text import format_phases
 
 class Importing:
     def ask(self, n):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pegbox.errors import TuningError
+from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Result
 from pegbox.search import ModelReport, PriorTrials, SearchOptions, TuneResult, run
 from pegbox.search.loop.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Proposer, SearchFailure, first_fault
@@ -33,7 +33,9 @@ class Scripted:
 
 
 def search(*answers: Any, **options: Any) -> TuneResult:
-    settings = SearchOptions(trials=options.pop("trials", 12), batch_size=options.pop("batch_size", 4), name="mine")
+    given = {name: options.pop(name) for name in ("first", "finalists") if name in options}
+    batch = options.pop("batch_size", 4)
+    settings = SearchOptions(trials=options.pop("trials", 12), batch_size=batch, name="mine", **given)
     prior = PriorTrials(options.pop("history", ()))
     measurer = ArtificialMeasurer(lambda config: 1.0 + config.index)
     return run(Scripted(*answers), measurer, settings, prior=prior, **{"space": SPACE, **options})
@@ -111,6 +113,55 @@ def test_a_tuner_that_only_repeats_what_it_was_asked_for_is_broken() -> None:
         SearchFailure, match=rf"'mine' proposed only .* {MAX_STALE_ASKS} times in a row .the last: #0 tile"
     ):
         proposer.ask(2)
+
+
+# --- configurations that come first ----------------------------------------------------------------------------------
+
+
+def test_first_configurations_come_before_those_of_the_tuner_and_count_as_trials() -> None:
+    result = search(ALL[:4], ALL[4:8], ALL[8:12], first=[ALL[20], ALL[21], ALL[20]])
+    assert [trial.config for trial in result.trials][:4] == [ALL[20], ALL[21], *ALL[:2]]
+    assert len(result.trials) == 12
+    assert result.dropped == {SURPLUS: 2}
+
+
+def test_a_tuner_that_proposes_a_first_configuration_too_has_not_repeated_itself() -> None:
+    result = search(ALL[:3], ALL[4:8], ALL[8:12], trials=11, first=[ALL[1]])
+    assert [trial.config for trial in result.trials][:3] == [ALL[1], ALL[0], ALL[2]]
+    assert result.dropped == {}
+
+
+def test_first_configurations_that_are_known_are_not_measured_again() -> None:
+    result = search(ALL[:4], trials=4, first=[ALL[5]], history=[(ALL[5], result_of(1.0))])
+    assert [trial.config for trial in result.trials] == ALL[:4]
+
+
+def test_more_first_configurations_than_trials_are_cut() -> None:
+    result = search(trials=2, batch_size=8, first=ALL[:5])
+    assert [trial.config for trial in result.trials] == ALL[:2]
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (3, "first=3 is not a list; give configurations of the task's space"),
+        ([{"tile": 1}], "at place 0 of the list; give configurations of the task's space"),
+    ],
+)
+def test_first_configurations_that_are_none_are_refused(first: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        search(first=first)
+
+
+def test_first_configurations_of_another_space_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"first\[1\] is a configuration of another space"):
+        search(first=[ALL[0], matmul_space().get(0)])
+
+
+def test_a_first_configuration_is_a_finalist_however_slow_it_was() -> None:
+    result = search(ALL[:4], trials=4, first=[ALL[9]])
+    assert [trial.config for trial in result.finalists] == [ALL[0], ALL[9]]
+    assert search(ALL[:4], trials=4, first=[ALL[9]], finalists=0).finalists == ()
 
 
 # --- answers that are wrong ------------------------------------------------------------------------------------------

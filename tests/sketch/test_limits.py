@@ -13,9 +13,9 @@ import pegbox as pb
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.plugins.sketch.generator import SketchGenerator
 from pegbox.plugins.sketch.limit import BodyLimit, Extent, TileLimit, written_out
-from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.steps import SketchKnob
+from pegbox.plugins.sketch.template_module import template_module
 from pegbox.space import Config
 from pegbox.task.task import Task
 

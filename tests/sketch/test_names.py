@@ -22,8 +22,8 @@ from pegbox.loops.passes import lower_function
 from pegbox.plugins.cli import main
 from pegbox.plugins.sketch import generate_sketches
 from pegbox.plugins.sketch.generator import SketchGenerator
-from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
+from pegbox.plugins.sketch.template_module import template_module
 from pegbox.schedule.te.replay import replay
 from pegbox.space import Config
 from pegbox.task.task import Task

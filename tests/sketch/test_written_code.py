@@ -19,7 +19,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.loops.equal import structural_equal
 from pegbox.loops.passes import lower_function
-from pegbox.plugins.sketch.module import template_module
+from pegbox.plugins.sketch.template_module import template_module
 from pegbox.schedule.te.replay import replay
 from pegbox.task.task import Task
 from pegbox.task.workload import Workload

@@ -9,7 +9,7 @@ import pytest
 import pegbox as pb
 from pegbox.measure import Ok
 from pegbox.records import Record
-from pegbox.store import Store
+from pegbox.store import TuningStore
 from pegbox.store.database import _said
 
 
@@ -20,10 +20,10 @@ def unsaid() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
     """The user's store, which has no folder yet."""
     monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return Store(tmp_path / "store")
+    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="package")

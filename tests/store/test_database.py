@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from pegbox.records import Record
-from pegbox.store import Store, StoreWarning, database
+from pegbox.store import StoreWarning, TuningStore, database
 
 Made = Callable[..., Record]
 
@@ -34,15 +34,15 @@ def said(*reasons: str) -> Iterator[None]:
         assert reason in text
 
 
-def without(store: Store, record: Record, reason: str) -> None:
+def without(store: TuningStore, record: Record, reason: str) -> None:
     """The store reads as empty, takes nothing, and says the reason once."""
     with said(reason):
         assert store.records() == []
         assert not store.keep(record)
-        assert Store(store.folder).records() == []
+        assert TuningStore(store.folder).records() == []
 
 
-def test_another_version_is_left_as_it_is(store: Store, record: Made) -> None:
+def test_another_version_is_left_as_it_is(store: TuningStore, record: Made) -> None:
     store.keep(record(0, 1.0))
     with contextlib.closing(sqlite3.connect(store.database.path)) as connection:
         connection.execute("pragma user_version = 99")
@@ -52,7 +52,7 @@ def test_another_version_is_left_as_it_is(store: Store, record: Made) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"no database at all" * 300, b"", b"SQLite format 3\0"])
-def test_a_damaged_file_is_set_aside_and_the_next_begins(store: Store, record: Made, damage: bytes) -> None:
+def test_a_damaged_file_is_set_aside_and_the_next_begins(store: TuningStore, record: Made, damage: bytes) -> None:
     store.folder.mkdir(mode=0o700)
     store.database.path.write_bytes(damage)
     with said("was damaged (file is not a database"):
@@ -63,7 +63,7 @@ def test_a_damaged_file_is_set_aside_and_the_next_begins(store: Store, record: M
 
 
 @pytest.mark.parametrize("place", range(0, 24_000, 1_500))
-def test_damage_anywhere_in_the_file_raises_nothing(store: Store, record: Made, place: int) -> None:
+def test_damage_anywhere_in_the_file_raises_nothing(store: TuningStore, record: Made, place: int) -> None:
     for number in range(20):
         store.keep(record(0, 1.0, host=f"machine (processor {number})"))
     content = bytearray(store.database.path.read_bytes())
@@ -78,13 +78,15 @@ def test_damage_anywhere_in_the_file_raises_nothing(store: Store, record: Made, 
 
 
 @pytest.mark.parametrize("which", ["folder", "file"])
-def test_what_others_may_write_to_is_not_used(store: Store, record: Made, which: str) -> None:
+def test_what_others_may_write_to_is_not_used(store: TuningStore, record: Made, which: str) -> None:
     store.keep(record(0, 1.0))
     (store.folder if which == "folder" else store.database.path).chmod(0o777)
     without(store, record(1, 0.5), "others may write to it; chmod go-w")
 
 
-def test_what_belongs_to_another_user_is_not_used(store: Store, record: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_belongs_to_another_user_is_not_used(
+    store: TuningStore, record: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.keep(record(0, 1.0))
     monkeypatch.setattr("pegbox.ownership.os.getuid", lambda: os.geteuid() + 1)
     without(store, record(1, 0.5), "belongs to another user")
@@ -92,13 +94,13 @@ def test_what_belongs_to_another_user_is_not_used(store: Store, record: Made, mo
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, record: Made) -> None:
     (tmp_path / "file").write_text("")
-    store = Store(tmp_path / "file" / "store")
+    store = TuningStore(tmp_path / "file" / "store")
     with said("Not a directory"):
         assert not store.keep(record(0, 1.0))
         assert store.records() == []
 
 
-def test_a_full_disk_keeps_what_there_was(store: Store, record: Made) -> None:
+def test_a_full_disk_keeps_what_there_was(store: TuningStore, record: Made) -> None:
     store.keep(record(0, 1.0))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
@@ -112,7 +114,7 @@ def test_a_full_disk_keeps_what_there_was(store: Store, record: Made) -> None:
     assert store.keep(record(1, 0.5))
 
 
-def test_a_full_disk_before_the_first_record_leaves_no_database(store: Store, record: Made) -> None:
+def test_a_full_disk_before_the_first_record_leaves_no_database(store: TuningStore, record: Made) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
@@ -124,7 +126,9 @@ def test_a_full_disk_before_the_first_record_leaves_no_database(store: Store, re
     assert store.keep(record(1, 0.5))
 
 
-def test_a_store_that_can_only_be_read_is_read(store: Store, record: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_can_only_be_read_is_read(
+    store: TuningStore, record: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.keep(record(0, 1.0))
     monkeypatch.setattr("pegbox.store.database.os.access", lambda *_: False)
     with said("readonly"):
@@ -133,7 +137,7 @@ def test_a_store_that_can_only_be_read_is_read(store: Store, record: Made, monke
     assert os.listdir(store.folder) == ["store.db"]
 
 
-def test_a_lock_that_another_process_keeps(store: Store, record: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_another_process_keeps(store: TuningStore, record: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     store.keep(record(0, 1.0))
     monkeypatch.setattr("pegbox.store.store.LONG_WAIT", 0.05)
     with contextlib.closing(sqlite3.connect(store.database.path, isolation_level=None)) as other:
@@ -145,7 +149,7 @@ def test_a_lock_that_another_process_keeps(store: Store, record: Made, monkeypat
 
 
 def test_file_systems_of_several_machines_have_no_shared_log(
-    store: Store, record: Made, monkeypatch: pytest.MonkeyPatch
+    store: TuningStore, record: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_file_system", lambda _: "nfs4")
     store.keep(record(0, 1.0))
@@ -157,7 +161,7 @@ def test_the_kind_of_a_file_system_is_found() -> None:
     assert database._file_system(Path("/proc/self")) == "proc"
 
 
-def test_threads_write_at_once(store: Store, record: Made) -> None:
+def test_threads_write_at_once(store: TuningStore, record: Made) -> None:
     def write(number: int) -> None:
         for cost in (3.0, 2.0, 1.0):
             store.keep(record(number, cost, host=f"machine (processor {number % 3})"))
@@ -185,7 +189,7 @@ print(rows, flush=True)
 """
 
 
-def _writer(store: Store, name: str) -> subprocess.Popen[str]:
+def _writer(store: TuningStore, name: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", _WRITER, str(store.folder), name],
         stdin=subprocess.PIPE,
@@ -195,7 +199,7 @@ def _writer(store: Store, name: str) -> subprocess.Popen[str]:
     )
 
 
-def test_processes_write_at_once_and_one_is_killed(store: Store) -> None:
+def test_processes_write_at_once_and_one_is_killed(store: TuningStore) -> None:
     """None of them has made the database: all begin with that."""
     writers = [_writer(store, str(number)) for number in range(3)]
     killed = writers[0]
@@ -217,7 +221,7 @@ def test_processes_write_at_once_and_one_is_killed(store: Store) -> None:
         assert {"1", "2"} <= {key for (key,) in connection.execute("select task from best")}
 
 
-def test_a_killed_process_leaves_a_half_made_database(store: Store, record: Made) -> None:
+def test_a_killed_process_leaves_a_half_made_database(store: TuningStore, record: Made) -> None:
     store.folder.mkdir(mode=0o700)
     (store.folder / "store.new").write_bytes(b"half")
     (store.folder / "store.new-wal").write_bytes(b"half")

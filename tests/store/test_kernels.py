@@ -10,7 +10,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.records import Record
-from pegbox.store import Store, StoreWarning, kernels
+from pegbox.store import StoreWarning, TuningStore, kernels
 from pegbox.store.kernels import KeptCode
 
 Made = Callable[..., Record]
@@ -21,11 +21,11 @@ def always(_: str | None) -> bool:
     return True
 
 
-def held(store: Store) -> list[str]:
+def held(store: TuningStore) -> list[str]:
     return [key for (key,) in store.database.read("select key from kernels order by key")]
 
 
-def test_code_is_found_under_its_key(store: Store) -> None:
+def test_code_is_found_under_its_key(store: TuningStore) -> None:
     assert store.kernels.find("a") is None
     store.kernels.keep("a", "task", CODE, fits=always)
     assert store.kernels.find("a") == CODE
@@ -35,7 +35,7 @@ def test_code_is_found_under_its_key(store: Store) -> None:
     assert store.kernels.find("a") is None
 
 
-def test_the_file_shrinks_when_code_is_dropped(store: Store) -> None:
+def test_the_file_shrinks_when_code_is_dropped(store: TuningStore) -> None:
     for key in "abc":
         store.kernels.keep(key, "task", KeptCode("{}", os.urandom(200_000)), fits=always)
     assert store.database.path.stat().st_size > 600_000
@@ -44,7 +44,7 @@ def test_the_file_shrinks_when_code_is_dropped(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["object_code = x'7f45'", "described = '[]'", "sha256 = ''", "object_code = 'text'"])
-def test_damaged_code_is_dropped(store: Store, change: str) -> None:
+def test_damaged_code_is_dropped(store: TuningStore, change: str) -> None:
     store.kernels.keep("a", "task", CODE, fits=always)
     store.database.write(lambda connection: connection.execute(f"update kernels set {change}"))
     with pytest.warns(StoreWarning, match="damaged code"):
@@ -52,7 +52,7 @@ def test_damaged_code_is_dropped(store: Store, change: str) -> None:
     assert held(store) == []
 
 
-def test_what_was_not_used_for_the_longest_time_gives_way(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_used_for_the_longest_time_gives_way(store: TuningStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "MOST_BYTES", 1000)
     now = [1e9]
     monkeypatch.setattr("pegbox.store.kernels.time.time", lambda: now[0])
@@ -69,13 +69,13 @@ def test_what_was_not_used_for_the_longest_time_gives_way(store: Store, monkeypa
     assert "e" in held(store)
 
 
-def test_code_that_is_larger_than_the_store_is_not_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_is_larger_than_the_store_is_not_kept(store: TuningStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "MOST_BYTES", 100)
     store.kernels.keep("a", "task", CODE, fits=always)
     assert held(store) == []
 
 
-def test_a_better_record_drops_the_code_of_its_task(store: Store, task: pb.Task, record: Made) -> None:
+def test_a_better_record_drops_the_code_of_its_task(store: TuningStore, task: pb.Task, record: Made) -> None:
     first = record(0, 3.0)
     name = store.key_of(task, first.processor)
     store.kernels.keep("other", "another task", CODE, fits=always)
@@ -94,7 +94,7 @@ def test_a_better_record_drops_the_code_of_its_task(store: Store, task: pb.Task,
     assert held(store) == ["other"]
 
 
-def test_code_is_not_kept_where_the_best_record_is_another(store: Store, task: pb.Task, record: Made) -> None:
+def test_code_is_not_kept_where_the_best_record_is_another(store: TuningStore, task: pb.Task, record: Made) -> None:
     store.keep(record(0, 1.0))
     seen: list[str | None] = []
 

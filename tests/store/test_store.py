@@ -12,17 +12,19 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure import Failed, FailureKind
 from pegbox.records import Record, RecordWarning
-from pegbox.store import Store, StoreWarning, best_config, user_store
+from pegbox.store import StoreWarning, TuningStore, best_config, user_store
 
 Made = Callable[..., Record]
 
 
-def test_an_empty_store_has_no_folder_and_no_records(store: Store, task: pb.Task) -> None:
+def test_an_empty_store_has_no_folder_and_no_records(store: TuningStore, task: pb.Task) -> None:
     assert (store.records(), store.best(task), best_config(task)) == ([], None, None)
     assert not store.folder.exists()
 
 
-def test_the_best_of_a_task_stays_in_a_folder_of_the_user_alone(store: Store, task: pb.Task, record: Made) -> None:
+def test_the_best_of_a_task_stays_in_a_folder_of_the_user_alone(
+    store: TuningStore, task: pb.Task, record: Made
+) -> None:
     assert [store.keep(record(index, cost)) for index, cost in enumerate((3.0, 1.0, 2.0))] == [True, True, False]
     assert store.records() == [record(1, 1.0)]
     assert best_config(task) == task.space.get(1)
@@ -30,14 +32,14 @@ def test_the_best_of_a_task_stays_in_a_folder_of_the_user_alone(store: Store, ta
     assert {path.stat().st_mode & 0o777 for path in store.folder.iterdir()} == {0o600}
 
 
-def test_a_clock_that_goes_back_does_not_bring_back_a_slower_record(store: Store, record: Made) -> None:
+def test_a_clock_that_goes_back_does_not_bring_back_a_slower_record(store: TuningStore, record: Made) -> None:
     store.keep(record(0, 2.0, when=2e9))
     assert store.keep(record(1, 1.0, when=1e9))
     assert not store.keep(record(2, 1.5, when=3e9))
     assert [each.cost for each in store.records()] == [1.0]
 
 
-def test_each_processor_has_its_best_and_only_this_one_counts(store: Store, task: pb.Task, record: Made) -> None:
+def test_each_processor_has_its_best_and_only_this_one_counts(store: TuningStore, task: pb.Task, record: Made) -> None:
     store.keep(record(0, 0.1, host="far (another processor)"))
     assert best_config(task) is None
     store.keep(record(1, 1.0))
@@ -48,7 +50,7 @@ def test_each_processor_has_its_best_and_only_this_one_counts(store: Store, task
     assert found.cost == 0.1
 
 
-def test_failures_emulators_and_other_tools_are_not_kept(store: Store, record: Made) -> None:
+def test_failures_emulators_and_other_tools_are_not_kept(store: TuningStore, record: Made) -> None:
     good = record(0, 1.0)
     for bad in (
         replace(good, result=Failed(FailureKind.CRASH, "", 0.1, 1.0)),
@@ -59,7 +61,7 @@ def test_failures_emulators_and_other_tools_are_not_kept(store: Store, record: M
     assert not store.folder.exists()
 
 
-def test_other_code_of_the_template_gives_way(store: Store, task: pb.Task, record: Made) -> None:
+def test_other_code_of_the_template_gives_way(store: TuningStore, task: pb.Task, record: Made) -> None:
     edited = replace(record(0, 1.0), code=f"{task.code}0")
     store.keep(edited)
     with pytest.warns(RecordWarning, match="other code"):
@@ -68,13 +70,13 @@ def test_other_code_of_the_template_gives_way(store: Store, task: pb.Task, recor
     assert best_config(task) == task.space.get(1)
 
 
-def test_the_code_of_another_python_is_not_other_code(store: Store, record: Made) -> None:
+def test_the_code_of_another_python_is_not_other_code(store: TuningStore, record: Made) -> None:
     store.keep(replace(record(0, 1.0), code="cpython-42:0000"))
     assert not store.keep(record(1, 2.0))
 
 
 def test_a_configuration_counts_with_its_latest_measurement_unless_that_was_less_careful(
-    store: Store, record: Made
+    store: TuningStore, record: Made
 ) -> None:
     store.keep(record(0, 1.0))
     assert store.keep(record(0, 2.0, remeasured=True))
@@ -82,7 +84,7 @@ def test_a_configuration_counts_with_its_latest_measurement_unless_that_was_less
     assert [each.cost for each in store.records()] == [2.0]
 
 
-def test_a_search_corrects_the_cost_of_the_kept_configuration(store: Store, record: Made) -> None:
+def test_a_search_corrects_the_cost_of_the_kept_configuration(store: TuningStore, record: Made) -> None:
     lucky, honest, winner = record(0, 1.0), record(0, 3.0, remeasured=True), record(1, 2.0, remeasured=True)
     store.keep(lucky)
     assert not store.keep(winner)
@@ -90,14 +92,14 @@ def test_a_search_corrects_the_cost_of_the_kept_configuration(store: Store, reco
     assert [each.cost for each in store.records()] == [2.0]
 
 
-def test_a_record_is_removed(store: Store, record: Made) -> None:
+def test_a_record_is_removed(store: TuningStore, record: Made) -> None:
     store.keep(record(0, 1.0))
     store.keep(record(0, 1.0, host="far (away)"))
     store.remove(record(5, 9.0))
     assert [each.processor for each in store.records()] == ["away"]
 
 
-def test_only_records_are_kept(store: Store) -> None:
+def test_only_records_are_kept(store: TuningStore) -> None:
     with pytest.raises(RecordError, match="records"):
         store.keep("matmul")  # type: ignore[arg-type]
 
@@ -122,7 +124,7 @@ def test_the_usual_folder_is_that_of_users_data(
 
 
 @pytest.mark.parametrize("damage", ["'{'", "cast(x'ff00fe' as text)", "'[]'", "'{}'"])
-def test_a_damaged_record_is_as_good_as_none(store: Store, task: pb.Task, record: Made, damage: str) -> None:
+def test_a_damaged_record_is_as_good_as_none(store: TuningStore, task: pb.Task, record: Made, damage: str) -> None:
     store.keep(record(0, 1.0))
     store.database.write(lambda connection: connection.execute(f"update best set record = {damage}"))
     with pytest.warns(StoreWarning, match="damaged record") as said:

@@ -101,6 +101,17 @@ def test_other_numbers_of_loops_than_declared_are_refused() -> None:
         handle(AnnotateEntity(("vec",))).apply(s, b, list(b.op.axis))
 
 
+def test_the_limits_of_annotations_are_arguments_with_names() -> None:
+    _, b, s = grid()
+    axes = list(b.op.axis)
+    annotations = handle(AnnotateEntity(("none", "unroll")))
+    for source in (None, [[]]):
+        with pytest.raises(TypeError, match=r"AnnotateHandle\.apply\(\) got an unexpected keyword.* 'max_unrol'"):
+            annotations.apply(s, b, axes, source=source, max_unrol=4)
+    with pytest.raises(TemplateError, match=r"need axis_lens= \(the extents of the loops\) and cfg="):
+        annotations.apply(s, b, axes, max_unroll=4)
+
+
 @pytest.mark.parametrize("annotation", ["warp", 3])
 def test_unknown_annotations_are_refused(annotation: Any) -> None:
     _, b, s = grid()

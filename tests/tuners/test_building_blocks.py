@@ -9,7 +9,7 @@ from pegbox.errors import ArgumentError
 from pegbox.search.protocols import Floats
 from pegbox.search.testing import constrained_space, matmul_space, small_space
 from pegbox.space import ConfigSpace
-from pegbox.tuners.plan import pick_diverse
+from pegbox.tuners.plan_tuner import pick_diverse
 from pegbox.tuners.rows import Digits
 from pegbox.tuners.visited_set import VisitedSet
 from pegbox.tuners.xgb import Annealing

@@ -21,6 +21,7 @@ from pegbox.plugins.tvm.auto_scheduler import (
     load_records,
 )
 from pegbox.plugins.tvm.auto_scheduler.task_scheduler import PrintTableInfo, TaskSchedulerCallback
+from pegbox.search import GradientAllocation
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +60,13 @@ def test_trials_go_where_the_objective_falls(tmp_path: Path) -> None:
     scheduler = TaskScheduler(tasks, objective_func=lambda costs: costs[0], callbacks=[])
     scheduler.tune(options(5, log), search_policy="sketch.random")
     assert counts(tasks, log) == [4, 1]
+
+
+def test_the_options_of_the_strategy_come_before_the_callbacks() -> None:
+    scheduler = TaskScheduler(tasks_of(4), [1.0], None, "gradient", None, 0.5, 3, 2, [])
+    allocation = scheduler.allocation
+    assert isinstance(allocation, GradientAllocation)
+    assert (allocation.alpha, allocation.beta, allocation.window, scheduler.callbacks) == (0.5, 3, 2, [])
 
 
 def test_weights_say_how_often_a_task_is_called(tmp_path: Path) -> None:

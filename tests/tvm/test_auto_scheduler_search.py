@@ -241,6 +241,21 @@ def test_records_are_saved_and_read_again(log: str) -> None:
     assert len(Journal(log).read()) == 2
 
 
+@pytest.mark.parametrize("costs", [(), (-1.0,), (0.0,), (float("inf"),)])
+def test_costs_that_are_not_times_are_not_saved(log: str, costs: tuple[float, ...]) -> None:
+    inputs, _ = trials_of(task_of(), 0.1)
+    with pytest.raises(RecordError, match=r"cannot be recorded: costs \[.*finite and above 0"):
+        auto_scheduler.save_records(log, inputs, [MeasureResult(costs, 0, "", 0.2, 1)])
+    assert not Path(log).exists() or not Path(log).read_text()
+
+
+def test_numbers_of_numpy_are_saved(log: str) -> None:
+    inputs, _ = trials_of(task_of(), 0.1)
+    result = MeasureResult((np.float32(0.5),), 0, "", np.float64(0.2), np.int64(1))  # type: ignore[arg-type]
+    auto_scheduler.save_records(log, inputs, [result])
+    assert [found.costs for _, found in load_records(log)] == [(0.5,)]
+
+
 def test_records_that_do_not_fit_are_refused(log: str) -> None:
     auto_scheduler.save_records(log, *trials_of(task_of(), 0.1))
     text = Path(log).read_text()

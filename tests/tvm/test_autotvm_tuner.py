@@ -107,6 +107,14 @@ class TestModels:
             tuner.tune(n_trial=4, measure_option=option())
             assert tuner.best_config is not None
 
+    @pytest.mark.parametrize("cost", [0.0, float("inf"), float("nan")])
+    def test_a_history_with_costs_that_are_not_times_has_failures_there(self, cost: float) -> None:
+        (inp, result), *rest = sample_records(6, n=16)
+        tuner = XGBTuner(sample_task(16))
+        tuner.load_history([(inp, result._replace(costs=(cost,))), *rest], min_seed_records=6)
+        (own,) = tuner._transfer
+        np.testing.assert_array_equal(own.costs, [np.inf, *np.arange(2.0, 7.0)])
+
     def test_history_means_nothing_to_tuners_without_a_model(self) -> None:
         GATuner(sample_task()).load_history(sample_records(3))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.codegen.emitter import narrow_floats, numeric
+from pegbox.codegen.emitter import arithmetic, narrow_floats
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.lltypes import computing, computing_suffix, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
@@ -34,8 +34,8 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     lanes = max(arg.lanes for arg in args)
     emulated = narrow_floats.is_emulated(frame, dtype) or (dtype == "float16" and name in (*_MATH, *_LIBRARY))
     if emulated and name != "abs" and name not in _BITS:
-        wide = math_call(frame, name, [numeric.cast(frame, arg, "float32") for arg in args])
-        return numeric.cast(frame, wide, dtype)
+        wide = math_call(frame, name, [arithmetic.cast(frame, arg, "float32") for arg in args])
+        return arithmetic.cast(frame, wide, dtype)
     texts = [broadcast(frame, arg, lanes) for arg in args]
     if name == "abs":
         result = _absolute(frame, dtype, lanes, texts[0])
@@ -132,7 +132,7 @@ def _argument(frame: Frame, name: str, value: Value) -> tuple[str, str]:
     if value.dtype == dtypes.HANDLE:
         return "ptr", value.text
     if dtypes.is_int(value.dtype) and not value.lanes:
-        value = numeric.cast(frame, value, "int64")
+        value = arithmetic.cast(frame, value, "int64")
     if value.lanes:
         raise CompileError(f"call_extern({name!r}): a C function takes no vectors; pass an access_ptr")
     return _plain(name, value.dtype), value.text

@@ -7,13 +7,13 @@ from functools import partial
 from operator import add
 from typing import Any, TypeAlias
 
-from pegbox.codegen.emitter import calls, index, memory, numeric
-from pegbox.codegen.emitter.form import Atom, Form, strides
+from pegbox.codegen.emitter import arithmetic, calls, index, memory
 from pegbox.codegen.emitter.frame import Frame, Value
+from pegbox.codegen.emitter.function_text import Lines
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
+from pegbox.codegen.emitter.linear_form import Atom, Form, strides
 from pegbox.codegen.emitter.lltypes import constant, register
-from pegbox.codegen.emitter.text import Lines
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad, is_machine_call
@@ -105,7 +105,7 @@ def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
 def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
     if expr.dtype == "int64" and frame.forms(expr).is_index:
         return _index(frame, expr, chunk)
-    return numeric.binary(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+    return arithmetic.binary(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
 
 def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
@@ -114,7 +114,7 @@ def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
         found = index.compare(frame, expr.op, a, b, chunk)
         if found is not None:
             return found
-    return numeric.compare(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+    return arithmetic.compare(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
 
 def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
@@ -122,7 +122,7 @@ def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
     if first.text == ("false" if expr.op == "and" else "true"):
         return first
     if not _is_guarded(frame, expr.b, chunk):
-        return numeric.logic(frame, expr.op, first, evaluate(frame, expr.b, chunk))
+        return arithmetic.logic(frame, expr.op, first, evaluate(frame, expr.b, chunk))
     # The right side reads what only a true (for `or`: false) left side makes safe to read.
     right = partial(evaluate, frame, expr.b)
     if expr.op == "and":
@@ -135,15 +135,15 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
     if cond.text in ("true", "false"):
         return evaluate(frame, expr.a if cond.text == "true" else expr.b, chunk)
     if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
-        return numeric.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+        return arithmetic.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
     return _choose(frame, cond, chunk, expr.dtype, partial(evaluate, frame, expr.a), partial(evaluate, frame, expr.b))
 
 
 def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
     """Evaluate each side only where it is chosen: under masks if lanes differ, else behind a branch."""
     if cond.lanes:
-        live, dead = narrowed(frame, chunk, cond), narrowed(frame, chunk, numeric.negate(frame, cond))
-        return numeric.select(frame, cond, a(live), b(dead))
+        live, dead = narrowed(frame, chunk, cond), narrowed(frame, chunk, arithmetic.negate(frame, cond))
+        return arithmetic.select(frame, cond, a(live), b(dead))
     return _branch(frame, cond.text, chunk, dtype, a, b)
 
 
@@ -192,8 +192,8 @@ def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
         if where.offsets is not None and bounds is not None and bounds[0] >= -(2**31) and bounds[1] < 2**31:
             # A vector of indices that fit 32 bits is made of 32 bits: twice the lanes, and faster conversions.
             narrow = Value(index.vector(frame, where, chunk.width, bits=32)[0], "int32", chunk.width)
-            return numeric.cast(frame, narrow, expr.dtype)
-    return numeric.cast(frame, evaluate(frame, expr.a, chunk), dtypes.element(expr.dtype))
+            return arithmetic.cast(frame, narrow, expr.dtype)
+    return arithmetic.cast(frame, evaluate(frame, expr.a, chunk), dtypes.element(expr.dtype))
 
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
@@ -268,7 +268,7 @@ def _is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
 _HANDLERS: dict[type, Callable[[Frame, Any, Chunk], Value]] = {
     Const: lambda frame, expr, chunk: Value(constant(expr.value, expr.dtype), expr.dtype, 0),
     Var: _index, Binary: _binary, Compare: _compare, Logic: _logic,
-    Not: lambda frame, expr, chunk: numeric.negate(frame, evaluate(frame, expr.a, chunk)),
+    Not: lambda frame, expr, chunk: arithmetic.negate(frame, evaluate(frame, expr.a, chunk)),
     Select: _select, Cast: _cast, Call: _call, Load: load, Address: _address, VectorLoad: _vector_load,
     Stride: lambda frame, expr, chunk: Value(str(strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0),
     Broadcast: _broadcast, Reinterpret: _reinterpret,

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from pegbox.codegen.emitter.form import Form, address_form, expression_form
-from pegbox.codegen.emitter.text import FunctionText, Level
+from pegbox.codegen.emitter.function_text import FunctionText, Level
+from pegbox.codegen.emitter.linear_form import Form, address_form, expression_form
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import Store
 

@@ -7,9 +7,9 @@ from operator import add
 from typing import NamedTuple, TypeAlias
 
 from pegbox.codegen.emitter.frame import Frame, Value
+from pegbox.codegen.emitter.function_text import Level
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, pattern
 from pegbox.codegen.emitter.lltypes import int_vector, literal, register
-from pegbox.codegen.emitter.text import Level
 from pegbox.expr import affine
 from pegbox.expr.affine import int64
 from pegbox.expr.dtypes import wrap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from pegbox.codegen.emitter.text import FunctionText
+from pegbox.codegen.emitter.function_text import FunctionText
 from pegbox.codegen.targets import features
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError

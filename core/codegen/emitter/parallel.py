@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pegbox.codegen.emitter.frame import Frame, Pointer
+from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.placement import WORKSPACE, accessed_buffers
 from pegbox.codegen.emitter.statements import FunctionPlan, Writer
-from pegbox.codegen.emitter.text import identifier
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, For
 from pegbox.loops.visit import walk

@@ -6,7 +6,7 @@ the schedule asked for it by vectorizing a reduction loop.
 
 from __future__ import annotations
 
-from pegbox.codegen.emitter import memory, narrow_floats, numeric
+from pegbox.codegen.emitter import arithmetic, memory, narrow_floats
 from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, load
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index
@@ -34,7 +34,7 @@ def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
         return False
     before = load(frame, old, chunks[0]._replace(mask=None))
     total = _reduce(frame, op, expr, chunks)
-    memory.store(frame, stmt.buffer, places[0], numeric.binary(frame, op, before, total), SCALAR)
+    memory.store(frame, stmt.buffer, places[0], arithmetic.binary(frame, op, before, total), SCALAR)
     return True
 
 
@@ -55,11 +55,11 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
             neutral = f"splat ({register(value.dtype, 0)} {constant(identity(op, value.dtype).value, value.dtype)})"
             text = frame.op(f"select {i1} {chunk.mask}, {ty} {text}, {ty} {neutral}")
         this = Value(text, value.dtype, count)
-        partial[count] = numeric.binary(frame, op, partial[count], this) if count in partial else this
+        partial[count] = arithmetic.binary(frame, op, partial[count], this) if count in partial else this
     total: Value | None = None
     for value in partial.values():
         lane = horizontal(frame, op, value)
-        total = lane if total is None else numeric.binary(frame, op, total, lane)
+        total = lane if total is None else arithmetic.binary(frame, op, total, lane)
     assert total is not None
     return total
 
@@ -100,7 +100,7 @@ def _halving(frame: Frame, op: str, value: Value) -> Value:
             )
             for start in (0, half)
         )
-        value = numeric.binary(frame, op, Value(low, value.dtype, half), Value(high, value.dtype, half))
+        value = arithmetic.binary(frame, op, Value(low, value.dtype, half), Value(high, value.dtype, half))
     return Value(frame.op(f"extractelement {register(value.dtype, 1)} {value.text}, i64 0"), value.dtype, 0)
 
 

@@ -39,8 +39,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pegbox.codegen.emitter.form import address_form
 from pegbox.codegen.emitter.frame import NodeForms
+from pegbox.codegen.emitter.linear_form import address_form
 from pegbox.codegen.emitter.narrow_floats import NARROW
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Select, Var

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pegbox.codegen.emitter import memory, numeric, reductions
+from pegbox.codegen.emitter import arithmetic, memory, reductions
 from pegbox.codegen.emitter.expressions import address, evaluate, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
+from pegbox.codegen.emitter.function_text import Level, identifier
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
 from pegbox.codegen.emitter.lltypes import memory as memory_type
 from pegbox.codegen.emitter.lltypes import register
 from pegbox.codegen.emitter.placement import WORKSPACE, Placement, vector_lanes
-from pegbox.codegen.emitter.text import Level, identifier
 from pegbox.codegen.emitter.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -184,7 +184,7 @@ class Writer:
         frame = self.frame
         total = conditions[0]
         for condition in conditions[1:]:
-            total = numeric.logic(frame, "and", total, condition)
+            total = arithmetic.logic(frame, "and", total, condition)
         yes, after = frame.text.label("if"), frame.text.label("end")
         frame.text.effect(f"br i1 {total.text}, label %{yes}, label %{after}")
         frame.text.start_block(yes)

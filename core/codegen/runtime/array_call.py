@@ -17,7 +17,7 @@ from pegbox.codegen.runtime.python_abi import (
     TEAM,
     TYPE,
     WRITABLE,
-    Body,
+    FunctionBuilder,
 )
 
 MOST_LOCKED = 1 << 15
@@ -28,14 +28,14 @@ mathematical library, it takes less than the five milliseconds in which Python's
 
 def inputs_fit(program: Program) -> str:
     """Write the function `..._fit` of the inputs: it returns 1 if they fit, and else 0."""
-    body = Body(program.name)
+    body = FunctionBuilder(program.name)
     arrays = _checked(body, program, [number for number, spec in enumerate(program.args) if not spec.is_output])
     return _decision(body, "fit", arrays)
 
 
 def checked_run(program: Program) -> str:
     """Write the function `..._run` of all arrays: it runs the kernel and returns 1 if they fit, and else returns 0."""
-    body, args = Body(program.name), program.args
+    body, args = FunctionBuilder(program.name), program.args
     arrays = _checked(body, program, range(len(args)))
     pointers = [body.load("ptr", array, DATA) for array in arrays]
     body.branch(list(_apart(body, args, pointers)), "apart", "other")
@@ -56,7 +56,7 @@ def checked_run(program: Program) -> str:
     return _decision(body, "run", arrays)
 
 
-def _decision(body: Body, function: str, arrays: Sequence[str]) -> str:
+def _decision(body: FunctionBuilder, function: str, arrays: Sequence[str]) -> str:
     """End a function that returns 1, or 0 from its block "other"."""
     body.add("ret i1 true")
     body.label("other")
@@ -64,7 +64,7 @@ def _decision(body: Body, function: str, arrays: Sequence[str]) -> str:
     return body.function(f"internal i1 @{body.symbol}_{function}({', '.join(f'ptr {array}' for array in arrays)})")
 
 
-def _checked(body: Body, program: Program, numbers: Sequence[int]) -> list[str]:
+def _checked(body: FunctionBuilder, program: Program, numbers: Sequence[int]) -> list[str]:
     """Go on if these arguments of the kernel are arrays that fit; return their names."""
     arrays = {number: f"%a{number}" for number in numbers}
     ndarray = body.named("ndarray")
@@ -77,7 +77,7 @@ def _checked(body: Body, program: Program, numbers: Sequence[int]) -> list[str]:
     return list(arrays.values())
 
 
-def _in_place(body: Body, threads: int) -> None:
+def _in_place(body: FunctionBuilder, threads: int) -> None:
     """Go on if the caller's team is the latest one and is where it was a moment ago; else Python looks after it."""
     team = body.named("team")
     thread, size, core, until = (body.load("i64", team, 8 * place) for place in range(len(TEAM)))
@@ -96,7 +96,7 @@ def _lasts(program: Program) -> bool:
     return program.num_threads > 1 or bool(program.externs) or not 0 < program.stores <= MOST_LOCKED
 
 
-def _kind(body: Body, spec: ArgSpec, number: int) -> Iterator[str]:
+def _kind(body: FunctionBuilder, spec: ArgSpec, number: int) -> Iterator[str]:
     """Yield conditions on an array: its dtype, flags and number of dimensions."""
     array = f"%a{number}"
     yield body.equal("ptr", body.load("ptr", array, DTYPE), body.slot(len(SLOTS) + number))
@@ -105,13 +105,13 @@ def _kind(body: Body, spec: ArgSpec, number: int) -> Iterator[str]:
     yield body.equal("i32", body.load("i32", array, DIMENSIONS), len(spec.shape))
 
 
-def _extents(body: Body, spec: ArgSpec, array: str) -> Iterator[str]:
+def _extents(body: FunctionBuilder, spec: ArgSpec, array: str) -> Iterator[str]:
     shape = body.load("ptr", array, SHAPE)
     for number, extent in enumerate(spec.shape):
         yield body.equal("i64", body.load("i64", shape, 8 * number), extent)
 
 
-def _apart(body: Body, args: Sequence[ArgSpec], pointers: Sequence[str]) -> Iterator[str]:
+def _apart(body: FunctionBuilder, args: Sequence[ArgSpec], pointers: Sequence[str]) -> Iterator[str]:
     """Yield conditions on pairs of arrays of which one is an output: they share no memory."""
     starts = [body.value(f"ptrtoint ptr {pointer} to i64") for pointer in pointers]
     ends = [body.value(f"add i64 {start}, {spec.nbytes}") for start, spec in zip(starts, args, strict=True)]

@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 from pegbox.checks import check_callable, check_flag, check_list, check_path
 from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
-from pegbox.codegen.emitter.text import identifier
+from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.program import ArgSpec, Program, check_program
 from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.library import with_signature
 from pegbox.codegen.runtime.machine import compile_program
-from pegbox.codegen.targets.compiler import c_compiler
-from pegbox.codegen.targets.compiler import linker as find_linker
+from pegbox.codegen.targets.c_compiler import c_compiler
+from pegbox.codegen.targets.c_compiler import linker as find_linker
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import PREFIX, CSource
 from pegbox.output import MAKE_ROOM, Content, check_output, write_file, written_beside

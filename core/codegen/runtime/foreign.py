@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pegbox.codegen.runtime import python_functions
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
-from pegbox.codegen.targets.compiler import c_compiler
+from pegbox.codegen.targets.c_compiler import c_compiler
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource, ForeignCode

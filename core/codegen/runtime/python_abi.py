@@ -46,7 +46,7 @@ def symbol_of(name: str) -> str:
     return f"{name}__cpython_{TAG}"
 
 
-class Body:
+class FunctionBuilder:
     """The lines of an LLVM function, and names for its values.
 
     Args:

@@ -13,7 +13,7 @@ from itertools import count
 
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.array_call import checked_run, inputs_fit
-from pegbox.codegen.runtime.python_abi import SLOTS, TYPE, Body, symbol_of
+from pegbox.codegen.runtime.python_abi import SLOTS, TYPE, FunctionBuilder, symbol_of
 from pegbox.loops.foreign import PREFIX
 
 
@@ -32,7 +32,7 @@ def _table(program: Program) -> str:
 
 def _function(program: Program) -> str:
     """Write the function: it finds the arrays among the arguments, or has the outputs made."""
-    body, args = Body(program.name), program.args
+    body, args = FunctionBuilder(program.name), program.args
     inputs = sum(not spec.is_output for spec in args)
     total = body.call("PyTuple_Size", "ptr %arguments")
     _unless(body)
@@ -62,7 +62,7 @@ def _function(program: Program) -> str:
     return body.function(f"ptr @{body.symbol}(ptr %self, ptr %arguments, ptr %names)")
 
 
-def _unless(body: Body) -> None:
+def _unless(body: FunctionBuilder) -> None:
     """Go on if there is no variable, or its value is None."""
     variable = body.item("unless")
     body.choice(body.equal("ptr", variable, body.named("None")), "known", "watched")
@@ -75,7 +75,7 @@ def _unless(body: Body) -> None:
     body.branch([body.equal("ptr", value, body.named("None"))], "known", "other")
 
 
-def _named_output(body: Body, total: str, inputs: int) -> str:
+def _named_output(body: FunctionBuilder, total: str, inputs: int) -> str:
     """Take the value of `out`, with a reference, and go on with it if it is the only name and not None."""
     body.label("named")
     size = body.call("PyDict_Size", "ptr %names")
@@ -91,7 +91,7 @@ def _named_output(body: Body, total: str, inputs: int) -> str:
     return given
 
 
-def _run_with(body: Body, args: Sequence[ArgSpec], out: str) -> None:
+def _run_with(body: FunctionBuilder, args: Sequence[ArgSpec], out: str) -> None:
     """Run the kernel on the inputs and these outputs, of which a reference is held, and return them."""
     outputs = iter(_outputs(body, out, sum(spec.is_output for spec in args)))
     places = count()
@@ -103,7 +103,7 @@ def _run_with(body: Body, args: Sequence[ArgSpec], out: str) -> None:
     body.add("br label %other")
 
 
-def _outputs(body: Body, out: str, number: int) -> list[str]:
+def _outputs(body: FunctionBuilder, out: str, number: int) -> list[str]:
     """Take the outputs from what was given: an array, or a tuple of several."""
     if number == 1:
         return [out]
@@ -113,13 +113,13 @@ def _outputs(body: Body, out: str, number: int) -> list[str]:
     return [body.call("PyTuple_GetItem", f"ptr {out}", f"i64 {place}") for place in range(number)]
 
 
-def _arguments(body: Body, number: int) -> list[str]:
+def _arguments(body: FunctionBuilder, number: int) -> list[str]:
     return [_argument(body, place) for place in range(number)]
 
 
-def _argument(body: Body, place: int) -> str:
+def _argument(body: FunctionBuilder, place: int) -> str:
     return body.call("PyTuple_GetItem", "ptr %arguments", f"i64 {place}")
 
 
-def _called(body: Body, function: str, arrays: Sequence[str]) -> str:
+def _called(body: FunctionBuilder, function: str, arrays: Sequence[str]) -> str:
     return body.value(f"call i1 @{body.symbol}_{function}({', '.join(f'ptr {array}' for array in arrays)})")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pegbox.checks import check_instance, check_text
 from pegbox.codegen.emitter.emit import emit
-from pegbox.codegen.emitter.text import identifier
+from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.program import COMPILE_SECONDS, Program
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily, build
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator

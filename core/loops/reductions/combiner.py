@@ -3,7 +3,7 @@
 A block's update is `out = combine(out, sources)`. Taking a reduction apart (rfactor) needs the three separately. Blocks
 of sum, prod, max and min, and argmax and argmin as TVM's users write them, are recognised by their form, so that
 hand-written ones are as good as others. For any other reducer the block keeps the combination, as nested tuples, in its
-annotation "reducer" (see `pegbox.loops.reductions.text`), which is printed and read back with it.
+annotation "reducer" (see `pegbox.loops.reductions.combiner_text`), which is printed and read back with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.unify import unify
 from pegbox.expr.visit import free_vars, loads, rewrite, substitute
 from pegbox.loops.nodes import Alloc, Annotation, Block, If, Seq, Stmt, Store, seq
-from pegbox.loops.reductions.text import decode, encode
+from pegbox.loops.reductions.combiner_text import decode, encode
 
 Values = tuple[Expr, ...]
 

@@ -11,7 +11,7 @@ from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.low_level import ACCESS, Address, Broadcast, Reinterpret, call_extern, call_llvm
 from pegbox.expr.nodes import Call, Expr
 from pegbox.expr.operators import COMPARE
-from pegbox.loops.script.lanes import Lane, check_count, reading
+from pegbox.loops.script.vectors import Lane, check_count, reading
 
 if TYPE_CHECKING:
     from pegbox.loops.script.expressions import Expressions

@@ -18,9 +18,9 @@ from pegbox.expr.nodes import Buffer, Const, Expr, Load
 from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
 from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
-from pegbox.loops.script.lanes import Lane, check_count
 from pegbox.loops.script.scope import MISSING, ScriptScope
 from pegbox.loops.script.source import ScriptSource
+from pegbox.loops.script.vectors import Lane, check_count
 from pegbox.loops.script.views import Data, View
 from pegbox.loops.script.words import Word, Words, unknown
 

@@ -14,7 +14,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function, Seq, Stmt, seq
 from pegbox.loops.refusal import Refusal
 from pegbox.loops.script.calls import arguments
-from pegbox.loops.script.dependence import early_init, fresh
+from pegbox.loops.script.loop_carried import early_init, fresh
 from pegbox.loops.script.printer import APART, FRESH, written_params
 from pegbox.loops.script.race import race
 from pegbox.loops.script.source import ScriptSource, source_of

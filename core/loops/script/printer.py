@@ -11,7 +11,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, Annotation, Block, BlockRealize, For, ForKind, Function, If, Stmt
 from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
-from pegbox.loops.script.dependence import fresh
+from pegbox.loops.script.loop_carried import fresh
 from pegbox.loops.script.race import race
 from pegbox.loops.script.style import SCRIPT, Names, identifier, literal
 from pegbox.loops.visit import realizes

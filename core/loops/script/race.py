@@ -107,7 +107,7 @@ class _RacingLoop:
 
     def _single_iteration(self, access: Access) -> int | None:
         low, high = tested_ranges([test.condition for test in access.tests], self.ranges)[self.loop.var]
-        return low if low == high else None
+        return low if low >= high else None  # the tests may hold nowhere
 
     def _may_meet(self, buffer: Buffer, found: Sequence[Access]) -> bool:
         """May all iterations use the same elements, because they update them, or compute the same?"""

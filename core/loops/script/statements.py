@@ -17,10 +17,10 @@ from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, s
 from pegbox.loops.script.blocks import BlockDraft
 from pegbox.loops.script.buffers import Buffers
 from pegbox.loops.script.calls import arguments
-from pegbox.loops.script.domains import Domains
-from pegbox.loops.script.lanes import Lane, has_lanes, reading
+from pegbox.loops.script.loop_headers import Domains
 from pegbox.loops.script.scope import ScriptScope
 from pegbox.loops.script.source import ScriptSource
+from pegbox.loops.script.vectors import Lane, has_lanes, reading
 from pegbox.loops.script.views import View
 from pegbox.loops.script.words import Word
 

@@ -42,8 +42,9 @@ def cut_at_barriers(func: Function) -> Function | Refusal:
     A refusal is the reason why the result cannot be shown to be that of the threads.
     """
     tried: set[Var] = set()
-    place = tuple(buffer.name for buffer in thread_conflicts(func))[:1]
-    while thread_conflicts(func) and (top := next(tops(func.body, tried), None)) is not None:
+    conflicts = thread_conflicts(func)
+    place = tuple(buffer.name for buffer in conflicts)[:1]
+    while conflicts and (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
         try:
             cut = _Barriers(func, top).done()
@@ -53,7 +54,8 @@ def cut_at_barriers(func: Function) -> Function | Refusal:
         if cut is not None:
             tried |= loop_ranges(cut.body).keys() - loop_ranges(func.body).keys()
             func = cut
-    for buffer, loop in thread_conflicts(func).items():
+            conflicts = thread_conflicts(func)
+    for buffer, loop in conflicts.items():
         where = "outside conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
         return Refusal(
             f"threads of {loop.var.name} touch elements of {buffer.name} that others write, and no barrier can be put "
@@ -189,7 +191,7 @@ class Use:
     def single_iteration(self, loop: For) -> int | None:
         """Find the single iteration of a loop in which the tests hold."""
         low, high = tested_ranges(self.tests, {loop.var: (0, loop.extent - 1)})[loop.var]
-        return low if low == high else None
+        return low if low >= high else None  # the tests may hold nowhere
 
     def reduces_over(self, var: Var) -> bool:
         """Do the iterations of a loop reduce into the same elements?"""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegbox.measure.baselines.roofline import Roofline
 from pegbox.measure.trial.timing import spread
-from pegbox.task.work import format_seconds
+from pegbox.task.speed_text import format_seconds
 
 MOST = 1.05
 """The share of a limit beyond which the limit was measured too low, and is not reported."""

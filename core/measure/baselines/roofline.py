@@ -69,7 +69,7 @@ class Roofline:
 
 def size_class(nbytes: float, cores: int) -> int:
     """Return the bytes that each core's memory is measured with: a power of four, no more than its share."""
-    from pegbox.codegen.runtime.peak import LEAST_BYTES
+    from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
 
     share = min(max(nbytes / cores, LEAST_BYTES), _LARGEST)
     return LEAST_BYTES << 2 * math.floor(math.log(share / LEAST_BYTES, 4) + 1e-9)
@@ -77,7 +77,7 @@ def size_class(nbytes: float, cores: int) -> int:
 
 def measure_roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> Roofline:
     """Measure the roofline on these cores. `nbytes` are each core's, a `size_class`."""
-    from pegbox.codegen.runtime.peak import copy_kernel, multiply_add_kernel, read_kernel
+    from pegbox.codegen.runtime.roof_kernels import copy_kernel, multiply_add_kernel, read_kernel
 
     meters = [_meter(make(nbytes, target), nbytes, cores) for make in (read_kernel, copy_kernel)]
     if dtype in PEAKS:

@@ -10,7 +10,7 @@ from pegbox.compute.flop import slow_operations
 from pegbox.measure.baselines.baseline import NEAR, Baseline
 from pegbox.measure.baselines.numpy_time import call_overhead
 from pegbox.measure.baselines.roofline import Roofline, kept_roofline
-from pegbox.task.work import bytes_read, bytes_written
+from pegbox.task.speed_text import bytes_read, bytes_written
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import Runner

@@ -22,7 +22,7 @@ from pegbox.loops.access.interval import Relaxation, interval
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt
 from pegbox.loops.visit import iter_ranges, straight_nest
 from pegbox.schedule.analysis.recurrence import carried_variables
-from pegbox.schedule.primitives.reduction import init_block
+from pegbox.schedule.primitives.decompose_reduction import init_block
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState

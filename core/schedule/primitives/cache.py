@@ -9,7 +9,7 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import is_composed, written_buffers
 from pegbox.schedule.analysis.checks import check_inside
-from pegbox.schedule.rewrites.copy import read_through_copy, write_through_copy
+from pegbox.schedule.rewrites.cache_copy import read_through_copy, write_through_copy
 from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive

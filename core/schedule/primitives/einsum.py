@@ -14,7 +14,7 @@ from pegbox.expr.printer import unused_name
 from pegbox.loops.nodes import BlockRealize, For, Stmt, Store, seq
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import combiner
-from pegbox.schedule.rewrites.copy import copy_block, fresh_iters, store_block
+from pegbox.schedule.rewrites.cache_copy import copy_block, fresh_iters, store_block
 from pegbox.schedule.rewrites.layout import is_plain_nest
 from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps

@@ -17,7 +17,7 @@ from pegbox.loops.nodes import BlockRealize, For, IterKind, Stmt
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.errors import shown
-from pegbox.schedule.rewrites.copy import fresh_iters, insert_at_top
+from pegbox.schedule.rewrites.cache_copy import fresh_iters, insert_at_top
 from pegbox.schedule.rewrites.layout import (
     fills_whole,
     is_plain_nest,

@@ -21,7 +21,7 @@ from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitut
 from pegbox.schedule.analysis.checks import check_serial
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
-from pegbox.schedule.rewrites.copy import store_block
+from pegbox.schedule.rewrites.cache_copy import store_block
 from pegbox.schedule.rewrites.inline import plain_store
 from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.state.handles import BlockRef, LoopRef

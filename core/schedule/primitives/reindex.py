@@ -14,7 +14,7 @@ from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import iter_ranges
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.primitives.layout import Layouter, Which, choose, map_of
-from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_name, fresh_iters, store_block
+from pegbox.schedule.rewrites.cache_copy import after_writers, before_readers, copy_name, fresh_iters, store_block
 from pegbox.schedule.rewrites.layout import Indices, layout_problem, with_indices
 from pegbox.schedule.state.buffers import check_scope, choose_copied, choose_written, fresh_buffer_name
 from pegbox.schedule.state.handles import BlockRef

@@ -17,7 +17,7 @@ from pegbox.loops.access.region import point
 from pegbox.loops.nodes import Block, BlockRealize, ForKind, Region, Stmt, Store
 from pegbox.loops.visit import expressions, iter_ranges, loop_ranges, map_blocks, map_children, map_exprs, realizes
 from pegbox.loops.visit import walk as walk_stmts
-from pegbox.schedule.rewrites.copy import fresh_iters, store_block
+from pegbox.schedule.rewrites.cache_copy import fresh_iters, store_block
 from pegbox.schedule.rewrites.placement import nest
 from pegbox.schedule.tree import Tree
 

@@ -18,6 +18,7 @@ from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.notes import with_writes
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import covers_reads
+from pegbox.schedule.errors import showing
 from pegbox.schedule.tree import BlockBody, Tree
 
 Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
@@ -152,7 +153,8 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
     gone = set(before.allocs) - own
     fresh = tuple(b for b in after.allocs if b not in before.allocs)
     result = replace(made, allocs=tuple(b for b in func.allocs if b not in gone) + fresh, attrs=after.attrs)
-    _check_seen(tree, Tree(result), name, before.params)
+    with showing(tree):  # the names in the refusal are those of this program, not of the whole one
+        _check_seen(tree, Tree(result), name, before.params)
     return result
 
 

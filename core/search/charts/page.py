@@ -14,7 +14,7 @@ from pegbox.errors import PegboxError
 from pegbox.report.figure import missing_curves
 from pegbox.report.page import definitions, document, figure, table
 from pegbox.search.charts.picture import search_svg, subject_of
-from pegbox.task.work import format_cost, format_phases
+from pegbox.task.speed_text import format_cost, format_phases
 
 if TYPE_CHECKING:
     from pegbox.search.loop.outcome import Trial, TuneResult

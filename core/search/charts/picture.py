@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pegbox.report.figure import COLOURS, saved, svg_of
-from pegbox.task.work import format_cost
+from pegbox.task.speed_text import format_cost
 
 if TYPE_CHECKING:
     from pegbox.search.loop.outcome import Trial, TuneResult

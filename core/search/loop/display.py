@@ -11,7 +11,7 @@ from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial, TuneResult, format_counts
 from pegbox.search.loop.state import SearchState
 from pegbox.shown import escaped, value_text
-from pegbox.task.work import format_speed
+from pegbox.task.speed_text import format_speed
 
 
 def progress(stream: TextIO | None = None) -> Callback:

@@ -8,21 +8,31 @@ When all of them disappoint, those that they had beaten get their chance: anothe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pegbox.measure.result import Ok
 from pegbox.search.loop.outcome import Trial
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
 
 NOISE_MARGIN = 0.12
 MAX_ROUNDS = 3
 
 
-def pick_finalists(trials: Iterable[Trial], limit: int, *, known: Sequence[Trial] = ()) -> list[Trial]:
+def pick_finalists(
+    trials: Iterable[Trial], limit: int, *, known: Sequence[Trial] = (), always: Collection[Config] = ()
+) -> list[Trial]:
     """Pick the fastest `limit` trials that noise alone may have kept from being the best, the fastest first.
 
-    `known` are finalists measured already. Without any, a trial has to come within `NOISE_MARGIN` of the best,
-    be it with its fastest repeat only; with some, it has to have been faster than the best of them is now. A trial
-    dropped after its first run is not a finalist.
+    Without any measured already, a trial has to come within `NOISE_MARGIN` of the best, be it with its fastest repeat
+    only; with some, it has to have been faster than the best of them is now. A trial dropped after its first run is not
+    a finalist.
+
+    Args:
+        known: finalists measured already.
+        always: configurations whose trials are finalists besides the others, however slow they are.
     """
     done = {trial.config for trial in known}
     full = [t for t in trials if isinstance(t.result, Ok) and not t.result.partial and t.config not in done]
@@ -34,7 +44,8 @@ def pick_finalists(trials: Iterable[Trial], limit: int, *, known: Sequence[Trial
         bound = math.inf if winner is None else winner.cost
         return [trial for trial in ranked if trial.cost < bound][:limit]
     bound = ranked[0].cost * (1.0 + NOISE_MARGIN)
-    return [trial for trial in ranked if isinstance(trial.result, Ok) and min(trial.result.costs) <= bound][:limit]
+    near = [trial for trial in ranked if isinstance(trial.result, Ok) and min(trial.result.costs) <= bound][:limit]
+    return [*near, *(trial for trial in ranked if limit and trial.config in always and trial not in near)]
 
 
 def winner_of(finalists: Sequence[Trial]) -> Trial | None:

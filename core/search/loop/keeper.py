@@ -12,7 +12,7 @@ from pegbox.search.loop.outcome import Trial, TuneResult
 
 if TYPE_CHECKING:
     from pegbox.search.loop.outcome import BestTrial
-    from pegbox.store import Store
+    from pegbox.store import TuningStore
     from pegbox.task.task import Task
 
 
@@ -22,7 +22,7 @@ class Keeper(Callback):
     Nothing is written while candidates are timed.
     """
 
-    def __init__(self, store: Store, task: Task) -> None:
+    def __init__(self, store: TuningStore, task: Task) -> None:
         self._store, self._task = store, task
 
     def on_end(self, result: TuneResult) -> None:

@@ -13,9 +13,10 @@ from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.state import Limits
 from pegbox.shown import value_text
 from pegbox.space import Config
-from pegbox.store.store import Store
+from pegbox.store.store import TuningStore
 
 DEFAULT_FINALISTS = 6
+_CONFIGS = "configurations of the task's space, such as [task.space.get(0)]"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class SearchOptions:
         baseline: whether the measurer is asked at the end for the costs to compare with, if it knows any.
         name: the tuner's name in messages; None for that of its class.
         store: where the best of a task is kept; None for nowhere.
+        first: configurations that are proposed before those of the tuner, and measured again at the end with the
+            fastest.
 
     Raises:
         ArgumentError: an option outside its domain, or no limit.
@@ -49,7 +52,8 @@ class SearchOptions:
     progress: bool = False
     baseline: bool = False
     name: str | None = None
-    store: Store | None = None
+    store: TuningStore | None = None
+    first: Sequence[Config] = ()
 
     def __post_init__(self) -> None:
         _ = self.limits
@@ -61,7 +65,8 @@ class SearchOptions:
         if self.name is not None:
             check_text("name", self.name)
         if self.store is not None:
-            check_instance("store", self.store, Store, "a pegbox.store.Store, or None")
+            check_instance("store", self.store, TuningStore, "a pegbox.store.TuningStore, or None")
+        object.__setattr__(self, "first", tuple(check_list("first", self.first, _CONFIGS, of=Config)))
 
     @classmethod
     def of(
@@ -74,14 +79,16 @@ class SearchOptions:
         *,
         progress: bool,
         finalists: int = DEFAULT_FINALISTS,
-        store: Store | None = None,
+        store: TuningStore | None = None,
+        first: Sequence[Config] = (),
     ) -> SearchOptions:
         """Check the arguments of `tune`, which asks for a baseline, and at least one trial."""
         if trials is not None:
             check_int("trials", trials)  # none at all would read as if nothing valid had been found
         seconds = None if budget is None else check_seconds("budget", budget)
         listed = check_callbacks(callbacks)
-        return cls(trials, seconds, early_stopping, batch_size, finalists, listed, progress, baseline=True, store=store)
+        limits = (trials, seconds, early_stopping, batch_size)
+        return cls(*limits, finalists, listed, progress, baseline=True, store=store, first=first)
 
     @property
     def limits(self) -> Limits:

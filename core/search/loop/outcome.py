@@ -23,7 +23,7 @@ from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
-from pegbox.task.work import format_phases
+from pegbox.task.speed_text import format_phases
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record

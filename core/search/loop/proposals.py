@@ -44,10 +44,17 @@ class Proposer:
         name: of the tuner, in messages.
         space: the space of all configurations; None: not checked.
         searched: the part of it that the tuner was given, where that is less.
+        first: configurations that come before those of the tuner.
     """
 
     def __init__(
-        self, tuner: Tuner, name: str, *, space: ConfigSpace | None = None, searched: ConfigSpace | None = None
+        self,
+        tuner: Tuner,
+        name: str,
+        *,
+        space: ConfigSpace | None = None,
+        searched: ConfigSpace | None = None,
+        first: Sequence[Config] = (),
     ) -> None:
         self._tuner = tuner
         self._name = name
@@ -55,6 +62,8 @@ class Proposer:
         self._searched = searched or space
         self._known: dict[Config, Result] = {}
         self._pending: set[Config] = set()
+        self._first = frozenset(first)
+        self._waiting = list(dict.fromkeys(first))
         self.asks_ahead = bool(getattr(tuner, "asks_ahead", False))
         """A flag: it may be asked while configurations are measured."""
         self.dropped: Counter[str] = Counter()
@@ -62,6 +71,12 @@ class Proposer:
 
     def ask(self, n: int) -> list[Config]:
         """Propose at most `n` new configurations; none when the tuner proposes none."""
+        waiting = [config for config in self._waiting if config not in self._known]
+        first, self._waiting = waiting[:n], waiting[n:]
+        self._pending.update(first)
+        return first if len(first) == n else [*first, *self._of_tuner(n - len(first))]
+
+    def _of_tuner(self, n: int) -> list[Config]:
         for _ in range(MAX_STALE_ASKS):
             proposed = self._ask(n)
             if not proposed:
@@ -143,7 +158,8 @@ class Proposer:
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
         distinct = dict.fromkeys(proposed)
         fresh = [config for config in distinct if config not in self._known and config not in self._pending]
-        self.dropped += Counter({REPEATED: len(proposed) - len(fresh), SURPLUS: max(0, len(fresh) - n)})
+        own = self._first.intersection(distinct).difference(fresh)  # the tuner could not know of these
+        self.dropped += Counter({REPEATED: len(proposed) - len(fresh) - len(own), SURPLUS: max(0, len(fresh) - n)})
         return fresh[:n]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pegbox.measure.baselines.baseline import MOST_RUN_QUEUE_WAIT, UNSTEADY
 from pegbox.measure.result import Ok
 from pegbox.measure.trial.timing import spread
-from pegbox.task.work import format_seconds
+from pegbox.task.speed_text import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_instance, check_int
-from pegbox.errors import TuningError
+from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.origin import users_level
@@ -25,7 +25,7 @@ from pegbox.search.loop.keeper import Keeper
 from pegbox.search.loop.measurements import CheckedMeasurer
 from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
-from pegbox.search.loop.proposals import Proposer, SearchFailure
+from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.loop.remarks import slowed_threads, threads_of
 from pegbox.search.loop.state import PhaseClock, SearchState
 from pegbox.search.protocols import Tuner
@@ -60,6 +60,7 @@ def run(
         prior: trials of an earlier search.
 
     Raises:
+        ArgumentError: one of the configurations to try first is not of the space.
         TuningError: the tuner, an essential callback or the measurer broke; everything measured is in its `result`.
         KeyboardInterrupt: a second Ctrl-C followed the one that ended the search before, so that a loop of searches
             ends.
@@ -70,6 +71,8 @@ def run(
     for place, given in (("space", space), ("searched", searched)):
         if given is not None:
             check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
+    if (fault := first_fault(options.first, space)) is not None:
+        raise ArgumentError(f"first[{fault[0]}] is {fault[1]}")
     return _Loop(tuner, measurer, options, subject, space, searched, prior).run()
 
 
@@ -92,7 +95,7 @@ class _Loop:
         self.batch_size = check_int("batch_size", wanted)
         self.with_baseline = options.baseline
         self.clock = PhaseClock(clock)
-        self.proposer = Proposer(tuner, name, space=space, searched=searched)
+        self.proposer = Proposer(tuner, name, space=space, searched=searched, first=options.first)
         self.measurer = CheckedMeasurer(measurer, self.clock)
         self.state = SearchState(name, options.limits, subject, clock)
         keepers = [Keeper(options.store, subject.task)] if options.store and subject.task else []
@@ -250,7 +253,7 @@ class _Loop:
         trials = [*self.history, *self.state.trials]
         self._measure_baseline(min(trial.cost for trial in trials))
         for _ in range(MAX_ROUNDS):
-            chosen = pick_finalists(trials, self.options.finalists, known=self.remeasured)
+            chosen = pick_finalists(trials, self.options.finalists, known=self.remeasured, always=self.options.first)
             if not chosen:
                 return
             if not self.remeasured:

@@ -37,8 +37,8 @@ from pegbox.search.problem import check_task, local_measurer, measuring_host
 from pegbox.search.subject import Subject
 from pegbox.search.sweep.remeasurement import MOST, Convergence, Remeasurement, repeat
 from pegbox.space.uniform_sample import LISTED, uniform_order
+from pegbox.task.speed_text import format_seconds, format_speed
 from pegbox.task.task import Task
-from pegbox.task.work import format_seconds, format_speed
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike

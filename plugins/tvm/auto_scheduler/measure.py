@@ -9,7 +9,8 @@ from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
-from pegbox.plugins.tvm.runners import number_of, result_of
+from pegbox.plugins.tvm.runners import result_of
+from pegbox.records import autotvm_number
 
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
@@ -35,7 +36,7 @@ class MeasureResult(NamedTuple):
     def of(cls, result: Result) -> MeasureResult:
         """Take over a result of pegbox."""
         costs, message = ((1e20,), result.message) if isinstance(result, Failed) else (result.costs, "")
-        return cls(costs, number_of(result), message, result.total_seconds, result.timestamp)
+        return cls(costs, autotvm_number(result), message, result.total_seconds, result.timestamp)
 
     @property
     def result(self) -> Result:

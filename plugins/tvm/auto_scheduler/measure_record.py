@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from pegbox.errors import ArgumentError, RecordError
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult
@@ -68,10 +69,14 @@ load_best = load_best_record  # its name before TVM 0.8
 
 
 def save_records(filename: str, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-    """Append records to a log. Raises `RecordError` if it cannot be written."""
+    """Append records to a log. Raises `RecordError` for a result that cannot be recorded, or a file that cannot."""
     journal = Journal(filename)
     for (_, state), result in zip(inputs, results, strict=True):
-        journal.append(Record.of(state.task, state.config, result.result))
+        try:
+            found = result.result
+        except ArgumentError as error:
+            raise RecordError(f"the result {result!r} cannot be recorded: {error}") from error
+        journal.append(Record.of(state.task, state.config, found))
 
 
 def _key(record: Record) -> str:

@@ -20,9 +20,6 @@ from pegbox.search import GradientAllocation, Progress, RoundRobin
 _NOTHING_RAN = Progress(1.0).cost
 """The seconds of a task of which no trial has run."""
 
-_GRADIENT = {"alpha": "alpha", "beta": "beta", "backward_window_size": "window"}
-"""The fields of `GradientAllocation` by TVM's names."""
-
 
 class TaskSchedulerCallback:
     """A listener to the rounds; override what you need."""
@@ -59,8 +56,8 @@ class TaskScheduler:
         objective_func: another objective, a function of the seconds of all tasks.
         strategy: "gradient" (see `pegbox.search.allocation.GradientAllocation`) or "round-robin".
         load_log_file: a log that the searches go on from.
+        alpha, beta, backward_window_size: options of the strategy "gradient".
         callbacks: objects of `TaskSchedulerCallback`; by default a table on the screen.
-        options: `alpha`, `beta` and `backward_window_size` of the strategy "gradient".
 
     Attributes:
         progress: the best seconds of each task after each of its rounds.
@@ -76,11 +73,13 @@ class TaskScheduler:
         objective_func: Callable[[Sequence[float]], float] | None = None,
         strategy: str = "gradient",
         load_log_file: str | None = None,
+        alpha: float = 0.2,
+        beta: float = 2,
+        backward_window_size: int = 3,
         callbacks: Sequence[TaskSchedulerCallback] | None = None,
-        **options: Any,
+        **absent: Any,
     ) -> None:
-        gradient = {name: options.pop(tvms) for tvms, name in _GRADIENT.items() if tvms in options}
-        refuse("auto_scheduler.TaskScheduler", options)
+        refuse("auto_scheduler.TaskScheduler", absent)
         weights = [1.0] * len(tasks) if task_weights is None else task_weights
         if not tasks or len(weights) != len(tasks):
             raise ArgumentError(f"TaskScheduler: {len(tasks)} tasks, {len(weights)} weights; give one for each")
@@ -90,7 +89,9 @@ class TaskScheduler:
         self.objective_func = objective_func or _weighted(weights)
         self.allocation: RoundRobin | GradientAllocation = RoundRobin()
         if strategy == "gradient":
-            self.allocation = GradientAllocation(self.objective_func, **gradient)
+            self.allocation = GradientAllocation(
+                self.objective_func, alpha=alpha, beta=beta, window=backward_window_size
+            )
         self.load_log_file = load_log_file
         self.callbacks = [PrintTableInfo()] if callbacks is None else list(callbacks)
         self.progress = [Progress(task.compute_dag.flop_ct) for task in tasks]

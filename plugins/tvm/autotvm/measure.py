@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pegbox.errors import ArgumentError
 from pegbox.measure import Failed, Result
 from pegbox.plugins.tvm.runners import LocalBuilder as LocalBuilder
 from pegbox.plugins.tvm.runners import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.runners import MeasureErrorNo as MeasureErrorNo
-from pegbox.plugins.tvm.runners import measuring, number_of, result_of
+from pegbox.plugins.tvm.runners import measuring, result_of
+from pegbox.records import autotvm_number
 
 if TYPE_CHECKING:
     from pegbox import Config
@@ -37,17 +39,22 @@ class MeasureResult(NamedTuple):
     def of(cls, result: Result) -> MeasureResult:
         """Take over a result of pegbox."""
         costs = (RuntimeError(result.message),) if isinstance(result, Failed) else result.costs
-        return cls(costs, number_of(result), result.total_seconds, result.timestamp)
+        return cls(costs, autotvm_number(result), result.total_seconds, result.timestamp)
 
     def to_result(self) -> Result:
-        """Return the same as a result of pegbox. Raises `ValueError` for costs that are not numbers."""
+        """Return the same as a result of pegbox. Raises `ArgumentError` for costs that are not times, or an unknown
+        error number.
+        """
         message = " ".join(map(str, self.costs)) if self.error_no else ""
         return result_of(self.error_no, self.costs, self.all_cost, self.timestamp, message)
 
     @property
     def cost(self) -> float:
-        """The median of the costs, in seconds; infinite for a failure."""
-        return float("inf") if self.error_no else statistics.median(self.costs)
+        """The median of the costs, in seconds; infinite for a failure, and for costs that are not times."""
+        try:
+            return self.to_result().cost
+        except ArgumentError:
+            return math.inf
 
 
 def measure_option(builder: object, runner: object) -> dict[str, Any]:

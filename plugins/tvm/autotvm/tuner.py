@@ -298,6 +298,6 @@ class XGBTuner(_BuiltIn):
 def _transfer(pairs: list[tuple[MeasureInput, MeasureResult]]) -> Transfer:
     """Return what the trials of one workload teach; the latest result of a configuration counts."""
     task = pairs[0][0].task
-    costs = {inp.config.digits: result.to_result().cost for inp, result in pairs}
+    costs = {inp.config.digits: result.cost for inp, result in pairs}
     features = program_features(task.inner)(np.array([*costs], dtype=np.int64))
     return Transfer(str(task.workload), features, np.array([*costs.values()]))

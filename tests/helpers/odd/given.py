@@ -17,7 +17,7 @@ from pegbox.expr.nodes import Var
 from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
-from pegbox.store import Store
+from pegbox.store import TuningStore
 from pegbox.task.config_view import TemplateConfig
 
 A = te.placeholder((8, 8), name="A")
@@ -241,7 +241,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Comparison": lambda w: comparison(),
     "Config": lambda w: w.config,
     "ConfigSpace": lambda w: w.space,
-    "Store": lambda w: Store(w.folder / "store"),
+    "TuningStore": lambda w: TuningStore(w.folder / "store"),
     "Subject": lambda w: search.Subject("m", flop=8.0),
     "Expr": lambda w: A[0, 0],
     "History": lambda w: records.History([w.a_record]),
@@ -334,8 +334,14 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Record.from_line.line": lambda w: w.a_record.to_line(),
     "Record.of.result": lambda w: measure.Ok((1.0,)),
     "RecordedSpace.results": lambda w: {},
-    "Store.key_of.processor": lambda w: "a processor",
-    "Store.folder": lambda w: w.folder / "store",
+    "autotvm_number.result": lambda w: measure.Ok((1.0,)),
+    "autotvm_result.listed": lambda w: [1.0],
+    "autotvm_result.message": lambda w: "",
+    "autotvm_result.number": lambda w: 0,
+    "autotvm_result.timestamp": lambda w: 1.0,
+    "autotvm_result.total_seconds": lambda w: 1.0,
+    "TuningStore.key_of.processor": lambda w: "a processor",
+    "TuningStore.folder": lambda w: w.folder / "store",
     "Schedule.mod": lambda w: [A, D],
     "Schedule.blockize.target": lambda w: w.loops[0],
     "Schedule.can_decompose_padding.block": lambda w: "C",

@@ -16,9 +16,9 @@ from pegbox.compute import identifier
 from pegbox.errors import TemplateError
 from pegbox.expr import quoted, unused_name
 from pegbox.loops import literal
-from pegbox.plugins.sketch.code import RESERVED, compute_lines, list_of, plain_lines
 from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
 from pegbox.plugins.sketch.steps import CHOICE, schedule_lines, targets
+from pegbox.plugins.sketch.te_code import RESERVED, compute_lines, list_of, plain_lines
 from pegbox.task import Workload
 
 if TYPE_CHECKING:

@@ -51,10 +51,11 @@ class Domains(Blocks):
             axes = {each.value: each for each in ForKind if each.word == word}
             tag = options.pop(kind.option, None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
-            if name not in axes:
+            if not isinstance(name, str) or name not in axes:
                 what = f"a {kind.option} axis"
                 why = f"T.{word} needs {what}" if tag is None else f"{name!r} is not {what}"
-                self.fail(tag or node, why, f"write {kind.option}=..., one of {', '.join(axes)}")
+                others = ", ".join(axes)
+                self.fail(tag or node, why, f'write {kind.option}="{next(iter(axes))}", or another of {others}')
             kind = axes[name]
         for bound in ("start", "stop"):
             if bound in options:

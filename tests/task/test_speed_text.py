@@ -5,8 +5,8 @@ import pytest
 from pegbox import te
 from pegbox.compute.flop import count_flop
 from pegbox.errors import ComputeError
+from pegbox.task.speed_text import bytes_of, format_speed
 from pegbox.task.task import create_task
-from pegbox.task.work import bytes_of, format_speed
 
 
 def copy(cfg, n):

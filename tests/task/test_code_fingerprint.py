@@ -13,7 +13,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.hooks.refs import import_file
-from pegbox.task.code import code_fingerprint, differ
+from pegbox.task.code_fingerprint import code_fingerprint, differ
 
 SOURCE = '''
 import enum
@@ -194,7 +194,8 @@ def test_another_version_of_python_says_nothing() -> None:
 def test_the_fingerprint_is_the_same_in_a_process_that_orders_sets_otherwise(fingerprint: Any, tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from pegbox.hooks.refs import import_file; "
-        "from pegbox.task.code import code_fingerprint; print(code_fingerprint(import_file(Path('ops.py')).ops))"
+        "from pegbox.task.code_fingerprint import code_fingerprint; "
+        "print(code_fingerprint(import_file(Path('ops.py')).ops))"
     )
     here = fingerprint()
     ran = subprocess.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.codegen.emitter.form import Form, address_form
+from pegbox.codegen.emitter.linear_form import Form, address_form
 from pegbox.expr.build import as_expr, variables
 from pegbox.expr.nodes import Buffer, Load
 

@@ -1,4 +1,4 @@
-"""Primitives decompose_reduction and rfactor."""
+"""Primitive decompose_reduction."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import fits_registers
-from pegbox.templates.product import Product
+from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.register_tile import write_out
 
 
