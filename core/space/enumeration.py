@@ -150,7 +150,7 @@ def valid_rows(structure: Structure) -> Digits:
     """Compute the rows of `in_index_order` all at once: searched in the order that drops most, then sorted."""
     rows = _collect(Search(structure, *earliest_order(structure)))
     assert rows is not None  # without a budget
-    return rows[np.lexsort(rows.T)]
+    return rows[np.lexsort(rows.T)] if rows.shape[1] else rows
 
 
 def count_valid(structure: Structure, budget: int) -> int | None:

@@ -111,3 +111,8 @@ def test_a_space_without_valid_configurations() -> None:
     space = small_space()
     space.add_constraint(lambda config: False, reads=["layout"], message="never")
     assert list(uniform_order(space, seed=0)) == []
+
+
+def test_a_space_without_knobs_has_one_configuration() -> None:
+    rows = list(uniform_order(ConfigSpace(), seed=0))
+    assert [block.shape for block in rows] == [(1, 0)]

@@ -1,6 +1,6 @@
 """Prediction: configurations of a task that are expected to be fast, before anything of it is measured.
 
-A model that was trained before ranks a sample of the space by the features of the programs and of the machine, as the
+A model that was trained before is searched for the fastest by the features of the programs and of the machine, as the
 pre-trained models of Zheng et al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers"
 (NeurIPS 2021) do. `benchmarks/experience.py` trains it, `benchmarks/prediction.py` says how well it predicts.
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.program import COMPILE_SECONDS, MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, InvalidConfig, LoweringError, PegboxError, RecordError, ScheduleError
 from pegbox.features import program_features
@@ -26,6 +26,7 @@ from pegbox.features.masked_update import has_masked_update
 from pegbox.output import write_file
 from pegbox.records.library import SHIPPED
 from pegbox.search.models.experience import rounded
+from pegbox.search.models.model_search import ModelSearch
 from pegbox.search.models.trees import Trees
 from pegbox.search.protocols import Features
 from pegbox.space import Config
@@ -39,11 +40,8 @@ PREDICTED = "predicted, not tuned"
 
 MODEL = SHIPPED / "prediction.npz"
 
-CANDIDATES = 1500
-"""The random configurations among which the best is chosen."""
-
-CLASSES = 16
-"""The kinds of programs among the candidates: each costs the time of a thousand candidates of one kind."""
+CANDIDATES = 750
+"""The random configurations that the search of the model begins with."""
 
 GUARDED = 64
 """The best of them whose lowered programs are looked at, as long as more are asked for."""
@@ -53,7 +51,7 @@ TRIED = 16
 
 
 def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[Config]:
-    """Yield the valid configurations of a random sample of the space, those first that are expected to be fastest.
+    """Yield valid configurations, random ones and relatives of the best, those first that are expected to be fastest.
 
     Configurations that the template refuses are left out, and `GUARDED` of the others are looked at again: those whose
     lowered programs are slow in a way that the model does not see come after the others. The order is the same in every
@@ -63,13 +61,11 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
     """
-    source = program_features(task)
-    rows = source.sample(min(candidates, task.space.size), np.random.default_rng(0), classes=CLASSES)
-    features = source(rows)
-    scores = shipped_model()(described(features, task.target))
-    scores[features[:, source.names.index("invalid")] > 0] = -np.inf
-    order = np.argsort(-scores, kind="stable")
-    ranked = (task.space.config(rows[place]) for place in order if np.isfinite(scores[place]))
+    model = shipped_model()
+    search = ModelSearch(
+        program_features(task), lambda features: model(described(features, task.target)), np.random.default_rng(0)
+    )
+    ranked = map(task.space.config, search.ranked(candidates))
     doomed = []
     for config in islice(ranked, GUARDED):
         if is_doomed(task, config):
@@ -105,9 +101,17 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
 
 
 def is_doomed(task: Task, config: Config) -> bool:
-    """Check if the program of a configuration cannot be lowered, or is slow whatever else it does well."""
+    """Check if the program of a configuration cannot be lowered, or is slow whatever else it does well.
+
+    A search would refuse code that is so long without a branch as well: LLVM takes seconds for it.
+    """
+    from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
+
     try:
-        return has_masked_update(task.lowered(config), task.target.vector_bits // 8)
+        program = task.lowered(config)
+        if has_masked_update(program, task.target.vector_bits // 8):
+            return True
+        return emit(program, task.target).longest_block > MOST_STRAIGHT
     except PegboxError:
         return True
 

@@ -1,0 +1,92 @@
+"""A search of a space by a model alone: of its configurations, those that the model expects to be fastest.
+
+Random configurations are few of a large space, and their best is not the model's best. So relatives of the best are
+scored, too, as Ansor does between its measurements (Zheng et al., OSDI 2020, section 5). The fastest in a model's eyes
+is partly its largest error. A configuration whose neighbours are expected to be fast as well is less likely to be one,
+so the first ones are ordered by both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from pegbox.features.program import ProgramFeatures
+from pegbox.search.protocols import Features, Floats
+from pegbox.space.digits import Digits, first_of_each
+
+Scoring: TypeAlias = Callable[[Features], Floats]
+
+CLASSES = 16
+"""The kinds of programs among the random configurations: each costs the time of a thousand more of one kind."""
+
+NEAR_CLASSES = 20
+"""The kinds of programs among these and all relatives."""
+
+STEPS = 2
+"""The generations of relatives."""
+
+PARENTS, RELATIVES = 40, 60
+"""The best, of which relatives are made, and how many of each kind: neighbours twice, their neighbours, crossings."""
+
+STEADY, NEIGHBORS = 32, 12
+"""The first ones that are ordered by their neighbours' scores as well, and the neighbours of each."""
+
+
+class ModelSearch:
+    """A search of the space of `source.task` by scores of features.
+
+    Args:
+        score: computes the scores of rows of features; the higher, the faster.
+    """
+
+    def __init__(self, source: ProgramFeatures, score: Scoring, rng: np.random.Generator) -> None:
+        self._source, self._score, self._rng = source, score, rng
+        self._space = source.task.space
+
+    def ranked(self, count: int) -> Digits:
+        """Return valid configurations, those of the best score first: of `count` random ones, and their relatives.
+
+        Raises `SpaceError` if no configuration of the space is valid.
+        """
+        rows = self._source.sample(min(count, self._space.size), self._rng, classes=CLASSES)
+        scores = self._scores(rows)
+        for _ in range(STEPS):
+            best = rows[np.argsort(-scores, kind="stable")[:PARENTS]]
+            new = self._among_few(rows, self._relatives(best))
+            rows, scores = np.concatenate([rows, new]), np.concatenate([scores, self._scores(new)])
+        order = np.argsort(-scores, kind="stable")
+        order = order[np.isfinite(scores[order])]
+        first = order[:STEADY]
+        steady = self._neighbors_mean(rows, first, scores[first]) + scores[first]
+        order[:STEADY] = first[np.argsort(-steady, kind="stable")]
+        return rows[order]
+
+    def _scores(self, rows: Digits) -> Floats:
+        """Score rows; a row that the template refuses has minus infinity."""
+        features = self._source(rows)
+        return np.where(features[:, self._source.names.index("invalid")] > 0, -np.inf, self._score(features))
+
+    def _relatives(self, best: Digits) -> Digits:
+        parents = best[self._rng.integers(0, len(best), 5 * RELATIVES)]
+        near = self._space.neighbors(parents[: 3 * RELATIVES], self._rng)
+        second = self._space.neighbors(near[:RELATIVES], self._rng)
+        ones, others = np.split(parents[3 * RELATIVES :], 2)
+        return np.concatenate([near[RELATIVES:], second, self._space.crossover(ones, others, self._rng)])
+
+    def _among_few(self, rows: Digits, relatives: Digits) -> Digits:
+        """Choose the relatives that are new, and of few classes together with the rows."""
+        every = np.concatenate([rows, relatives])
+        every = every[first_of_each(every, self._space.structure.lengths)]
+        return every[len(rows) :][self._source.within(every, classes=NEAR_CLASSES)[len(rows) :]]
+
+    def _neighbors_mean(self, rows: Digits, places: Digits, scores: Floats) -> Floats:
+        """Compute the mean score of each row and those of its neighbours that cost little to score."""
+        every = np.concatenate([rows, self._space.neighbors(np.repeat(rows[places], NEIGHBORS, axis=0), self._rng)])
+        cheap = self._source.within(every, classes=NEAR_CLASSES)[len(rows) :]
+        found = np.full(len(cheap), np.nan)
+        found[cheap] = self._scores(every[len(rows) :][cheap])
+        found[~np.isfinite(found)] = np.nan
+        return np.asarray(np.nanmean(np.column_stack([found.reshape(-1, NEIGHBORS), scores]), axis=1))
