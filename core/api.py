@@ -200,10 +200,11 @@ def build(
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
     `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
-    predicted one that can be compiled: then its `origin` is "predicted, not tuned". A schedule or program is built as
-    it is, for `target` (by default that of the `with pegbox.Target(...):` block around the call, else this machine);
-    `args`, `name` and `sizes` are those of `lower`. A TE schedule with size variables and no `sizes` becomes a
-    `SizedKernel`, which compiles once for each set of sizes that it is called with.
+    predicted one that can be compiled: then its `origin` is "predicted, not tuned". A stored one that cannot be built
+    any more is left out, with a warning. A schedule or program is built as it is, for `target` (by default that of the
+    `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are those of
+    `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for each set
+    of sizes that it is called with.
     LLVM may take `timeout` seconds ("2m") for a kernel.
 
     Raises:
@@ -212,6 +213,7 @@ def build(
     """
     from pegbox.codegen import build as compiled  # LLVM is loaded when first needed
     from pegbox.codegen import build_module, emit
+    from pegbox.operators.choice import compiled_stored
 
     seconds = check_seconds("timeout", timeout)
     if isinstance(args, str | Target):
@@ -226,6 +228,9 @@ def build(
             raise ArgumentError("build(task): its template names the kernel and its arguments; leave args and name out")
         if (chosen := _chosen(what, config)) is not None:
             return compiled(what.lower(chosen), timeout=seconds)
+        stored = best_config(what)
+        if stored is not None and (known := compiled_stored(what, stored, timeout=seconds)) is not None:
+            return known
         kernel, _ = next(compiled_predictions(what, timeout=seconds))
         kernel.origin = PREDICTED
         return kernel
@@ -243,7 +248,7 @@ def build(
 
 
 def _chosen(task: Task, config: Config | int | None) -> Config | None:
-    """Find the configuration that was asked for, or else is known to be the best; None without one."""
+    """Find the configuration that was asked for, or else the best of the records in effect; None without these."""
     if isinstance(config, Config):
         if config.space.fingerprint != task.space.fingerprint:
             raise ArgumentError(f"config={config}: of another space than that of {task!r}; take one of task.space")
@@ -252,7 +257,7 @@ def _chosen(task: Task, config: Config | int | None) -> Config | None:
         return task.space.get(config)
     history = current_history()
     if history is None:
-        return best_config(task)
+        return None
     best = history.best_config(task)
     if best is None:
         raise ArgumentError(f"build({task.name}): {history.absence(task)}")
@@ -279,8 +284,8 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     beside = check_export(out, header=header)
-    chosen = _chosen(task, config)
-    program = task.lower(next(predicted_configs(task)) if chosen is None else chosen)
+    chosen = _chosen(task, config) or best_config(task) or next(predicted_configs(task))
+    program = task.lower(chosen)
     writers[out.suffix](program, out)
     if beside is not None:
         write_file(beside, c_header(program))

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pegbox.errors import ArgumentError
+from pegbox.expr import dtypes
 from pegbox.shown import value_text
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -31,9 +32,10 @@ def as_array(where: str, value: Any) -> Array:
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
         raise ArgumentError(f"{where} is a masked array, and kernels know no masks; fill it: a.filled(0)")
-    if array.dtype.kind in "OSUMmVc" and array.dtype.name != _BFLOAT16:
+    if array.dtype.name not in dtypes.BITS:
+        wanted = {"M": "int64", "m": "int64", "f": "float64"}.get(array.dtype.kind, "float32")
         raise ArgumentError(
-            f"{where} is an array of {array.dtype}, which no kernel computes with; convert it: a.astype('float32')"
+            f"{where} is an array of {array.dtype}, which no kernel computes with; convert it: a.astype('{wanted}')"
         )
     if not array.dtype.isnative:
         raise ArgumentError(
@@ -57,6 +59,11 @@ def as_output(where: str, value: Any) -> Array:
             f"{where} is a {type(value).__name__} that cannot be written to; leave out= out, or give a writable array"
         )
     return array
+
+
+def contiguous(array: Array) -> Array:
+    """The array itself where kernels can read it, or else a copy; an array without dimensions stays one."""
+    return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
 
 
 def like(first: Any, output: Array) -> Any:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from pegbox.codegen.program import COMPILE_SECONDS
 from pegbox.codegen.runtime.kernel import Kernel
+from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
 from pegbox.operators.implementation import allocated
+from pegbox.origin import users_level
+from pegbox.records.journal import RecordWarning
 from pegbox.search.models.prediction import compiled_predictions
 from pegbox.space import Config
 from pegbox.task.task import Task
@@ -33,6 +38,18 @@ def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, An
     """
     found = list(islice(compiled_predictions(task), first_use))
     return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
+
+
+def compiled_stored(task: Task, config: Config, *, timeout: float = COMPILE_SECONDS) -> Kernel | None:
+    """Compile a configuration of a store; None, with a `RecordWarning`, where the template allows it no more."""
+    from pegbox.codegen import build  # LLVM is loaded when first needed
+
+    try:
+        return build(task.lower(config), timeout=timeout)
+    except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
+        text = f"the stored configuration {config} of {task!r} cannot be built any more: tune again ({error})"
+        warnings.warn(text, RecordWarning, stacklevel=users_level())
+        return None
 
 
 def fastest(kernels: Sequence[Kernel], inputs: Sequence[np.ndarray[Any, Any]]) -> int:

@@ -17,6 +17,7 @@ from pegbox.operators.call_key import Inputs
 from pegbox.operators.implementation import Packers
 from pegbox.operators.sizes import Input, Shape, SizeSolver, open_sizes
 from pegbox.origin import Definition
+from pegbox.task.code_fingerprint import code_fingerprint
 from pegbox.task.packing import PackedForm
 from pegbox.task.task import Task
 from pegbox.task.template import Template, takes_config
@@ -52,7 +53,7 @@ class OperatorFunction:
 
     @property
     def place(self) -> str:
-        """The name by which other processes find the function: its file and name, where a user wrote it.
+        """The name by which other processes find the function: its file, name and code, where a user wrote it.
 
         Empty where it is in no file, or not at its top.
         """
@@ -61,7 +62,8 @@ class OperatorFunction:
         if not definition.file:
             return "" if not definition.path or definition.path.startswith("<") else named.name
         name = getattr(named.function, "__qualname__", "<")
-        return f"{os.path.realpath(definition.path)}:{name}" if name.isidentifier() else ""
+        code = code_fingerprint(named.function)  # of functions of one name, such as those that a loop defines
+        return f"{os.path.realpath(definition.path)}:{name}:{code}" if code and name.isidentifier() else ""
 
     def task(self, inputs: Inputs) -> Task:
         """The task for inputs of these shapes and dtypes.
@@ -129,7 +131,10 @@ class OperatorFunction:
 
     def _solver(self, dtype: str) -> SizeSolver:
         if dtype not in self._solvers:
-            self._solvers[dtype] = SizeSolver(self.name, self._unknown, lambda sizes: self._inputs(dtype, sizes))
+            about = f" of {dtype}" if self._takes_dtype else ""
+            self._solvers[dtype] = SizeSolver(
+                self.name, self._unknown, lambda sizes: self._inputs(dtype, sizes), about=about
+            )
         return self._solvers[dtype]
 
     def _inputs(self, dtype: str, sizes: Mapping[str, int]) -> list[Input]:

@@ -13,17 +13,15 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from pegbox.checks import check_flag, check_instance, check_int, check_list, check_mapping, check_text
+from pegbox.checks import check_choice, check_flag, check_instance, check_int, check_list, check_mapping
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
-from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, like
+from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, contiguous, like
 from pegbox.operators.call_key import CallKey, Inputs
+from pegbox.operators.chain import KernelChain
 from pegbox.operators.implementation import Implementation, Packers, computed, input_of
 from pegbox.operators.kept import keep_kernel, kept_config, kept_kernel
 from pegbox.operators.packed import PackedOperand
@@ -39,13 +37,8 @@ if TYPE_CHECKING:
     from pegbox.store import TuningStore
     from pegbox.task.task import Task
 
-_SIGNATURE = attrgetter("__class__", "shape", "dtype")
-
 _NAMED = 8
 """The arguments that have their names for messages ready."""
-
-_LONGEST_CHAIN = 8
-"""The kernels that a call may pass on its way, a few dozen nanoseconds each."""
 
 _first_calls = threading.RLock()
 """Held while a kernel is found or compiled: other threads that need the same one wait for it."""
@@ -110,14 +103,12 @@ class Operator(OwnCall):
         self.target = check_instance("target", target_of(target), Target, "a target, such as 'llvm -num-cores 1'")
         self._space, self._store = space, _checked_store(store)
         self._strict, self._first_use = check_flag("strict", strict), check_int("first_use", first_use)
-        self._kernels: dict[tuple[Any, ...], tuple[Implementation, tuple[int, ...]]] = {}
-        self._chain: tuple[Callable[..., Any], tuple[Implementation, ...]] = (self._dispatch, ())
+        self._chain = KernelChain(self._dispatch, self.call_by)
         self._known: _Implementations = {}
         self._of_history: WeakKeyDictionary[History, _Implementations] = WeakKeyDictionary()
         self._warned: set[int] = set()
         if not isinstance(name, str):
             self._function  # noqa: B018 - an object that is none is refused now
-        self.call_by(self._dispatch)
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
@@ -126,7 +117,7 @@ class Operator(OwnCall):
     def __str__(self) -> str:
         rows = [
             (", ".join(_shown(place in packed, *each) for place, each in enumerate(inputs)), found.origin)
-            for (inputs, packed), found in self._known.items()
+            for (inputs, packed), found in list(self._known.items())  # other threads may add
         ]
         width = max((len(shapes) for shapes, _ in rows), default=0)
         lines = [f"  {shapes:<{width}}  {origin}" for shapes, origin in rows]
@@ -155,7 +146,7 @@ class Operator(OwnCall):
             ArgumentError: it is no array.
         """
         plain = as_array(f"{self._label}.pack(): the array", array)
-        return PackedOperand(np.ascontiguousarray(plain), repr(self))
+        return PackedOperand(contiguous(plain), repr(self))
 
     @overload
     def tune(self, *arrays: Any, shapes: None = None, **options: Any) -> TuneResult: ...
@@ -198,27 +189,32 @@ class Operator(OwnCall):
             measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
             options = {**options, "measure_options": measured}
         first = self._in_use(inputs, packed, task)
-        result = tune(task, **{"store": self._store, "first": first, **options})
+        options = {"store": self._store, "first": first, **options}
+        result = tune(task, **options)
         if result.best is not None:
-            self._use(inputs, packed, _tuned(task, result.best.config, packers))
+            self._use_best(inputs, packed, result.best.config, options, (task, packers))
         return result
 
     def _tune_shapes(self, shapes: Sequence[Shapes], dtype: str, options: Mapping[str, Any]) -> list[Trial | None]:
+        from pegbox.expr import dtypes
         from pegbox.operators.tuning import tune
 
         wanted = "the inputs' shapes of each call, such as [((64, 512), (512, 512))]"
+        check_choice("dtype", dtype, list(dtypes.BITS))
         calls = [
-            tuple((_shape(shape, wanted), check_text("dtype", dtype)) for shape in _listed(call, wanted))
+            tuple((_shape(shape, wanted), dtype) for shape in _listed(call, wanted))
             for call in check_list("shapes", shapes, wanted)
         ]
         if not calls:
             raise ArgumentError(f"{self._label}.tune(shapes=[]): give {wanted}")
         tasks = [self._task(inputs, ())[0] for inputs in calls]
         first = [self._in_use(inputs, (), task) for inputs, task in zip(calls, tasks, strict=True)]
-        best = tune(tasks, first=first, **{"store": self._store, **options})
-        for inputs, task, trial in zip(calls, tasks, best, strict=True):
+        options = {"store": self._store, "first": first, **options}
+        best = tune(tasks, **options)
+        begun = options["first"] or [()] * len(calls)
+        for inputs, task, start, trial in zip(calls, tasks, begun, best, strict=True):
             if trial is not None:
-                self._use(inputs, (), _tuned(task, trial.config, {}))
+                self._use_best(inputs, (), trial.config, {**options, "first": start}, (task, {}))
         return best
 
     def _in_use(self, inputs: Inputs, packed: tuple[int, ...], task: Task) -> list[Config]:
@@ -231,21 +227,43 @@ class Operator(OwnCall):
         if config is None and known is not None:
             config = known.config or kept_config(self._call_key(inputs, packed), task)
         if config is None:
-            config = self._stored(task) or next(predicted_configs(task), None)
+            config = self._stored(task, self._store) or next(predicted_configs(task), None)
         if config is None or first_fault([config], task.space):  # a record may be of one that the space excludes
             return []
         return [config]
 
-    def _stored(self, task: Task) -> Config | None:
-        """The best configuration that the operator's store knows."""
+    @staticmethod
+    def _stored(task: Task, store: TuningStore | Literal["user"] | None) -> Config | None:
+        """The best configuration that a store knows."""
         from pegbox.store import user_store
 
-        store = user_store() if self._store == "user" else self._store
-        return None if store is None else store.best_config(task)
+        known = user_store() if store == "user" else store
+        return None if known is None else known.best_config(task)
 
-    def _use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
-        """Let later calls use an implementation, here and in other processes."""
+    def _use_best(
+        self,
+        inputs: Inputs,
+        packed: tuple[int, ...],
+        best: Config,
+        options: Mapping[str, Any],
+        tasked: tuple[Task, Packers],
+    ) -> None:
+        """Let later calls use the best of a search, here and in other processes.
+
+        That is the best of the store where the search kept its own, unless the search began with that one: then it has
+        compared the two itself.
+        """
+        from pegbox.operators.choice import compiled_stored
+
+        task, packers = tasked
+        stored, found = self._stored(task, options["store"]), None
+        if stored is not None and stored not in (best, *options["first"]):
+            kernel = compiled_stored(task, stored)
+            found = kernel and Implementation(kernel, "tuned", task, stored, packers)
+        found = found or _tuned(task, best, packers)
         self._keep(self._known, inputs, packed, found)
+        for known in list(self._of_history.values()):
+            known.pop((inputs, packed), None)  # these have no record of it, or find it again
         self._keep_for_others(inputs, packed, found)
 
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
@@ -253,32 +271,27 @@ class Operator(OwnCall):
         if self._store == "user":
             keep_kernel(self._call_key(inputs, packed), found)
 
-    def _dispatch(self, *arrays: Any, out: Any = None) -> Any:
+    def _dispatch(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
-        if in_effect.get() is None:
+        if named:
+            given = ", ".join(f"{name}=" for name in named)
+            raise ArgumentError(
+                f"{self._label}({given}): arrays are given by their place, {self._label}(a, b, out=c), and other "
+                "arguments to pegbox.operator"
+            )
+        entry = self._chain.find(arrays) if in_effect.get() is None else None
+        if entry is not None:
+            found, packed = entry
+            if packed:
+                inputs = [input_of(found, n, each) if n in packed else each for n, each in enumerate(arrays)]
+            else:
+                self._chain.link(found)
+                inputs = list(arrays)
             try:
-                found, packed = self._kernels[tuple(map(_SIGNATURE, arrays))]
-                if packed:
-                    inputs = [input_of(found, n, each) if n in packed else each for n, each in enumerate(arrays)]
-                    return computed(found, inputs, out)
-                self._link(found)
-                return computed(found, arrays, out)
-            except (KeyError, AttributeError, TypeError, ArgumentError):
-                pass  # a new shape, another library's array, or a fault, which is explained from there
+                return computed(found, inputs, out)
+            except ArgumentError:  # before the kernel ran; it is explained from here
+                pass
         return self._called(arrays, out)
-
-    def _link(self, found: Implementation) -> None:
-        """Let the next call begin with a chain of kernels in machine code, this one and those that came before.
-
-        Each hands the calls that are not its own on to the next, and the last one to the operator.
-        """
-        first, linked = self._chain
-        if found not in linked:
-            if len(linked) == _LONGEST_CHAIN:
-                first, linked = self._dispatch, ()
-            first = found.kernel.function(first, make_outputs=found.make_outputs, unless=in_effect)
-            self._chain = first, (found, *linked)
-            self.call_by(first)
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
@@ -315,7 +328,7 @@ class Operator(OwnCall):
         ]
 
     def _contiguous(self, number: int, array: Array) -> Array:
-        if array.flags.c_contiguous and array.flags.aligned:
+        if (ready := contiguous(array)) is array:
             return array
         where = f"{self._label}: argument {number} is not C-contiguous (strides {array.strides})"
         remedy = "np.ascontiguousarray(...) once, ahead of the calls"
@@ -327,7 +340,7 @@ class Operator(OwnCall):
 
             text = f"{where} and is copied at each call; make it so by {remedy}, or let strict=True refuse it"
             warnings.warn(text, CopyWarning, stacklevel=users_level())
-        return np.array(array, order="C")
+        return ready
 
     def _implementation(self, given: Sequence[Array | PackedOperand]) -> Implementation:
         inputs, packed, plain = _described(given)
@@ -345,19 +358,8 @@ class Operator(OwnCall):
     def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if known is not self._known:
-            return
-        from pegbox.expr import dtypes
-
-        key = tuple(
-            (PackedOperand, shape, f"packed {dtype}")
-            if place in packed
-            else (np.ndarray, shape, dtypes.numpy_dtype(dtype))
-            for place, (shape, dtype) in enumerate(inputs)
-        )
-        self._kernels[key] = found, packed
-        if not packed:
-            self._link(found)
+        if known is self._known:
+            self._chain.keep(inputs, packed, found)
 
     def _found(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
@@ -381,13 +383,14 @@ class Operator(OwnCall):
 
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
         """Compile the best configuration that the user's store knows, or else the one that experience predicts."""
-        from pegbox.operators.choice import predicted
+        from pegbox.operators.choice import compiled_stored, predicted
 
         task, packers = self._task(inputs, packed)
-        if (config := self._stored(task)) is not None:
-            return _tuned(task, config, packers)
+        config = self._stored(task, self._store)
+        if config is not None and (stored := compiled_stored(task, config)) is not None:
+            return Implementation(stored, "tuned", task, config, packers)
         wanted = 1 if packed else self._first_use
-        given = [np.ascontiguousarray(each) for each in plain] if wanted > 1 else []
+        given = [contiguous(each) for each in plain] if wanted > 1 else []
         kernel, config = predicted(task, first_use=wanted, inputs=given)
         return Implementation(kernel, "predicted, not tuned", task, config, packers)
 

@@ -37,7 +37,7 @@ class PackedOperand:
     @property
     def layouts(self) -> tuple[Array, ...]:
         """The packed arrays that there are by now."""
-        return tuple({id(each): each for each in self._layouts.values()}.values())
+        return tuple({id(each): each for each in list(self._layouts.values())}.values())
 
     def __repr__(self) -> str:
         shown = [f"{each.dtype}{list(each.shape)}" for each in self.layouts] or ["nothing yet"]

@@ -68,6 +68,7 @@ class SizeSolver:
         unknown: the arguments to find.
         inputs: gives the inputs at values of the unknown arguments; raises `PegboxError` where the function does not
             accept them.
+        about: the type of the inputs for messages, such as " of float32".
 
     Raises:
         ArgumentError: the function accepts no sizes that were tried; by the first use.
@@ -75,9 +76,14 @@ class SizeSolver:
     """
 
     def __init__(
-        self, name: str, unknown: Sequence[str], inputs: Callable[[Mapping[str, int]], Sequence[Input]]
+        self,
+        name: str,
+        unknown: Sequence[str],
+        inputs: Callable[[Mapping[str, int]], Sequence[Input]],
+        *,
+        about: str = "",
     ) -> None:
-        self._name, self._unknown, self._inputs = name, tuple(unknown), inputs
+        self._name, self._unknown, self._inputs, self._about = name, tuple(unknown), inputs, about
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,9 +184,10 @@ class SizeSolver:
             found = found or [(point, inputs)]
         if isinstance(refusal, TemplateError):  # a fault of the function's, which no sizes mend
             raise refusal
+        remedy = ", or arrays of another dtype" if self._about else ""
         raise ArgumentError(
-            f"{self._name}: no sizes {', '.join(self._unknown)} were found that it accepts ({refusal}); give some of "
-            "them by name to pegbox.operator"
+            f"{self._name}: no sizes {', '.join(self._unknown)} were found at which it accepts arrays{self._about} "
+            f"({refusal}); give some of them by name to pegbox.operator{remedy}"
         ) from refusal
 
     @cached_property

@@ -10,7 +10,7 @@ import pytest
 import pegbox as pb
 from pegbox.errors import ArgumentError
 from pegbox.measure import Ok
-from pegbox.operators import Operator, op
+from pegbox.operators import Operator, chain
 from pegbox.records import Record
 
 TARGET = "llvm -num-cores 1"
@@ -23,7 +23,7 @@ def rows(n: int) -> np.ndarray[Any, Any]:
 
 @pytest.fixture
 def product(monkeypatch: pytest.MonkeyPatch) -> Operator:
-    monkeypatch.setattr(op, "_LONGEST_CHAIN", 3)
+    monkeypatch.setattr(chain, "_LONGEST", 3)
     return pb.operator("matmul", target=TARGET)
 
 
@@ -45,10 +45,13 @@ def test_more_shapes_than_a_chain_holds_are_called_all_the_same(product: Operato
     for _ in range(2):
         for n in range(1, 9):
             np.testing.assert_allclose(product(rows(n), B), rows(n) @ B)
-    assert len(product._chain[1]) <= 3
+    assert len(product._chain.linked) == 3
+    linked = product._chain.linked
+    product(rows(1), B)
+    assert product._chain.linked is linked, "a call of a shape that the chain has no room for changes nothing"
 
 
-def test_a_tuned_kernel_comes_before_the_old_one(product: Operator) -> None:
+def test_a_tuned_kernel_takes_the_place_of_the_old_one(product: Operator) -> None:
     product(rows(2), B)
     old = product.implementation(rows(2), B)
     product(rows(3), B)
@@ -56,7 +59,9 @@ def test_a_tuned_kernel_comes_before_the_old_one(product: Operator) -> None:
         rows(2), B, trials=1, tuner="random", progress=False, measure_options={"repeats": 1, "min_repeat_ms": 0.1}
     )
     new = product.implementation(rows(2), B)
-    assert product._chain[1].index(new) < product._chain[1].index(old)
+    assert product._chain.linked == (new,)
+    product._chain.link(old)  # by a call that found it before
+    assert product._chain.linked == (new,)
 
 
 def test_faults_reach_the_operator_through_the_chain(product: Operator) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import pickle
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -15,11 +18,12 @@ import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
 from pegbox.codegen.runtime import kernel
-from pegbox.errors import ArgumentError, CompileError, TemplateError, UnknownName
+from pegbox.errors import ArgumentError, CompileError, InvalidConfig, TemplateError, UnknownName
 from pegbox.measure import Ok
-from pegbox.operators import CopyWarning, Operator, choice, op
-from pegbox.records import Record
+from pegbox.operators import CopyWarning, Operator, chain, choice, op
+from pegbox.records import Record, RecordWarning
 from pegbox.search.models import prediction
+from pegbox.store import TuningStore
 
 TARGET = "llvm -num-cores 1"
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -86,7 +90,7 @@ def test_machine_code_takes_later_calls_of_known_shapes(product: Operator, monke
     for a, b in known:
         product(a, b)
     left: list[int] = []
-    monkeypatch.setattr(op, "_SIGNATURE", left.append)
+    monkeypatch.setattr(chain, "_signature", left.append)
     for a, b in known:
         out = np.empty_like(a @ b)
         assert product(a, b, out=out) is out
@@ -307,6 +311,9 @@ def test_subclasses_of_arrays_are_taken(product: Operator, tmp_path: Path) -> No
         (A.astype(object), r"argument 0 is an array of object, .*astype"),
         (A.astype(np.complex64), r"argument 0 is an array of complex64"),
         (A.astype("S3"), r"argument 0 is an array of \|S3"),
+        (A.astype(np.longdouble), r"argument 0 is an array of float\d+, .* a.astype\('float64'\)"),
+        (A.astype("M8[s]"), r"argument 0 is an array of datetime64\[s\], .* a.astype\('int64'\)"),
+        (A > 3, r"matmul: no sizes M, K, N were found at which it accepts arrays of bool .*another dtype"),
         (A.astype(">f4"), r"argument 0 has the bytes of its float32 in the other order \(>f4\); swap them"),
         (A[:0], r"A has an extent of 0; .* given A\[0, 4\], B\[4, 5\], expected A\[M, K\], B\[K, N\]"),
         (A[:, :3], r"gets K = 3 from A, but B has 4 there; given A\[3, 3\], B\[4, 5\], expected A\[M, K\], B\[K, N\]"),
@@ -333,6 +340,7 @@ def test_outputs_that_cannot_hold_the_result_are_refused(product: Operator) -> N
         (fixed, (A, B), "cannot be written to"),
         (np.empty((5, 3), np.float32).T, (A, B), "is not C-contiguous"),
         (overlapping, (a, B), "shares memory with A"),
+        (np.ma.masked_array(c), (A, B), "is a masked array, and kernels know no masks"),
         ([[0.0]], (A, B), r"out is \[\[0.0\]\] \(list\), not an array"),
         ((c, c), (A, B), r"out has 2 arrays; it gives C: float32\[3, 5\]"),
     ):
@@ -369,3 +377,72 @@ def test_a_lock_that_a_thread_held_at_a_fork_is_free_there() -> None:
 def test_equal_targets_have_equal_keys() -> None:
     assert Target(TARGET).key == Target(TARGET).key != Target("llvm -num-cores 2").key
     assert Target("llvm -mcpu=x86-64-v3 -num-cores 1").key == "llvm -mcpu=x86-64-v3 -num-cores 1"
+
+
+def test_names_of_arrays_are_refused_before_and_after_the_first_call(product: Operator) -> None:
+    for _ in range(2):
+        with pytest.raises(
+            ArgumentError, match=r"matmul\(b=\): arrays are given by their place, matmul\(a, b, out=c\)"
+        ):
+            product(A, b=B)  # type: ignore[call-arg]
+        product(A, B)
+
+
+def test_functions_of_one_name_are_told_apart_by_their_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
+    (tmp_path / "many_scales.py").write_text(
+        "from pegbox import te\n"
+        "functions = []\n"
+        "for scale in (2.0, 3.0):\n"
+        "    def scaled(n, s=scale):\n"
+        "        x = te.placeholder((n,), name='X')\n"
+        "        return [x, te.compute((n,), lambda i: x[i] * s, name='Y')]\n"
+        "    functions.append(scaled)\n"
+    )
+    os.utime(tmp_path / "many_scales.py", (0, 0))
+    monkeypatch.syspath_prepend(tmp_path)
+    for function, scale in zip(importlib.import_module("many_scales").functions, (2.0, 3.0), strict=True):
+        np.testing.assert_array_equal(pb.operator(function, target=TARGET)(A[0]), scale * A[0])
+
+
+@pb.template("operator_test_narrowed")
+def narrowed(cfg: pb.TemplateConfig, n: int) -> Any:
+    x = te.placeholder((n,), name="X")
+    y = te.compute((n,), lambda i: x[i] + 1.0, name="Y")
+    s = te.create_schedule(y.op)
+    cfg.define_knob("number", [0, 1])
+    if cfg["number"].val in refused:
+        raise InvalidConfig("this number is refused")
+    return s, [x, y]
+
+
+refused: set[int] = set()
+
+
+def test_a_stored_configuration_that_the_template_refuses_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
+    task = pb.create_task(narrowed, args=(4,), target=TARGET)
+    TuningStore(tmp_path / "store").keep(record_of(task, 1))
+    monkeypatch.setattr(sys.modules[__name__], "refused", {1})
+    add = pb.operator(narrowed, target=TARGET)
+    with pytest.warns(RecordWarning, match="cannot be built any more: tune again"):
+        np.testing.assert_array_equal(add(A[0]), A[0] + 1)
+    assert add.implementation(A[0]).origin == "predicted, not tuned"
+    with pytest.warns(RecordWarning, match="cannot be built any more: tune again"):
+        assert pb.build(pb.create_task(narrowed, args=(4,), target=TARGET)).origin == "predicted, not tuned"
+
+
+def test_a_fault_within_a_kernel_is_raised_once(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Any] = []
+
+    def fail(found: Any, inputs: Any, out: Any) -> Any:
+        runs.append(found)
+        raise TypeError("of a function that the kernel calls")
+
+    product(A, B)
+    monkeypatch.setattr(op, "computed", fail)
+    with pytest.raises(TypeError, match="that the kernel calls"):
+        product._dispatch(A, B)
+    assert len(runs) == 1

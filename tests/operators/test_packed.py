@@ -110,3 +110,16 @@ def test_records_of_the_packed_form_are_used(tmp_path: Any) -> None:
     with pb.apply_history_best([Record.of(task, task.space.get(3), Ok((1e-3,)))]):
         assert product.implementation(A, packed).config == task.space.get(3)
         np.testing.assert_allclose(product(A, packed), A @ B)
+
+
+@pb.workload("packed_test_shifted")
+def shifted(n: int) -> list[te.Tensor]:
+    x, by = te.placeholder((n,), name="X"), te.placeholder((), name="BY")
+    return [x, by, te.compute((n,), lambda i: x[i] + by[()], name="Y")]
+
+
+def test_an_array_without_dimensions_stays_one() -> None:
+    shift = pb.operator(shifted, target=TARGET, first_use=2)
+    by = np.array(3.0, np.float32)
+    np.testing.assert_array_equal(shift(A[0], by), A[0] + 3)
+    np.testing.assert_array_equal(shift(A[0], shift.pack(by)), A[0] + 3)

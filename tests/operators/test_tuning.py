@@ -84,6 +84,32 @@ def test_a_search_of_a_kept_kernel_begins_with_its_configuration(
     assert _configs(again.tune(A, B, trials=1, **QUICK)) == [chosen]
 
 
+def test_a_better_one_of_the_store_is_used_after_a_search_that_did_not_measure_it(
+    product: Operator, tmp_path: Path
+) -> None:
+    store = TuningStore(tmp_path)
+    first = pb.operator("matmul", target=TARGET, store=store)
+    used = first.implementation(A, B)
+    assert used.task is not None
+    assert used.config is not None
+    better = used.task.space.get(used.config.index + 1)
+    store.keep(Record.of(used.task, better, Ok((1e-12,))))
+    first.tune(A, B, trials=1, **QUICK)
+    assert first.implementation(A, B).config == better
+    for shapes, begun in (([((3, 4), (4, 5))], [[used.config]]), ([((3, 4), (4, 5))], [[better]])):
+        second = pb.operator("matmul", target=TARGET, store=store)
+        second.tune(shapes=shapes, first=begun, trials=1, **QUICK)
+        assert second.implementation(A, B).config == better
+
+
+def test_what_was_tuned_replaces_the_fallback_in_a_block_of_records(product: Operator) -> None:
+    task = pb.create_task("matmul", args=(2, 4, 5), target=TARGET)
+    with pb.apply_history_best([Record.of(task, task.space.get(3), Ok((1e-3,)))]):
+        product(A, B)
+        product.tune(A, B, trials=1, **QUICK)
+        assert product.implementation(A, B).origin == "tuned"
+
+
 def test_packed_operands_are_tuned_packed(product: Operator) -> None:
     packed = product.pack(B)
     np.testing.assert_allclose(product(A, packed), A @ B)
@@ -123,6 +149,7 @@ def test_the_shape_of_one_input_is_enough(product: Operator) -> None:
         ({"shapes": 3}, r"shapes=3 is not a list"),
         ({"shapes": [((3, 4), (4, 0))], "trials": 1}, "out of range"),
         ({"shapes": [((3, 4), (5, 6))], "trials": 1}, "gets K = 4 from A"),
+        ({"shapes": [((3, 4), (4, 5))], "dtype": "floaty", "trials": 1}, "dtype='floaty'"),
         ({"shapes": [((3, 4), (4, 5))]}, "no limit; give trials="),
         ({"shapes": [((3, 4), (4, 5))], "trials": 0}, "trials=0"),
         ({"shapes": [((3, 4), (4, 5))], "trails": 1}, r"no argument 'trails'; did you mean 'trials'"),

@@ -40,8 +40,9 @@ class Checker:
         result = []
         ends = []
         for array, (shape, dtype, is_output, nbytes) in zip(arrays, expected, strict=True):
-            plain = array.__class__ is np.ndarray or isinstance(array, np.ndarray)
-            if not plain or array.shape != shape or array.dtype != dtype:
+            if array.__class__ is not np.ndarray and not _is_plain(array):
+                self._explain(arrays)
+            if array.shape != shape or array.dtype != dtype:
                 self._explain(arrays)
             flags = array.flags
             if not flags.c_contiguous or not flags.aligned or (is_output and not flags.writeable):
@@ -70,6 +71,9 @@ class Checker:
                 raise ArgumentError(
                     f"{where} is a {type(array).__name__}; expected a NumPy array {spec.dtype}{list(spec.shape)}"
                 )
+            if not _is_plain(array):
+                remedy = "a writable array of its own" if spec.is_output else "a.filled(0)"
+                raise ArgumentError(f"{where} is a masked array, and kernels know no masks; pass {remedy}")
             if array.dtype != dtypes.numpy_dtype(spec.dtype):
                 named = {"bfloat16": "ml_dtypes.bfloat16", "bool": "np.bool_"}.get(spec.dtype, f"np.{spec.dtype}")
                 raise ArgumentError(
@@ -89,6 +93,13 @@ class Checker:
                 raise ArgumentError(f"{where} does not start at a multiple of {array.dtype.alignment} bytes{copied}")
             if spec.is_output and not array.flags.writeable:
                 raise ArgumentError(f"{where} is an output but read-only; pass a writable array")
+
+
+def _is_plain(array: Any) -> bool:
+    """Check for an array of NumPy's, all of whose elements count."""
+    return isinstance(array, np.ndarray) and not (
+        type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray)  # loads numpy.ma
+    )
 
 
 def _by_interface(array: Any) -> int:
