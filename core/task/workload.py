@@ -213,7 +213,7 @@ class GeneratedTemplate(Template):
 
     @property
     def source_files(self) -> list[str] | None:
-        """Those of the workload and of the space generator."""
+        """The source files of the workload and of the space generator."""
         return source_files(self.workload.function, self.function.generator)  # type: ignore[attr-defined]
 
     def with_packed(self, *names: str) -> GeneratedTemplate | None:
