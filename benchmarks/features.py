@@ -55,7 +55,7 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 CASES = TEMPLATES | {f"sketch-{name}": (name, args, {"space": "sketch"}) for name, args in SKETCHES.items()}
 COLUMNS = {"task": -1.0, "few": -1.0, "all": -1.0, "next": -1.0, "warm": 1.0, "lower": 0.0}
-"""Whether more or less is better; 0 of a ratio."""
+"""The direction in which each figure is better: 1 up, -1 down, 0 for a ratio."""
 
 LOWERED = 12
 """The candidates that are lowered."""

@@ -262,7 +262,7 @@ def calls(draw: st.DrawFn) -> tuple[list[Recipe], str]:
 
 
 def outcome(call: Callable[..., Any], made: tuple[list[Recipe], str]) -> tuple[Any, ...]:
-    """What a call returns or raises, and the memory after it."""
+    """Return the value or the error of a call, and the memory after it."""
     found, form = made
     memory = np.arange(MEMORY, dtype=np.uint8)
     given = [recipe.make(memory) for recipe in found]
