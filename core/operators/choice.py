@@ -12,7 +12,7 @@ import numpy as np
 from pegbox.codegen.program import COMPILE_SECONDS
 from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
-from pegbox.operators.implementation import allocated
+from pegbox.operators.implementation import Implementation, Packers, allocated
 from pegbox.origin import users_level
 from pegbox.records.journal import RecordWarning
 from pegbox.search.models.prediction import compiled_predictions
@@ -38,6 +38,13 @@ def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, An
     """
     found = list(islice(compiled_predictions(task), first_use))
     return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
+
+
+def tuned(task: Task, config: Config, packers: Packers) -> Implementation:
+    """Compile the best configuration of a search or of records."""
+    from pegbox.codegen import build  # LLVM is loaded when first needed
+
+    return Implementation(build(task.lower(config)), "tuned", task, config, packers)
 
 
 def compiled_stored(task: Task, config: Config, *, timeout: float = COMPILE_SECONDS) -> Kernel | None:

@@ -6,55 +6,30 @@ are imported where a call needs them.
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, overload
 
-from pegbox.checks import check_choice, check_flag, check_instance, check_int, check_list, check_mapping
+from pegbox.checks import check_flag, check_instance, check_mapping
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
 from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, contiguous, like
-from pegbox.operators.call_key import CallKey, Inputs
+from pegbox.operators.call_key import Inputs
 from pegbox.operators.chain import KernelChain
-from pegbox.operators.implementation import Implementation, Packers, computed, input_of
-from pegbox.operators.kept import keep_kernel, kept_config, kept_kernel
+from pegbox.operators.implementation import Implementation, computed, input_of
+from pegbox.operators.kernel_library import KernelLibrary, StoreLike
 from pegbox.operators.packed import PackedOperand
 from pegbox.own_call import OwnCall
 from pegbox.records.in_effect import in_effect
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
-    from pegbox.operators.function import OperatorFunction
-    from pegbox.records.history import History
+    from pegbox.operators.tuning import Shapes
     from pegbox.search.loop.outcome import Trial, TuneResult
-    from pegbox.space import Config
-    from pegbox.store import TuningStore
-    from pegbox.task.task import Task
 
 _NAMED = 8
 """The arguments that have their names for messages ready."""
-
-_first_calls = threading.RLock()
-"""Held while a kernel is found or compiled: other threads that need the same one wait for it."""
-
-
-def _after_fork() -> None:
-    global _first_calls
-    _first_calls = threading.RLock()  # a thread that is not in this process may have held it
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
-"""The shapes of a call's inputs, or that of its only one."""
-
-_Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 
 class Operator(OwnCall):
@@ -94,37 +69,37 @@ class Operator(OwnCall):
         space: object,
         strict: bool,
         first_use: int,
-        store: TuningStore | Literal["user"] | None,
+        store: StoreLike,
     ) -> None:
         if not isinstance(name, str) and not callable(name):
             wanted = "the name of a template or workload, or the function"
             raise ArgumentError(f"operator({value_text(name)}): give {wanted}")
         self.name, self.given = name, check_mapping("given", given, "arguments of the template or workload")
         self.target = check_instance("target", target_of(target), Target, "a target, such as 'llvm -num-cores 1'")
-        self._space, self._store = space, _checked_store(store)
-        self._strict, self._first_use = check_flag("strict", strict), check_int("first_use", first_use)
+        self._strict = check_flag("strict", strict)
         self._chain = KernelChain(self._dispatch, self.call_by)
-        self._known: _Implementations = {}
-        self._of_history: WeakKeyDictionary[History, _Implementations] = WeakKeyDictionary()
+        self._library = KernelLibrary(
+            name, self.given, self.target, space=space, first_use=first_use, store=store, chain=self._chain
+        )
         self._warned: set[int] = set()
         if not isinstance(name, str):
-            self._function  # noqa: B018 - an object that is none is refused now
+            self._library.function  # noqa: B018 - an object that is none is refused now
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self.given.items())
-        return f"operator({self._label!r}{given})"
+        return f"operator({self._library.label!r}{given})"
 
     def __str__(self) -> str:
         rows = [
             (", ".join(_shown(place in packed, *each) for place, each in enumerate(inputs)), found.origin)
-            for (inputs, packed), found in list(self._known.items())  # other threads may add
+            for (inputs, packed), found in list(self._library.known.items())  # other threads may add
         ]
         width = max((len(shapes) for shapes, _ in rows), default=0)
         lines = [f"  {shapes:<{width}}  {origin}" for shapes, origin in rows]
         return "\n".join([f"{self!r} for {self.target}", *(lines or ["  not called yet"])])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self._space, self._strict, self._first_use, self._store)
+        options = (self._library.space, self._strict, self._library.first_use, self._library.store)
         return _unpickled, (self.name, self.given, self.target, options)
 
     def implementation(self, *arrays: Any) -> Implementation:
@@ -134,7 +109,7 @@ class Operator(OwnCall):
             ArgumentError, CompileError: as a call.
         """
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
-        return self._implementation(given)
+        return self._library.find(*_described(given))
 
     def pack(self, array: Any) -> PackedOperand:
         """An operand that stays the same over many calls, to be given to them in place of the array.
@@ -145,7 +120,7 @@ class Operator(OwnCall):
         Raises:
             ArgumentError: it is no array.
         """
-        plain = as_array(f"{self._label}.pack(): the array", array)
+        plain = as_array(f"{self._library.label}.pack(): the array", array)
         return PackedOperand(contiguous(plain), repr(self))
 
     @overload
@@ -175,109 +150,22 @@ class Operator(OwnCall):
             ArgumentError: the arrays fit no sizes, or an option is outside its domain.
             TuningError, RecordError: as `pegbox.tune`.
         """
+        from pegbox.operators.tuning import tune_call, tune_shapes
+
         if shapes is not None:
             if arrays:
-                raise ArgumentError(f"{self._label}.tune(): give arrays, or shapes=, not both")
-            return self._tune_shapes(shapes, dtype, options)
-        from pegbox.search.tune import tune
-
+                raise ArgumentError(f"{self._library.label}.tune(): give arrays, or shapes=, not both")
+            return tune_shapes(self._library, shapes, dtype, options)
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
-        inputs, packed, plain = _described(given)
-        task, packers = self._task(inputs, packed)
-        if task.has_indirect_reads:  # random indices could leave an array
-            names = [spec.name for spec in task.arguments() if not spec.is_output]
-            measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
-            options = {**options, "measure_options": measured}
-        first = self._in_use(inputs, packed, task)
-        options = {"store": self._store, "first": first, **options}
-        result = tune(task, **options)
-        if result.best is not None:
-            self._use_best(inputs, packed, result.best.config, options, (task, packers))
-        return result
-
-    def _tune_shapes(self, shapes: Sequence[Shapes], dtype: str, options: Mapping[str, Any]) -> list[Trial | None]:
-        from pegbox.expr import dtypes
-        from pegbox.operators.tuning import tune
-
-        wanted = "the inputs' shapes of each call, such as [((64, 512), (512, 512))]"
-        check_choice("dtype", dtype, list(dtypes.BITS))
-        calls = [
-            tuple((_shape(shape, wanted), dtype) for shape in _listed(call, wanted))
-            for call in check_list("shapes", shapes, wanted)
-        ]
-        if not calls:
-            raise ArgumentError(f"{self._label}.tune(shapes=[]): give {wanted}")
-        tasks = [self._task(inputs, ())[0] for inputs in calls]
-        first = [self._in_use(inputs, (), task) for inputs, task in zip(calls, tasks, strict=True)]
-        options = {"store": self._store, "first": first, **options}
-        best = tune(tasks, **options)
-        begun = options["first"] or [()] * len(calls)
-        for inputs, task, start, trial in zip(calls, tasks, begun, best, strict=True):
-            if trial is not None:
-                self._use_best(inputs, (), trial.config, {**options, "first": start}, (task, {}))
-        return best
-
-    def _in_use(self, inputs: Inputs, packed: tuple[int, ...], task: Task) -> list[Config]:
-        """The configuration that a call would use now, for a search to begin with; none where none can be predicted."""
-        from pegbox.search.loop.proposals import first_fault
-        from pegbox.search.models.prediction import predicted_configs
-
-        history, known = in_effect.get(), self._known.get((inputs, packed))
-        config = None if history is None else history.best_config(task)
-        if config is None and known is not None:
-            config = known.config or kept_config(self._call_key(inputs, packed), task)
-        if config is None:
-            config = self._stored(task, self._store) or next(predicted_configs(task), None)
-        if config is None or first_fault([config], task.space):  # a record may be of one that the space excludes
-            return []
-        return [config]
-
-    @staticmethod
-    def _stored(task: Task, store: TuningStore | Literal["user"] | None) -> Config | None:
-        """The best configuration that a store knows."""
-        from pegbox.store import user_store
-
-        known = user_store() if store == "user" else store
-        return None if known is None else known.best_config(task)
-
-    def _use_best(
-        self,
-        inputs: Inputs,
-        packed: tuple[int, ...],
-        best: Config,
-        options: Mapping[str, Any],
-        tasked: tuple[Task, Packers],
-    ) -> None:
-        """Let later calls use the best of a search, here and in other processes.
-
-        That is the best of the store where the search kept its own, unless the search began with that one: then it has
-        compared the two itself.
-        """
-        from pegbox.operators.choice import compiled_stored
-
-        task, packers = tasked
-        stored, found = self._stored(task, options["store"]), None
-        if stored is not None and stored not in (best, *options["first"]):
-            kernel = compiled_stored(task, stored)
-            found = kernel and Implementation(kernel, "tuned", task, stored, packers)
-        found = found or _tuned(task, best, packers)
-        self._keep(self._known, inputs, packed, found)
-        for known in list(self._of_history.values()):
-            known.pop((inputs, packed), None)  # these have no record of it, or find it again
-        self._keep_for_others(inputs, packed, found)
-
-    def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
-        """Let later processes find a kernel, where they can make the key of the call."""
-        if self._store == "user":
-            keep_kernel(self._call_key(inputs, packed), found)
+        return tune_call(self._library, *_described(given), options)
 
     def _dispatch(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
         if named:
-            given = ", ".join(f"{name}=" for name in named)
+            given, label = ", ".join(f"{name}=" for name in named), self._library.label
             raise ArgumentError(
-                f"{self._label}({given}): arrays are given by their place, {self._label}(a, b, out=c), and other "
-                "arguments to pegbox.operator"
+                f"{label}({given}): arrays are given by their place, {label}(a, b, out=c), and other arguments to "
+                "pegbox.operator"
             )
         entry = self._chain.find(arrays) if in_effect.get() is None else None
         if entry is not None:
@@ -295,7 +183,7 @@ class Operator(OwnCall):
 
     def _called(self, arrays: Sequence[Any], out: Any) -> Any:
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
-        found = self._implementation(given)
+        found = self._library.find(*_described(given))
         inputs = self._ready(found, given)
         if out is None:
             made = computed(found, inputs, None)
@@ -305,20 +193,20 @@ class Operator(OwnCall):
         listed = out if isinstance(out, tuple) else (out,)
         if len(listed) != len(found.outputs):
             wanted = ", ".join(map(str, found.outputs))
-            raise ArgumentError(f"{self._label}: out has {len(listed)} arrays; it gives {wanted}")
-        written = tuple([as_output(f"{self._label}: out", each) for each in listed])
+            raise ArgumentError(f"{self._library.label}: out has {len(listed)} arrays; it gives {wanted}")
+        written = tuple([as_output(f"{self._library.label}: out", each) for each in listed])
         computed(found, inputs, written if len(written) > 1 else written[0])
         return out
 
     def _operand(self, number: int, value: Any) -> Array | PackedOperand:
         if isinstance(value, PackedOperand):
             return value
-        return as_array(self._places[number] if number < _NAMED else f"{self._label}: argument {number}", value)
+        return as_array(self._places[number] if number < _NAMED else f"{self._library.label}: argument {number}", value)
 
     @cached_property
     def _places(self) -> tuple[str, ...]:
         """The first arguments, as messages name them: to write that at each call would take longer than the rest."""
-        return tuple(f"{self._label}: argument {number}" for number in range(_NAMED))
+        return tuple(f"{self._library.label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
         """The arrays that a kernel takes: packed, or contiguous."""
@@ -330,7 +218,7 @@ class Operator(OwnCall):
     def _contiguous(self, number: int, array: Array) -> Array:
         if (ready := contiguous(array)) is array:
             return array
-        where = f"{self._label}: argument {number} is not C-contiguous (strides {array.strides})"
+        where = f"{self._library.label}: argument {number} is not C-contiguous (strides {array.strides})"
         remedy = "np.ascontiguousarray(...) once, ahead of the calls"
         if self._strict:
             raise ArgumentError(f"{where}, and strict=True refuses to copy it at each call; give {remedy}")
@@ -342,94 +230,6 @@ class Operator(OwnCall):
             warnings.warn(text, CopyWarning, stacklevel=users_level())
         return ready
 
-    def _implementation(self, given: Sequence[Array | PackedOperand]) -> Implementation:
-        inputs, packed, plain = _described(given)
-        history = in_effect.get()
-        known = self._known if history is None else self._of_history.setdefault(history, {})
-        found = known.get((inputs, packed))
-        if found is None:
-            with _first_calls:
-                found = known.get((inputs, packed))
-                if found is None:
-                    found = self._found(inputs, packed, plain, history)
-                    self._keep(known, inputs, packed, found)
-        return found
-
-    def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
-        """Let later calls of this process find a kernel."""
-        known[inputs, packed] = found
-        if known is self._known:
-            self._chain.keep(inputs, packed, found)
-
-    def _found(
-        self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
-    ) -> Implementation:
-        """The kernel of the best record in effect, or one that an earlier process kept, or a new one."""
-        if history is not None and (best := self._best_recorded(inputs, packed, history)) is not None:
-            return best
-        if history is not None and (known := self._known.get((inputs, packed))) is not None:
-            return known
-        if self._store == "user" and (kernel := kept_kernel(self._call_key(inputs, packed))) is not None:
-            task, packers = self._task(inputs, packed) if packed else (None, {})
-            return Implementation(kernel, "kept", task, packers=packers)
-        found = self._compiled(inputs, packed, plain)
-        self._keep_for_others(inputs, packed, found)
-        return found
-
-    def _best_recorded(self, inputs: Inputs, packed: tuple[int, ...], history: History) -> Implementation | None:
-        task, packers = self._task(inputs, packed)
-        config = history.best_config(task)
-        return None if config is None else _tuned(task, config, packers)
-
-    def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
-        """Compile the best configuration that the user's store knows, or else the one that experience predicts."""
-        from pegbox.operators.choice import compiled_stored, predicted
-
-        task, packers = self._task(inputs, packed)
-        config = self._stored(task, self._store)
-        if config is not None and (stored := compiled_stored(task, config)) is not None:
-            return Implementation(stored, "tuned", task, config, packers)
-        wanted = 1 if packed else self._first_use
-        given = [contiguous(each) for each in plain] if wanted > 1 else []
-        kernel, config = predicted(task, first_use=wanted, inputs=given)
-        return Implementation(kernel, "predicted, not tuned", task, config, packers)
-
-    def _task(self, inputs: Inputs, packed: tuple[int, ...]) -> tuple[Task, Packers]:
-        return self._function.packed(self._function.task(inputs), packed)
-
-    def _call_key(self, inputs: Inputs, packed: tuple[int, ...]) -> CallKey:
-        space = self._space if isinstance(self._space, str) else ""
-        try:
-            given = json.dumps(self.given, sort_keys=True)
-        except (TypeError, ValueError):
-            given = ""
-        return CallKey(self._place if space else "", given, inputs, self.target.key, space, packed)
-
-    @cached_property
-    def _place(self) -> str:
-        """The name by which other processes find the function; empty where they cannot."""
-        name = self.name
-        if isinstance(name, str):
-            path, colon, attribute = name.rpartition(".py:")
-            if colon:
-                return f"{os.path.realpath(os.path.expanduser(path + '.py'))}:{attribute}"
-            # A name of this process's own means nothing to others. Nothing is registered where no registry is loaded.
-            registry: Any = sys.modules.get("pegbox.hooks.registry")
-            if registry is None or not any(registry.is_local(kind, name) for kind in ("template", "workload")):
-                return name
-        return self._function.place
-
-    @cached_property
-    def _function(self) -> OperatorFunction:
-        from pegbox.operators.function import function_of
-
-        return function_of(self.name, self._space, self.given, self.target)
-
-    @cached_property
-    def _label(self) -> str:
-        """The name for people."""
-        return self.name if isinstance(self.name, str) else self._function.name
-
 
 def operator(
     name: str | Callable[..., Any],
@@ -439,7 +239,7 @@ def operator(
     space: object = "sketch",
     strict: bool = False,
     first_use: int = 1,
-    store: TuningStore | Literal["user"] | None = "user",
+    store: StoreLike = "user",
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -465,23 +265,9 @@ def operator(
     return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
 
 
-def _checked_store(store: object) -> TuningStore | Literal["user"] | None:
-    if store is None or (isinstance(store, str) and store == "user"):
-        return store  # type: ignore[return-value]
-    from pegbox.store import TuningStore
-
-    return check_instance("store", store, TuningStore, "'user', a pegbox.store.TuningStore, or None")
-
-
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:
     space, strict, first_use, store = options
     return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
-
-
-def _tuned(task: Task, config: Config, packers: Packers) -> Implementation:
-    from pegbox.codegen import build
-
-    return Implementation(build(task.lower(config)), "tuned", task, config, packers)
 
 
 def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[int, ...], list[Array]]:
@@ -489,16 +275,6 @@ def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[in
     packed = tuple(number for number, each in enumerate(given) if isinstance(each, PackedOperand))
     plain = [each.original if isinstance(each, PackedOperand) else each for each in given]
     return tuple((each.shape, each.dtype.name) for each in plain), packed, plain
-
-
-def _listed(call: object, wanted: str) -> list[Any]:
-    """The shapes of a call's inputs, of which a single one may be given alone."""
-    listed = check_list("shapes", call, wanted)
-    return [listed] if listed and all(hasattr(extent, "__index__") for extent in listed) else listed
-
-
-def _shape(given: object, wanted: str) -> tuple[int, ...]:
-    return tuple(check_int("an extent in shapes", each) for each in check_list("shapes", given, wanted))
 
 
 def _first_array(arrays: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Tuning of several tasks under one budget."""
+"""Tuning of operators: searches that begin with the configuration in use, and whose best later calls use."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pegbox.checks import check_int, check_seconds, with_checked_keywords
+from pegbox.checks import check_choice, check_int, check_list, check_seconds, with_checked_keywords
 from pegbox.errors import ArgumentError
+from pegbox.expr import dtypes
+from pegbox.operators.arrays import Array
+from pegbox.operators.call_key import Inputs
+from pegbox.operators.choice import compiled_stored, tuned
+from pegbox.operators.implementation import Implementation, Packers
+from pegbox.operators.kept import kept_config
+from pegbox.operators.kernel_library import KernelLibrary, StoreLike
+from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal
 from pegbox.search.allocation import GradientAllocation, Progress
 from pegbox.search.factory import tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.outcome import Trial
+from pegbox.search.loop.outcome import Trial, TuneResult
+from pegbox.search.loop.proposals import first_fault
 from pegbox.search.loop.recorder import Recorder
+from pegbox.search.models.prediction import predicted_configs
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
+from pegbox.search.tune import tune
 from pegbox.space import Config
-from pegbox.store import TuningStore, user_store
+from pegbox.store import user_store
 from pegbox.task.speed_text import format_seconds
 from pegbox.task.task import Task
 
@@ -31,8 +42,96 @@ _ROUND = 16
 """The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
 
 
+Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
+"""The shapes of a call's inputs, or that of its only one."""
+
+
+def tune_call(
+    library: KernelLibrary,
+    inputs: Inputs,
+    packed: tuple[int, ...],
+    plain: Sequence[Array],
+    options: Mapping[str, Any],
+) -> TuneResult:
+    """Search for the best kernel of a call, with the options of `pegbox.tune`, and let later calls use it.
+
+    Args:
+        plain: the inputs, whose values matter where they are indices.
+
+    Raises what `library.task` and `pegbox.tune` raise.
+    """
+    task, packers = library.task(inputs, packed)
+    if task.has_indirect_reads:  # random indices could leave an array
+        names = [spec.name for spec in task.arguments() if not spec.is_output]
+        measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
+        options = {**options, "measure_options": measured}
+    options = {"store": library.store, "first": _in_use(library, inputs, packed, task), **options}
+    result = tune(task, **options)
+    if result.best is not None:
+        found = _best(library, result.best.config, options, (task, packers))
+        library.use(inputs, packed, found)
+    return result
+
+
+def tune_shapes(
+    library: KernelLibrary, shapes: Sequence[Shapes], dtype: str, options: Mapping[str, Any]
+) -> list[Trial | None]:
+    """Search for the best kernels of several calls with the options of `tune_tasks`, and let later calls use them.
+
+    Raises what `library.task` and `tune_tasks` raise, and `ArgumentError` for what are no shapes.
+    """
+    wanted = "the inputs' shapes of each call, such as [((64, 512), (512, 512))]"
+    check_choice("dtype", dtype, list(dtypes.BITS))
+    calls = [
+        tuple((_shape(shape, wanted), dtype) for shape in _listed(call, wanted))
+        for call in check_list("shapes", shapes, wanted)
+    ]
+    if not calls:
+        raise ArgumentError(f"{library.label}.tune(shapes=[]): give {wanted}")
+    tasks = [library.task(inputs, ())[0] for inputs in calls]
+    first = [_in_use(library, inputs, (), task) for inputs, task in zip(calls, tasks, strict=True)]
+    options = {"store": library.store, "first": first, **options}
+    best = tune_tasks(tasks, **options)
+    begun = options["first"] or [()] * len(calls)
+    for inputs, task, start, trial in zip(calls, tasks, begun, best, strict=True):
+        if trial is not None:
+            found = _best(library, trial.config, {**options, "first": start}, (task, {}))
+            library.use(inputs, (), found)
+    return best
+
+
+def _in_use(library: KernelLibrary, inputs: Inputs, packed: tuple[int, ...], task: Task) -> list[Config]:
+    """Find the configuration that a call would use now; none where none can be predicted."""
+    history, known = in_effect.get(), library.known.get((inputs, packed))
+    config = None if history is None else history.best_config(task)
+    if config is None and known is not None:
+        config = known.config or kept_config(library.call_key(inputs, packed), task)
+    if config is None:
+        config = library.stored(task, library.store) or next(predicted_configs(task), None)
+    if config is None or first_fault([config], task.space):  # a record may be of one that the space excludes
+        return []
+    return [config]
+
+
+def _best(
+    library: KernelLibrary, best: Config, options: Mapping[str, Any], tasked: tuple[Task, Packers]
+) -> Implementation:
+    """Compile the best of a search.
+
+    That is the best of the store where the search kept its own, unless the search began with that one: then it has
+    compared the two itself.
+    """
+    task, packers = tasked
+    stored = library.stored(task, options["store"])
+    if stored is not None and stored not in (best, *options["first"]):
+        kernel = compiled_stored(task, stored)
+        if kernel is not None:
+            return Implementation(kernel, "tuned", task, stored, packers)
+    return tuned(task, best, packers)
+
+
 @with_checked_keywords
-def tune(
+def tune_tasks(
     tasks: Sequence[Task],
     *,
     trials: int | None = None,
@@ -45,7 +144,7 @@ def tune(
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
-    store: TuningStore | Literal["user"] | None = "user",
+    store: StoreLike = "user",
     first: Sequence[Sequence[Config]] = (),
 ) -> list[Trial | None]:
     """Search the spaces of several tasks in rounds, that task next whose search promises to save the most time.
@@ -110,3 +209,13 @@ def _line(session: Session, task: Task) -> str:
     arguments = ", ".join(f"{name}={value}" for name, value in task.workload[1].items())
     best = "nothing ran" if session.best is None else format_seconds(session.best.cost)
     return f"{task.name}({arguments}): {len(session.trials)} trials, best {best}"
+
+
+def _listed(call: object, wanted: str) -> list[Any]:
+    """List the shapes of a call's inputs, of which a single one may be given alone."""
+    listed = check_list("shapes", call, wanted)
+    return [listed] if listed and all(hasattr(extent, "__index__") for extent in listed) else listed
+
+
+def _shape(given: object, wanted: str) -> tuple[int, ...]:
+    return tuple(check_int("an extent in shapes", each) for each in check_list("shapes", given, wanted))

@@ -13,7 +13,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.measure import Ok
-from pegbox.operators import op
+from pegbox.operators import kernel_library
 from pegbox.operators.call_key import CallKey
 from pegbox.operators.implementation import Implementation
 from pegbox.records import Record
@@ -30,9 +30,9 @@ PROGRAM = """
 import sys
 import numpy as np
 import pegbox as pb
-from pegbox.operators import op
+from pegbox.operators import kernel_library
 product = pb.operator("matmul")
-key = product._call_key((((3, 4), "float32"), ((4, 5), "float32")), ())
+key = product._library.call_key((((3, 4), "float32"), ((4, 5), "float32")), ())
 loaded = [name for name in sys.modules if name.startswith(HEAVY) or name.partition(".")[0] in FOREIGN]
 print(loaded, key.function)
 """
@@ -43,8 +43,8 @@ class Keeper:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kept: dict[CallKey, Any] = {}
-        monkeypatch.setattr(op, "kept_kernel", self.kept.get)
-        monkeypatch.setattr(op, "keep_kernel", self.keep)
+        monkeypatch.setattr(kernel_library, "kept_kernel", self.kept.get)
+        monkeypatch.setattr(kernel_library, "keep_kernel", self.keep)
 
     def keep(self, key: CallKey, implementation: Implementation) -> None:
         self.kept[key] = implementation.kernel
@@ -62,7 +62,7 @@ def test_a_kept_kernel_is_called_without_the_template(monkeypatch: pytest.Monkey
     (key,) = keeper.kept
     assert key == CallKey("matmul", "{}", INPUTS, key.target, "sketch")
     again = pb.operator("matmul", target=TARGET)
-    monkeypatch.setattr(again, "_task", None)
+    monkeypatch.setattr(again._library, "task", None)
     np.testing.assert_allclose(again(A, B), A @ B)
     assert again.implementation(A, B).origin == "kept"
 
@@ -86,7 +86,7 @@ def test_what_was_tuned_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def key_of(function: Any, **options: Any) -> CallKey:
-    return pb.operator(function, **options)._call_key(INPUTS, ())
+    return pb.operator(function, **options)._library.call_key(INPUTS, ())
 
 
 def test_keys_name_functions_as_other_processes_find_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

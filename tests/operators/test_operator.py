@@ -20,7 +20,8 @@ from pegbox.codegen import Target
 from pegbox.codegen.runtime import kernel
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, TemplateError, UnknownName
 from pegbox.measure import Ok
-from pegbox.operators import CopyWarning, Operator, chain, choice, op
+from pegbox.operators import CopyWarning, Operator, chain, choice, kernel_library
+from pegbox.operators import op as op_module
 from pegbox.records import Record, RecordWarning
 from pegbox.search.models import prediction
 from pegbox.store import TuningStore
@@ -159,7 +160,7 @@ def test_a_function_of_a_notebook_is_called(tmp_path: Path) -> None:
     )
     triple = pb.operator(scope["tripled"], target=TARGET)
     np.testing.assert_array_equal(triple(A[0]), 3 * A[0])
-    assert not triple._call_key((((4,), "float32"),), ()).can_be_kept
+    assert not triple._library.call_key((((4,), "float32"),), ()).can_be_kept
 
 
 def test_a_batch_of_generated_names_is_taken() -> None:
@@ -363,13 +364,13 @@ def test_a_fault_of_the_function_is_reported_where_it_is_named() -> None:
 
 
 def test_a_lock_that_a_thread_held_at_a_fork_is_free_there() -> None:
-    op._first_calls.acquire()
+    kernel_library._first_calls.acquire()
     try:
-        held = op._first_calls
-        op._after_fork()
-        assert op._first_calls is not held
-        assert op._first_calls.acquire(blocking=False)
-        op._first_calls.release()
+        held = kernel_library._first_calls
+        kernel_library._after_fork()
+        assert kernel_library._first_calls is not held
+        assert kernel_library._first_calls.acquire(blocking=False)
+        kernel_library._first_calls.release()
     finally:
         held.release()
 
@@ -442,7 +443,7 @@ def test_a_fault_within_a_kernel_is_raised_once(product: Operator, monkeypatch: 
         raise TypeError("of a function that the kernel calls")
 
     product(A, B)
-    monkeypatch.setattr(op, "computed", fail)
+    monkeypatch.setattr(op_module, "computed", fail)
     with pytest.raises(TypeError, match="that the kernel calls"):
         product._dispatch(A, B)
     assert len(runs) == 1

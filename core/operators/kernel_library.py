@@ -1,0 +1,201 @@
+"""`KernelLibrary`: the kernels of an operator, and the places where it looks for those that it lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from pegbox.checks import check_instance, check_int
+from pegbox.codegen.targets.target import Target
+from pegbox.operators.arrays import Array, contiguous
+from pegbox.operators.call_key import CallKey, Inputs
+from pegbox.operators.chain import KernelChain
+from pegbox.operators.implementation import Implementation, Packers
+from pegbox.operators.kept import keep_kernel, kept_kernel
+from pegbox.records.in_effect import in_effect
+
+if TYPE_CHECKING:
+    from pegbox.operators.function import OperatorFunction
+    from pegbox.records.history import History
+    from pegbox.space import Config
+    from pegbox.store import TuningStore
+    from pegbox.task.task import Task
+
+StoreLike: TypeAlias = "TuningStore | Literal['user'] | None"
+"""A store, "user" for that of this user, or None."""
+
+_Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
+
+_first_calls = threading.RLock()
+"""Held while a kernel is found or compiled: other threads that need the same one wait for it."""
+
+
+def _after_fork() -> None:
+    global _first_calls
+    _first_calls = threading.RLock()  # a thread that is not in this process may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class KernelLibrary:
+    """The kernels of an operator by the inputs of its calls.
+
+    A kernel that is not there is that of the best record in effect, or one that an earlier process kept, or it is
+    compiled: for the best configuration that the store knows, or the one that experience predicts to be the fastest.
+
+    Args:
+        name, given, target, space, first_use, store: as for `operator`.
+        chain: the kernels that calls find by themselves.
+    """
+
+    def __init__(
+        self,
+        name: str | Callable[..., Any],
+        given: Mapping[str, Any],
+        target: Target,
+        *,
+        space: object,
+        first_use: int,
+        store: StoreLike,
+        chain: KernelChain,
+    ) -> None:
+        self._name, self._given, self._target, self._chain = name, given, target, chain
+        self.space, self.first_use, self.store = space, check_int("first_use", first_use), _checked_store(store)
+        self.known: _Implementations = {}
+        self._of_history: WeakKeyDictionary[History, _Implementations] = WeakKeyDictionary()
+
+    def find(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
+        """Find the kernel for a call's inputs, of which those at the places `packed` are operands of `pack`.
+
+        Raises:
+            ArgumentError: the inputs fit no sizes.
+            CompileError: no configuration can be compiled.
+        """
+        history = in_effect.get()
+        known = self.known if history is None else self._of_history.setdefault(history, {})
+        found = known.get((inputs, packed))
+        if found is None:
+            with _first_calls:
+                found = known.get((inputs, packed))
+                if found is None:
+                    found = self._new(inputs, packed, plain, history)
+                    self._keep(known, inputs, packed, found)
+        return found
+
+    def use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+        """Let later calls use a kernel in place of what they used, here and in other processes."""
+        self._keep(self.known, inputs, packed, found)
+        for known in list(self._of_history.values()):
+            known.pop((inputs, packed), None)  # these have no record of it, or find it again
+        self._keep_for_others(inputs, packed, found)
+
+    def task(self, inputs: Inputs, packed: tuple[int, ...]) -> tuple[Task, Packers]:
+        """Make the task of a call, and the functions that pack its inputs."""
+        return self.function.packed(self.function.task(inputs), packed)
+
+    def stored(self, task: Task, store: StoreLike) -> Config | None:
+        """Find the best configuration that a store knows."""
+        from pegbox.store import user_store
+
+        held = user_store() if store == "user" else store
+        return None if held is None else held.best_config(task)
+
+    def call_key(self, inputs: Inputs, packed: tuple[int, ...]) -> CallKey:
+        """Return the key by which other processes find the kernel of a call."""
+        space = self.space if isinstance(self.space, str) else ""
+        try:
+            given = json.dumps(self._given, sort_keys=True)
+        except (TypeError, ValueError):
+            given = ""
+        return CallKey(self._place if space else "", given, inputs, self._target.key, space, packed)
+
+    @cached_property
+    def label(self) -> str:
+        """The operator's name for people."""
+        return self._name if isinstance(self._name, str) else self.function.name
+
+    @cached_property
+    def function(self) -> OperatorFunction:
+        """The template or workload, imported now.
+
+        Raises:
+            UnknownName, PluginError, TemplateError: there is none.
+        """
+        from pegbox.operators.function import function_of
+
+        return function_of(self._name, self.space, self._given, self._target)
+
+    @cached_property
+    def _place(self) -> str:
+        """The name by which other processes find the function; empty where they cannot."""
+        name = self._name
+        if isinstance(name, str):
+            path, colon, attribute = name.rpartition(".py:")
+            if colon:
+                return f"{os.path.realpath(os.path.expanduser(path + '.py'))}:{attribute}"
+            # A name of this process's own means nothing to others. Nothing is registered where no registry is loaded.
+            registry: Any = sys.modules.get("pegbox.hooks.registry")
+            if registry is None or not any(registry.is_local(kind, name) for kind in ("template", "workload")):
+                return name
+        return self.function.place
+
+    def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+        """Let later calls of this process find a kernel."""
+        known[inputs, packed] = found
+        if known is self.known:
+            self._chain.keep(inputs, packed, found)
+
+    def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
+        """Let later processes find a kernel, where they can make the key of the call."""
+        if self.store == "user":
+            keep_kernel(self.call_key(inputs, packed), found)
+
+    def _new(
+        self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
+    ) -> Implementation:
+        """Make an implementation of the best record in effect, or of a kept kernel, or compile one."""
+        if history is not None and (best := self._best_recorded(inputs, packed, history)) is not None:
+            return best
+        if history is not None and (known := self.known.get((inputs, packed))) is not None:
+            return known
+        if self.store == "user" and (kernel := kept_kernel(self.call_key(inputs, packed))) is not None:
+            task, packers = self.task(inputs, packed) if packed else (None, {})
+            return Implementation(kernel, "kept", task, packers=packers)
+        found = self._compiled(inputs, packed, plain)
+        self._keep_for_others(inputs, packed, found)
+        return found
+
+    def _best_recorded(self, inputs: Inputs, packed: tuple[int, ...], history: History) -> Implementation | None:
+        from pegbox.operators.choice import tuned
+
+        task, packers = self.task(inputs, packed)
+        config = history.best_config(task)
+        return None if config is None else tuned(task, config, packers)
+
+    def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
+        """Compile the best configuration that the store knows, or else the one that experience predicts."""
+        from pegbox.operators.choice import compiled_stored, predicted
+
+        task, packers = self.task(inputs, packed)
+        config = self.stored(task, self.store)
+        if config is not None and (stored := compiled_stored(task, config)) is not None:
+            return Implementation(stored, "tuned", task, config, packers)
+        wanted = 1 if packed else self.first_use
+        given = [contiguous(each) for each in plain] if wanted > 1 else []
+        kernel, config = predicted(task, first_use=wanted, inputs=given)
+        return Implementation(kernel, "predicted, not tuned", task, config, packers)
+
+
+def _checked_store(store: object) -> StoreLike:
+    if store is None or (isinstance(store, str) and store == "user"):
+        return store  # type: ignore[return-value]
+    from pegbox.store import TuningStore
+
+    return check_instance("store", store, TuningStore, "'user', a pegbox.store.TuningStore, or None")
