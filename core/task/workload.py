@@ -178,14 +178,14 @@ class GeneratedTemplate(Template):
         Raises:
             TemplateError: the generator writes no code.
         """
-        space = self._space(cfg.target, args, kwargs)
+        space = self.space(cfg.target, args, kwargs)
         if not hasattr(space, "schedule_code"):
             raise TemplateError(f"{self.name}: the space generator writes no code; show_schedule(config) shows loops")
         return str(space.schedule_code(cfg))
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
         """The space's `source`, where it has one."""
-        found = getattr(self._space(target, args, kwargs), "source", None)
+        found = getattr(self.space(target, args, kwargs), "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
                 f"{self.name}: the space's source is {found!r}; give text that describes the space, or leave it out"
@@ -200,7 +200,7 @@ class GeneratedTemplate(Template):
         Raises:
             ArgumentError: the generator packs no operands, or not this one, or the array is none.
         """
-        space = self._space(target, args, kwargs)
+        space = self.space(target, args, kwargs)
         if not hasattr(space, "pack_weights"):
             raise ArgumentError(f"{self.name}: the space generator packs no operands ahead; give them as they are")
         packed: np.ndarray[Any, Any] = space.pack_weights(array, name)
@@ -232,7 +232,8 @@ class GeneratedTemplate(Template):
 
         return PackedForm(template, {}, pack)
 
-    def _space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The generator's result for these arguments of the workload."""
         return self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
 
     @property

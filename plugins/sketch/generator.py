@@ -96,10 +96,8 @@ class SketchGenerator:
                 read by one tiled stage alone, or a rule does what is not legal.
             ComputeError: sizes are variables.
         """
-        given, target = arguments_of(tensors), target_of(target)
-        own = self.rules != "ansor"
-        if own:
-            given = without_zeros(given)
+        own, target = self.rules != "ansor", target_of(target)
+        given = computation(tensors) if own else arguments_of(tensors)
         layouts: tuple[PackedLayout, ...] = ()
         plain: tuple[Tensor, ...] = ()
         if self.pack_ahead:
@@ -170,6 +168,11 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     _check_complete(given)
     _check_order(_ops(given))
     return given
+
+
+def computation(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The arguments of the kernel that sketches compute: without terms that are always zero. Raises `arguments_of`."""
+    return without_zeros(arguments_of(tensors))
 
 
 def _check_complete(tensors: Sequence[Tensor]) -> None:

@@ -48,7 +48,8 @@ class TileLimit:
         """Write the condition on a configuration `c` as Python."""
         *others, last = (f"c[{quoted(knob)}].size[-1]" for knob in self.knobs)
         rows, vectors = " * ".join(others) or "1", f"({last} // {self.lanes} + ({last} % {self.lanes}).bit_count())"
-        return f"{self.least} <= {rows} * {vectors} and ({rows} + 1) * {vectors} < {self.registers}"
+        least = f"{self.least} <= {rows} * {vectors} and " if self.least > 1 else ""
+        return f"{least}({rows} + 1) * {vectors} < {self.registers}"
 
 
 @dataclass(frozen=True)

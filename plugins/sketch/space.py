@@ -13,7 +13,6 @@ from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.packed_layout import LAYOUT_FREE, PackedLayout
 from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, SketchStep, StepRun, schedule_lines
 from pegbox.plugins.sketch.te_code import compute_lines
-from pegbox.plugins.sketch.template_module import template_module
 from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:
@@ -45,10 +44,6 @@ class Sketch:
     @property
     def outputs(self) -> list[Tensor]:
         return [t for t in self.arguments if isinstance(t.op, ComputeOp)]
-
-    def to_template(self, name: str = "kernel") -> str:
-        """The text of a template module with this sketch alone."""
-        return template_module(SketchSpace([self]), name, {})
 
     def code(self, values: KnobChoices | None) -> str:
         """The computation and the schedule that the values of the knobs make, as te code."""
@@ -89,7 +84,7 @@ class SketchSpace:
         for name, (knob, users) in self.declared.items():
             for user in users:
                 self._names[user][knob.name] = name
-        self.declarations = [knob.declaration(name, self._condition(name)) for name, (knob, _) in self.declared.items()]
+        self.declarations = [knob.declaration(name, self.condition(name)) for name, (knob, _) in self.declared.items()]
         self.limits = self._limits()
 
     def __call__(self, cfg: Any) -> tuple[TESchedule, list[Tensor]]:
@@ -146,8 +141,11 @@ class SketchSpace:
         return [self._of_sketches(limit, tuple(sketches)) for limit, sketches in users.items()]
 
     def _of_sketches(self, limit: Limit, sketches: tuple[str, ...]) -> Limit | SketchLimit:
-        having = [s for s in self.sketches if all(s in self.declared[knob][1] for knob in limit.knobs)]
-        return limit if len(having) == len(sketches) else SketchLimit(limit, CHOICE, sketches)
+        return limit if len(self.having(limit.knobs)) == len(sketches) else SketchLimit(limit, CHOICE, sketches)
+
+    def having(self, knobs: Sequence[str]) -> list[str]:
+        """The sketches that have all of some knobs."""
+        return [sketch for sketch in self.sketches if all(sketch in self.declared[knob][1] for knob in knobs)]
 
     def chosen(self, cfg: Any) -> Sketch:
         """The sketch that a configuration chooses."""
@@ -161,7 +159,7 @@ class SketchSpace:
         """The names in the space of a sketch's knobs."""
         return self._names[sketch.name]
 
-    def _condition(self, name: str) -> dict[str, Any]:
+    def condition(self, name: str) -> dict[str, Any]:
         """Give the condition under which a knob exists."""
         knob, users = self.declared[name]
         found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}

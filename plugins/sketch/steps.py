@@ -7,11 +7,11 @@ replayed on a schedule that is made anew for each candidate.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pegbox.compute import IterVar, Tensor
 from pegbox.expr import Buffer, quoted
@@ -79,7 +79,7 @@ class Size(Reference):
         return 1 if run.choices is None else math.prod(run.choices[self.knob].size[self.level :])
 
     def python(self, context: StepWriter) -> str:
-        if context.cfg is not None:
+        if context.cfg is not None and not context.open_splits:
             return str(math.prod(context.cfg[self.knob].size[self.level :]))
         return f"math.prod({context.knob(self.knob)}.size[{self.level}:])"
 
@@ -95,6 +95,16 @@ class Candidates(Reference):
 
     def python(self, context: None) -> str:
         return f"[{', '.join(map(literal, self.values))}]"
+
+
+@dataclass(frozen=True)
+class Verbatim(Reference):
+    """An argument that is known as text alone."""
+
+    text: str
+
+    def python(self, context: object) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,8 @@ class Tile:
         run.bind(self.results, [*made, loop])
 
     def lines(self, writer: StepWriter) -> Iterator[str]:
-        if writer.cfg is None:
+        yield from writer.declared(self.knob, self.loop)
+        if writer.cfg is None or writer.open_splits:
             yield f"{targets(self.results)} = {writer.knob(self.knob)}.apply(s, {self.stage}, {self.loop})"
             return
         size, rest, inner = writer.cfg[self.knob].size, self.loop, self.results[-1]
@@ -257,6 +268,11 @@ class StepWriter:
 
     cfg: KnobChoices | None
     knobs: Mapping[str, str]
+    open_splits: ClassVar[bool] = False  # the code asks `cfg` for splits all the same
+
+    def declared(self, knob: str, loop: str) -> Iterable[str]:
+        """The lines that declare a split before its first use."""
+        return ()
 
     def knob(self, name: str) -> str:
         """The expression for a knob."""
@@ -303,15 +319,25 @@ class SketchKnob:
     when: tuple[str, tuple[Any, ...]] | None = None
     allowed: tuple[int, ...] = ()
 
-    def declaration(self, name: str, when: Mapping[str, Any]) -> Step:
-        """The step that declares it in a template's space, under a name and a condition on other knobs."""
+    def declaration(
+        self,
+        name: str,
+        when: Mapping[str, Any] | Reference,
+        *,
+        axis: Reference | None = None,
+        fits: Reference | None = None,
+        policy: str | None = None,
+    ) -> Step:
+        """The step that declares it in a template's space, under a name and a condition on other knobs.
+
+        Args:
+            axis, fits, policy: of a split, in the place of its extent, its filter and its policy.
+        """
         if self.extent is None:
             return stage_call(None, "define_knob", name, Candidates(self.candidates), when=when or None)
-        policy = None if self.policy == "factors" else self.policy
-        given = name, self.extent
-        return stage_call(
-            None, "define_split", *given, policy=policy, num_outputs=self.levels, filter=self._filter, when=when or None
-        )
+        policy = policy or (None if self.policy == "factors" else self.policy)
+        options = {"policy": policy, "num_outputs": self.levels, "filter": fits or self._filter, "when": when or None}
+        return stage_call(None, "define_split", name, self.extent if axis is None else axis, **options)
 
     def innermosts(self) -> list[int]:
         """The extents that the last loop of a split may have."""
