@@ -180,6 +180,7 @@ class BayesTuner(LearnedTuner):
                 anywhere=self._options.candidates,
                 near=self._options.relatives,
                 begin=begin,
+                affordable=self._table.affordable,
             )
         return self._pool.sample
 

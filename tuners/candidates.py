@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pegbox.search import Floats
 from pegbox.tuners.rows import Digits, every_row
 from pegbox.tuners.visited_set import VisitedSet
+
+BEGIN_CLASSES, CLASSES = 96, 16
+"""The kinds of programs among the first random configurations, and the new ones among the relatives of a batch; half as
+many among its random configurations and among its neighbours. The features of another kind cost some milliseconds, those
+of large sketches some dozens, and there nearly each configuration is of a kind of its own."""
 
 
 class CandidatePool:
@@ -15,31 +22,44 @@ class CandidatePool:
     There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`.
     Keeping most of them saves computing their features again, and hardly costs variety: those that were not chosen were
     scored by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
+
+    `affordable(rows, classes)` selects the rows that a model can score in little time.
     """
 
-    def __init__(self, visited: VisitedSet, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
+    def __init__(
+        self,
+        visited: VisitedSet,
+        rng: np.random.Generator,
+        *,
+        anywhere: int,
+        near: int,
+        begin: int,
+        affordable: Callable[[Digits, int], Digits],
+    ) -> None:
         self._visited, self._space, self._rng = visited, visited.space, rng
-        self._anywhere, self._near = anywhere, near
+        self._anywhere, self._near, self._affordable = anywhere, near, affordable
         self._every_row = every_row(self._space)
-        self.sample: Digits = self._space.sample(min(begin, anywhere), rng)
+        self.sample: Digits = affordable(self._space.sample(min(begin, anywhere), rng), BEGIN_CLASSES)
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
         if self._every_row is not None:
             return self._every_row[self._visited.fresh(self._every_row)]
-        found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
+        relatives = self._affordable(self._fresh(self._relatives(rows, costs)), CLASSES)
+        found = self._fresh(np.concatenate([relatives, self.sample]))
         # Visited ones are dropped, and the oldest eighth when there are enough.
         wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
-        self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
+        renewed = self._affordable(self._space.sample(wanted - len(kept), self._rng), CLASSES // 2)
+        self.sample = np.concatenate([renewed, kept])
         return found
 
     def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
         """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
         if self._every_row is not None:
             return rows[:0]
-        found = np.concatenate([but, self._space.neighbors(rows, self._rng)])
+        found = np.concatenate([but, self._affordable(self._space.neighbors(rows, self._rng), CLASSES // 2)])
         places = self._visited.fresh(found)
         return found[places[places >= len(but)]]
 

@@ -59,7 +59,7 @@ def run(namespace: argparse.Namespace) -> int:
     """Print the sketches, or write the module."""
     # These load all of schedules, which a list of the commands can do without.
     import pegbox as pb
-    from pegbox.plugins.sketch.module_text import template_name
+    from pegbox.plugins.sketch.module_text import check_literals, template_name
     from pegbox.plugins.sketch.single_template import sketch_space
     from pegbox.plugins.sketch.template_module import template_module
     from pegbox.task import find_workload
