@@ -52,6 +52,10 @@ BEGIN = 96
 """Candidates from anywhere for the first batch that experience chooses: nothing is measured until their features are
 there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
+CLASS_KNOBS = 400
+"""The default of `classes` times the knobs of the space: the features of a class take up to 20 ms in large spaces of
+sketches, where nearly each configuration is of a class of its own."""
+
 CLIMBERS, STEPS = 24, 4
 """The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
 of programs cost mostly by the call, and the next batch goes on from the results of this one."""
@@ -67,6 +71,8 @@ class BayesOptions:
         candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
             chosen from.
         boldness: the weight of the deviation against the mean.
+        classes: how many classes of programs the relatives add to a batch (see docs/features.md), and half as many each
+            the random ones and the neighbours; None: the fewer, the more knobs the space has.
         neglected: the share of a batch with the values of choices that were tried least (see `Choices`).
         memory: the number of trials that the process learns from, the best and the latest.
         use_experience: whether to use experience with the programs of other workloads.
@@ -76,6 +82,7 @@ class BayesOptions:
     num_warmup: int = 12
     candidates: int = 256
     relatives: int = 144
+    classes: int | None = None
     boldness: float = 2.0
     neglected: float = 0.2
     memory: int = 300
@@ -86,6 +93,7 @@ class BayesOptions:
         check_int("num_warmup", self.num_warmup)
         check_int("candidates", self.candidates)
         check_int("relatives", self.relatives, minimum=0)
+        check_int("classes", self.classes or 1)
         check_float("boldness", self.boldness)
         check_float("neglected", self.neglected, maximum=1.0)
         check_int("memory", self.memory, minimum=2)
@@ -180,6 +188,7 @@ class BayesTuner(LearnedTuner):
                 anywhere=self._options.candidates,
                 near=self._options.relatives,
                 begin=begin,
+                classes=self._options.classes or max(1, CLASS_KNOBS // len(self._space.knobs)),
                 affordable=self._table.affordable,
             )
         return self._pool.sample

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,10 +11,15 @@ from pegbox.search import Floats
 from pegbox.tuners.rows import Digits, every_row
 from pegbox.tuners.visited_set import VisitedSet
 
-BEGIN_CLASSES, CLASSES = 96, 16
-"""The kinds of programs among the first random configurations, and the new ones among the relatives of a batch; half as
-many among its random configurations and among its neighbours. The features of another kind cost some milliseconds, those
-of large sketches some dozens, and there nearly each configuration is of a kind of its own."""
+Affordable: TypeAlias = Callable[[Digits, int], Digits]
+"""Selects the rows that a model can score in little time: of at most so many new classes of programs."""
+
+BEGIN = 6
+"""The classes of programs among the first random configurations, for each one that a later batch adds."""
+
+
+def _all(rows: Digits, classes: int) -> Digits:
+    return rows
 
 
 class CandidatePool:
@@ -23,7 +29,7 @@ class CandidatePool:
     Keeping most of them saves computing their features again, and hardly costs variety: those that were not chosen were
     scored by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
 
-    `affordable(rows, classes)` selects the rows that a model can score in little time.
+    Relatives add at most `classes` classes of programs to a batch; random configurations and neighbours half as many.
     """
 
     def __init__(
@@ -34,24 +40,25 @@ class CandidatePool:
         anywhere: int,
         near: int,
         begin: int,
-        affordable: Callable[[Digits, int], Digits],
+        classes: int,
+        affordable: Affordable = _all,
     ) -> None:
         self._visited, self._space, self._rng = visited, visited.space, rng
-        self._anywhere, self._near, self._affordable = anywhere, near, affordable
+        self._anywhere, self._near, self._classes, self._affordable = anywhere, near, classes, affordable
         self._every_row = every_row(self._space)
-        self.sample: Digits = affordable(self._space.sample(min(begin, anywhere), rng), BEGIN_CLASSES)
+        self.sample: Digits = affordable(self._space.sample(min(begin, anywhere), rng), BEGIN * classes)
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
         if self._every_row is not None:
             return self._every_row[self._visited.fresh(self._every_row)]
-        relatives = self._affordable(self._fresh(self._relatives(rows, costs)), CLASSES)
+        relatives = self._affordable(self._fresh(self._relatives(rows, costs)), self._classes)
         found = self._fresh(np.concatenate([relatives, self.sample]))
         # Visited ones are dropped, and the oldest eighth when there are enough.
         wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
-        renewed = self._affordable(self._space.sample(wanted - len(kept), self._rng), CLASSES // 2)
+        renewed = self._affordable(self._space.sample(wanted - len(kept), self._rng), self._classes // 2)
         self.sample = np.concatenate([renewed, kept])
         return found
 
@@ -59,7 +66,7 @@ class CandidatePool:
         """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
         if self._every_row is not None:
             return rows[:0]
-        found = np.concatenate([but, self._affordable(self._space.neighbors(rows, self._rng), CLASSES // 2)])
+        found = np.concatenate([but, self._affordable(self._space.neighbors(rows, self._rng), self._classes // 2)])
         places = self._visited.fresh(found)
         return found[places[places >= len(but)]]
 

@@ -285,6 +285,9 @@ def create_task(
 ) -> Task:
     """A task from a template (a name, "file.py:name", or the function itself) at `args`.
 
+    With `space`, `template` is a workload, or the tensors of one computation: all arguments of the kernel, or its
+    outputs.
+
     Args:
         target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.
         space: the generator of the space, where `template` is a workload, which is a computation alone: the name of a

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.graph import placeholders
-from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.digest import sha256
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
@@ -19,11 +20,13 @@ from pegbox.hooks.refs import Spec, parse_spec
 from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.shown import value_text
 from pegbox.task.config_view import TemplateConfig
+from pegbox.task.dag import ComputeDAG
 from pegbox.task.function import NamedFunction, name_of, shown
 from pegbox.task.packing import PackedForm
 from pegbox.task.sources import source_files
-from pegbox.task.template import Template, find_template, takes_config
+from pegbox.task.template import ADD_SPACE, Template, find_template, takes_config
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,13 +92,61 @@ def workload(name: str | Callable[..., Any]) -> Any:
     return lambda function: Workload.registered(name, function)
 
 
+@dataclass(frozen=True)
+class _Given:
+    """The function of a computation that was given by its tensors."""
+
+    arguments: tuple[Tensor, ...]
+
+    def __call__(self) -> list[Tensor]:
+        return list(self.arguments)
+
+
+@dataclass(frozen=True)
+class TensorWorkload(Workload):
+    """A computation that is given by its tensors: of one shape, and pickled as it is."""
+
+    function: _Given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tensor_workload, (self.function.arguments,)
+
+    @property
+    def ref(self) -> str:
+        return ""
+
+
+def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
+    """The workload of a kernel's arguments; of outputs alone, the inputs come first in the order of their use.
+
+    Its name has the outputs' names, and a digest of the computation, so that records tell computations apart.
+
+    Raises:
+        TemplateError: there is something else than tensors among them, or nothing is computed.
+    """
+    example = "give all arguments of the kernel, [A, B, C], or the outputs"
+    others = [each for each in tensors if not isinstance(each, Tensor)]
+    if others:
+        raise TemplateError(f"create_task: {value_text(others[0])} is not a tensor; {example}")
+    outputs = [each for each in tensors if not isinstance(each.op, PlaceholderOp)]
+    if not outputs:
+        names = ", ".join(each.name for each in tensors) or "an empty list"
+        raise TemplateError(f"create_task: nothing of {names} is computed; {example}")
+    given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
+    computation = f"{ComputeDAG(given)}\n{', '.join(each.name for each in given)}"
+    digest = sha256(computation.encode()).hexdigest()[:8]
+    return TensorWorkload(f"{'_'.join(each.name for each in outputs)}-{digest}", _Given(given))
+
+
 def find_workload(ref: object) -> Workload:
-    """The workload that `ref` means: a Workload, a function, a name, or "path/to/file.py:name".
+    """The workload that `ref` means: a Workload, a function, a name, "path/to/file.py:name", or a kernel's tensors.
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
-        TemplateError: the object found is not a workload.
+        TemplateError: the object found is not a workload, or the tensors are none.
     """
+    if isinstance(ref, Tensor | list | tuple):
+        return tensor_workload([ref] if isinstance(ref, Tensor) else ref)
     found = registry.resolve("workload", ref)
     if isinstance(found, Template) or (callable(found) and takes_config(found)):
         name = getattr(found, "name", None) or getattr(found, "__name__", str(ref))
@@ -329,6 +380,8 @@ def template_of(ref: object, *, registered: bool = False) -> Template:
         UnknownName, PluginError, TemplateError: as `find_template`.
         ArgumentError: an option that the generator does not have.
     """
+    if isinstance(ref, Tensor | list | tuple):
+        raise TemplateError(f"{value_text(ref)}: tensors are a computation without a schedule; {ADD_SPACE}")
     match = _GENERATED.fullmatch(ref) if isinstance(ref, str) else None
     if match is None:
         return find_template(ref, registered=registered)

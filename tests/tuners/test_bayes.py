@@ -396,7 +396,7 @@ def test_a_batch_is_no_larger_than_what_there_is() -> None:
 def test_candidates_are_new_valid_and_different() -> None:
     space = constrained_space()
     visited, rng = VisitedSet(space), np.random.default_rng(0)
-    pool = CandidatePool(visited, rng, anywhere=64, near=48, begin=64)
+    pool = CandidatePool(visited, rng, anywhere=64, near=48, begin=64, classes=8)
     known = space.sample(20, rng)
     visited.add(known)
     costs = np.append(np.arange(19.0), math.inf)
@@ -411,7 +411,7 @@ def test_candidates_are_new_valid_and_different() -> None:
 
 def test_random_candidates_double_until_there_are_enough() -> None:
     visited, rng = VisitedSet(constrained_space()), np.random.default_rng(0)
-    pool = CandidatePool(visited, rng, anywhere=40, near=0, begin=8)
+    pool = CandidatePool(visited, rng, anywhere=40, near=0, begin=8, classes=8)
     nothing = pool.sample[:0]
     sizes = [len(pool.sample)]
     for _ in range(4):
@@ -425,7 +425,7 @@ def test_relatives_of_the_best_are_close_to_it() -> None:
     visited, rng = VisitedSet(space), np.random.default_rng(0)
     known = space.sample(30, rng)
     costs = np.where(np.arange(30) == 7, 1.0, math.inf)
-    rows = CandidatePool(visited, rng, anywhere=8, near=96, begin=8).around(known, costs)
+    rows = CandidatePool(visited, rng, anywhere=8, near=96, begin=8, classes=8).around(known, costs)
     differing = (rows != known[7]).sum(axis=1)
     assert (differing <= 2).sum() > 40
 
@@ -433,7 +433,7 @@ def test_relatives_of_the_best_are_close_to_it() -> None:
 def test_a_small_space_is_looked_at_whole() -> None:
     space = small_space()
     visited, rng = VisitedSet(space), np.random.default_rng(0)
-    pool = CandidatePool(visited, rng, anywhere=4, near=4, begin=4)
+    pool = CandidatePool(visited, rng, anywhere=4, near=4, begin=4, classes=8)
     known = space.sample(5, rng)
     visited.add(known)
     assert len(pool.around(known, np.ones(5))) == 39
