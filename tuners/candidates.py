@@ -14,7 +14,7 @@ from pegbox.tuners.visited_set import VisitedSet
 Affordable: TypeAlias = Callable[[Digits, int], Digits]
 """Selects the rows that a model can score in little time: of at most so many new classes of programs."""
 
-BEGIN = 6
+BEGIN = 4
 """The classes of programs among the first random configurations, for each one that a later batch adds."""
 
 

@@ -166,8 +166,20 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
     if result.stopped_because == "interrupted" and not result.emulated:
         resume = [] if namespace.resume else ["--resume"]
         yield f"{shlex.join([*namespace.command_line, *resume])}   (goes on)"
+    if result.goes_on:
+        yield f"{shlex.join(_with_trials(namespace, 2 * len(result.all_trials)))}   (slower than NumPy: more trials)"
     # Of records from an emulator there is no best: neither command takes them.
     chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
     yield shlex.join(["pegbox", "build", *task, *chosen, "--out", "kernel.so"])
     if namespace.html is None and namespace.plot is None:
         yield shlex.join(["pegbox", "plot", str(records), *task, "--html", "search.html"])
+
+
+def _with_trials(namespace: argparse.Namespace, trials: int) -> list[str]:
+    """Write the command that goes on until there are so many trials."""
+    words = list(namespace.command_line)
+    for option in ("--trials", "--budget", "--early-stopping"):
+        if option in words:
+            place = words.index(option)
+            del words[place : place + 2]
+    return [*words, "--trials", str(trials), *([] if namespace.resume else ["--resume"])]

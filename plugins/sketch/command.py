@@ -47,7 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="an input that is packed ahead of time, by name; several times for several",
     )
     parser.add_argument(
-        "--records", type=Path, metavar="FILE", help="write the sketch of the best configuration in a records file alone"
+        "--records",
+        type=Path,
+        metavar="FILE",
+        help="write the sketch of the best configuration in a records file alone",
     )
     parser.add_argument("--sketch", metavar="NAME", help="write this sketch alone")
     parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")

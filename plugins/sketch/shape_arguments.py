@@ -140,9 +140,7 @@ def _gives(expression: str, wanted: Sequence[tuple[Mapping[str, int], float]]) -
     return all(math.isclose(is_, value, rel_tol=1e-7) if value % 1 else is_ == value for is_, value in made)
 
 
-def _candidates(
-    on: Sequence[str], wanted: Sequence[tuple[Mapping[str, int], float]], number: str
-) -> Iterator[str]:
+def _candidates(on: Sequence[str], wanted: Sequence[tuple[Mapping[str, int], float]], number: str) -> Iterator[str]:
     """Expressions that a number may be, the plainest first, of the arguments that it depends on."""
     values, first = wanted[0]
     products = [" * ".join(some) for count in range(len(on), 0, -1) for some in combinations(on, count)]

@@ -27,7 +27,7 @@ from pegbox.plugins.sketch.module_text import (
     value_check,
 )
 from pegbox.plugins.sketch.steps import CHOICE, Verbatim, schedule_lines, targets
-from pegbox.plugins.sketch.te_code import compute_lines, list_of
+from pegbox.plugins.sketch.te_code import compute_lines
 
 if TYPE_CHECKING:
     from pegbox.plugins.sketch.space import Sketch, SketchSpace

@@ -60,6 +60,14 @@ def test_after_ctrl_c_the_next_line_goes_on_with_the_search(pegbox: Any, api: An
     assert "next:    pegbox build matmul 64" in ran.out
 
 
+@pytest.mark.parametrize("resume", [[], ["--resume"], ["--resume-edited"]])
+def test_below_numpy_the_next_line_asks_for_more_trials(pegbox: Any, api: Any, resume: list[str]) -> None:
+    api.goes_on = True
+    ran = pegbox("tune", "matmul", "64", "--trials", "40", "--budget", "5s", *resume)
+    again = f"{resume[0]} --trials 6" if resume else "--trials 6 --resume"
+    assert f"next:    pegbox tune matmul 64 {again}   (slower than NumPy: more trials)\n" in ran.out
+
+
 def test_the_next_lines_after_an_emulated_search_ask_for_nothing_of_its_times(pegbox: Any, api: Any) -> None:
     api.stopped_because, api.emulated = "interrupted", True
     api.best = SimpleNamespace(config=SimpleNamespace(index=17))

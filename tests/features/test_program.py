@@ -281,6 +281,18 @@ def test_rows_of_few_classes_are_those_of_the_first_ones(task_of: Callable[..., 
     np.testing.assert_array_equal(features.within(rows, classes=5), few)
 
 
+def test_rows_of_known_classes_and_some_more(task_of: Callable[..., Task]) -> None:
+    features = ProgramFeatures(task_of("stubborn", 12, 20, 16))
+    rows = features.task.space.sample(60, np.random.default_rng(3))
+    features(rows[:10])
+    known = features.num_classes
+    alone = features.within_known(rows, more=0)
+    assert alone[:10].all() and not alone.all() and features.num_classes == known
+    more = features.within_known(rows, more=3)
+    assert (more >= alone).all() and more.sum() > alone.sum() and features.num_classes == known + 3
+    np.testing.assert_array_equal(features.within_known(rows, more=0), more)
+
+
 @pytest.mark.parametrize("which", [("conv2d", 1, 8, 10, 10, 32, 3, 3), ("stubborn", 12, 20, 16)], ids=str)
 def test_a_sample_of_few_classes_has_valid_rows_of_these_alone(task_of: Callable[..., Task], which: Any) -> None:
     features = ProgramFeatures(task_of(*which))

@@ -19,7 +19,7 @@ from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
 from pegbox.records.runs import by_run, run_to_go_on
 from pegbox.search import SearchOptions, Subject, TuneResult, make_tuner, run
-from pegbox.search.charts.page import influences
+from pegbox.search.charts.influence import influences
 from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace

@@ -21,7 +21,7 @@ from pegbox.measure.result import Failed, FailureKind, Ok
 from pegbox.records import Journal
 from pegbox.report.figure import saved
 from pegbox.search import PriorTrials, SearchOptions, Subject, Trial, TuneResult, make_tuner, run
-from pegbox.search.charts.page import influences
+from pegbox.search.charts.influence import influences, main_knobs
 from pegbox.search.charts.picture import draw_search, search_svg
 from pegbox.search.loop.outcome import Gain
 from pegbox.search.loop.recorder import Recorder, open_recording
@@ -77,6 +77,31 @@ def test_the_summary_and_the_best_say_how_good_it_is(task: pb.Task) -> None:
     for text in (str(result), str(result.best), repr(result.best)):
         assert "NumPy 5 ms: 5.00x; 0.1% of the multiply-add peak, 10 GFLOP/s (1 core)" in text
         assert "the best of the first 10 trials" in text
+
+
+def test_a_result_below_numpy_says_to_go_on(task: pb.Task) -> None:
+    slower = dataclasses.replace(BASELINE, numpy=5e-4)
+    result = tuned(task)
+    assert not result.goes_on and "slower than NumPy" not in str(result)
+    result = dataclasses.replace(result, best=dataclasses.replace(result.best, baseline=slower))
+    assert result.goes_on and "slower than NumPy: go on with more trials, such as trials=60" in str(result)
+    assert not dataclasses.replace(result, stopped_because="exhausted").goes_on
+    noisy = dataclasses.replace(slower, numpy_costs=(5e-4, 9e-4, 9e-4))
+    assert not dataclasses.replace(result, best=dataclasses.replace(result.best, baseline=noisy)).goes_on
+
+
+def test_of_many_knobs_a_result_shows_those_that_matter(task: pb.Task) -> None:
+    space = ConfigSpace()
+    for knob in range(20):
+        space.define_knob(f"knob{knob}", [1, 2])
+    rows = space.sample(40, np.random.default_rng(0))
+    trials = [Trial(n, c, Ok((10.0 ** c["knob7"].val,))) for n, c in enumerate(map(space.config, rows))]
+    best = dataclasses.replace(tuned(task).best, config=trials[0].config)
+    text = str(dataclasses.replace(tuned(task), best=best, trials=trials, finalists=()))
+    assert f"config: #{trials[0].config.index}; the costs of the trials depend most on knob7=" in text
+    assert "of 20 knobs" in text and text.count("=") < 12
+    few = str(dataclasses.replace(tuned(task), best=best, trials=trials[:2], finalists=()))
+    assert all(f"knob{knob}=" in few for knob in range(20))
 
 
 def test_without_a_baseline_nothing_is_said_of_it(task: pb.Task) -> None:
@@ -140,6 +165,7 @@ def test_the_knob_that_decides_has_all_the_influence() -> None:
     rng = np.random.default_rng(0)
     configs = [space.get(int(index)) for index in rng.choice(space.size, 30, replace=False)]
     trials = [Trial(n, c, Ok((10.0 ** c["decides"].val,))) for n, c in enumerate(configs)]
+    assert main_knobs(trials, 3)[0] == "decides"
     first, *others = influences(trials)
     assert (first.knob, first.values) == ("decides", 3)
     assert first.share == pytest.approx(1.0)

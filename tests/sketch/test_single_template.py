@@ -159,9 +159,9 @@ def lines_over(**sizes: int) -> tuple[list[str], list[str]]:
 
 
 def test_numbers_become_expressions_of_the_arguments() -> None:
-    assert lines_over(n=16) == (["(n, 3)", "x[n] * (1 / n) + (n + 3) // 2"], ["n"])
+    assert lines_over(n=16) == (["(n, 3)", "x[n] * (1 / n) + ((n + 3) // 2)"], ["n"])
     text, varied = lines_over(n=16, k=2)
-    assert varied == ["n"] and text[1] == "x[n // 2] * (1 / n) + (n + 3) // 2"
+    assert varied == ["n", "k"] and text[1] == "x[n // k] * (1 / n) + ((n + 3) // 2)"
 
 
 def test_an_argument_that_the_numbers_do_not_show_stays_as_it_is() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError
+from pegbox.features import program_features
 from pegbox.measure.result import Ok
 from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.models.experience import Experience
@@ -438,3 +439,16 @@ def test_a_small_space_is_looked_at_whole() -> None:
     visited.add(known)
     assert len(pool.around(known, np.ones(5))) == 39
     assert len(pool.neighbors(known, but=known)) == 0
+
+
+def test_a_batch_adds_few_classes_of_programs() -> None:
+    task = pb.create_task("softmax", (16, 64), space="sketch", target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    known = []
+    for classes in (2, 50):
+        features = program_features(task)
+        tuner = BayesTuner(task.space, seed=0, program=features, num_warmup=4, classes=classes)
+        configs = tuner.ask(4)
+        tuner.tell(configs, [Ok((1e-3 * (n + 1),)) for n in range(len(configs))])
+        tuner.ask(4)
+        known.append(features.num_classes)
+    assert known[0] < 40 < known[1]

@@ -18,6 +18,7 @@ from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.output import check_output, write_file
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE
+from pegbox.search.charts.influence import main_knobs
 from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
@@ -34,6 +35,11 @@ StopReason: TypeAlias = Literal[
     "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error", "recorded"
 ]
 """The reason for the end of a search; "recorded" in a result that was read from records, which have none."""
+
+_LIMITS: tuple[StopReason, ...] = ("trials", "budget", "early stopping")
+
+MANY_KNOBS, SHOWN_KNOBS = 12, 6
+"""From how many knobs on a result lists only some, and how many: the page lists all."""
 
 FIRST_TRIALS = 10
 """The number of trials whose best is the start of a search's gain."""
@@ -158,8 +164,21 @@ class BestTrial:
     def __repr__(self) -> str:
         return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"
 
+    @property
+    def is_below_numpy(self) -> bool:
+        """True if NumPy is faster, by times that compare."""
+        known = self.baseline
+        if known is None or known.is_call or not known.is_comparable(self.result.costs, self.result.run_queue_wait):
+            return False
+        speedup = known.speedup(self.cost)
+        return speedup is not None and speedup < 1
+
     def __str__(self) -> str:
-        lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {self.config}"]
+        return self.text(str(self.config))
+
+    def text(self, config: str) -> str:
+        """Describe the winner with a text for its configuration."""
+        lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {config}"]
         if self.phases:
             lines.append(f"  where the time went: {format_phases(self.phases)}")
         return "\n".join(lines)
@@ -242,7 +261,13 @@ class TuneResult:
         """
         if self.simulated or self.unit != "s":
             return []
-        return remarks(self.all_trials, self.finalists, self.best, self._threads)
+        found = remarks(self.all_trials, self.finalists, self.best, self._threads)
+        if self.goes_on:
+            more = 2 * len(self.all_trials)
+            found.append(
+                f"slower than NumPy: go on with more trials, such as trials={more} with records and resume=True"
+            )
+        return found
 
     @property
     def _threads(self) -> int:
@@ -308,7 +333,7 @@ class TuneResult:
 
     def __str__(self) -> str:
         nothing = "nothing valid was found" if self.all_trials else "nothing was tried"
-        parts = [self.spent(rate=True), str(self.best) if self.best else nothing]
+        parts = [self.spent(rate=True), self.best.text(self._config_text()) if self.best else nothing]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
@@ -320,6 +345,24 @@ class TuneResult:
         if self.model is not None and self.model.trust:
             parts.append(f"  the model's predictions were {self.model.trust} ({self.model})")
         return "\n".join(parts)
+
+    def _config_text(self) -> str:
+        """Write the winner's configuration; of many knobs only those with most influence, where that is known."""
+        config = self.best.config
+        chosen = dict(config.items())
+        names = main_knobs(self.all_trials, SHOWN_KNOBS) if len(chosen) > MANY_KNOBS else []
+        shown = ", ".join(f"{name}={chosen[name]}" for name in names if name in chosen)
+        if not shown:
+            return str(config)
+        return (
+            f"#{config.index}; the costs of the trials depend most on {shown} (of {len(chosen)} knobs, "
+            "which the page and result.best.config have)"
+        )
+
+    @property
+    def goes_on(self) -> bool:
+        """True if the winner is slower than NumPy, and a limit ended the search: more trials may find a faster one."""
+        return self.best is not None and self.best.is_below_numpy and self.stopped_because in _LIMITS
 
     @property
     def counted(self) -> str:

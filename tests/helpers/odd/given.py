@@ -59,6 +59,11 @@ def task() -> pb.Task:
 
 
 @functools.cache
+def sketch_task() -> pb.Task:
+    return pb.create_task("row_sum", (4, 8), space="sketch", target=TARGET)
+
+
+@functools.cache
 def program() -> codegen.Program:
     return task().lower(task().space.get(0))
 
@@ -287,6 +292,9 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.store": lambda w: None,
     "Operator.strict": lambda w: False,
     "SketchGenerator.with_packed.names": lambda w: ["B"],
+    "sketch_template.task": lambda w: sketch_task(),
+    "sketch_template.config": lambda w: next(iter(sketch_task().space.iterate())),
+    "sketch_template.sketch": lambda w: "",
     "PackedOperand.operator": lambda w: "operator('odd_calls')",
     "PackedOperand.original": lambda w: np.zeros(8, "float32"),
     "operator.name": lambda w: template(),
