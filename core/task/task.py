@@ -59,6 +59,8 @@ class Task:
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
         self._plain = declaring.plain
+        if isinstance(self._plain, str):
+            self._check_numpy()
 
     @property
     def name(self) -> str:
@@ -98,13 +100,30 @@ class Task:
         """Arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
-    @cached_property
+    @property
     def numpy(self) -> NumpyProgram | None:
         """The same computation as a person would write it in NumPy; None where NumPy has no plain words for it."""
-        from pegbox.compute.numpy_program import numpy_program  # NumPy is needed only here
+        return None if isinstance(self._numpy, str) else self._numpy
 
+    @property
+    def numpy_missing(self) -> str:
+        """The reason why `numpy` is None, such as "NumPy has no erf"; empty otherwise."""
+        return self._numpy if isinstance(self._numpy, str) else ""
+
+    @cached_property
+    def _numpy(self) -> NumpyProgram | str:
+        from pegbox.compute.numpy_program import numpy_program  # NumPy is needed only here
+        from pegbox.compute.numpy_statement import NoNumpyProgram
+
+        if isinstance(self._plain, str):
+            from pegbox.compute.numpy_code import program_of_code
+
+            return program_of_code(self._plain, self._tensors)
         inputs = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
-        return numpy_program([*inputs, *(self.outputs if self._plain is None else self._plain())])
+        try:
+            return numpy_program([*inputs, *(self.outputs if self._plain is None else self._plain())])
+        except NoNumpyProgram as error:
+            return str(error)
 
     @property
     def compute_dag(self) -> ComputeDAG:
@@ -263,6 +282,14 @@ class Task:
             check_arguments(made, self._tensors)
         except ScheduleError as error:
             raise self._malformed(f" returned a schedule with arguments that don't fit it: {error}") from error
+
+    def _check_numpy(self) -> None:
+        """Raise `TemplateError` for NumPy code that is not Python, or has unknown names: not after the search only."""
+        try:
+            assert self._numpy
+        except TemplateError as error:
+            error.source = definition_of(self.template.function)
+            raise
 
     def _malformed(self, why: str) -> TemplateError:
         """The error of a template that returned, at its definition."""

@@ -262,7 +262,7 @@ def bench(expected: float) -> Bench:
 def test_numpy_is_timed_only_where_its_answer_is_right() -> None:
     lines = ["y = np.empty(4, 'float32')", "return (lambda: np.add(inputs[0], 1.0, out=y)), [y]"]
     text = "\n    ".join(["def prepare(inputs):", *lines])
-    program = NumpyProgram(text, ((4,),))
+    program = NumpyProgram(text)
     costs = time_program(program, bench(2.0))
     assert costs is not None
     assert len(costs) > 1
@@ -410,6 +410,15 @@ def test_the_time_of_numpys_call_is_not_compared_with_a_kernel_that_python_does_
     assert Baseline.from_json(made.to_json()) == made
     old = {name: value for name, value in made.to_json().items() if name != "numpy_call"}
     assert Baseline.from_json(old).numpy_call == 0.0
+
+
+def test_a_reason_is_given_where_numpy_has_no_time() -> None:
+    made = baseline(numpy=None, numpy_missing="NumPy has no erf")
+    assert made.text(20e-3).startswith("no NumPy baseline: NumPy has no erf; 50% of the multiply-add peak")
+    assert baseline(numpy=None, numpy_missing="x", roofline=None).text(1.0) == "no NumPy baseline: x (1 core)"
+    assert Baseline.from_json(made.to_json()) == made
+    with pytest.raises(ValueError, match="a reason"):
+        Baseline.from_json({**made.to_json(), "numpy_missing": 3})
 
 
 def test_the_time_of_a_call_is_measured() -> None:
