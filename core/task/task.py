@@ -23,7 +23,8 @@ from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.shown import value_text
-from pegbox.space import Config, ConfigSpace
+from pegbox.space import ConfigSpace
+from pegbox.space.given_config import GivenConfig, given_config
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.speed_text import bytes_of
@@ -170,16 +171,19 @@ class Task:
             error.source = error.source or definition_of(self.template.function)
             raise
 
-    def instantiate(self, config: Config) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
+    def instantiate(self, config: GivenConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
         """Apply the template to one configuration: returns a TE or a `tir` schedule, to go on with, and the arguments.
+
+        Here and below a configuration may be given as its index, too, as `result.best`, a record, or the values of all
+        knobs by name.
 
         Raises:
             InvalidConfig: the template refuses the configuration.
             ScheduleError: the schedule is not legal.
         """
-        return self._run(ApplyingConfig(config, self.target))
+        return self._run(ApplyingConfig(given_config(self.space, config), self.target))
 
-    def schedule(self, config: Config) -> Schedule:
+    def schedule(self, config: GivenConfig) -> Schedule:
         """The scheduled program of one configuration.
 
         Raises:
@@ -195,22 +199,22 @@ class Task:
             error.source = error.source or definition_of(self.template.function)
             raise
 
-    def lowered(self, config: Config) -> Function:
+    def lowered(self, config: GivenConfig) -> Function:
         """The plain loops of one configuration."""
         return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
-    def lower(self, config: Config) -> Program:
+    def lower(self, config: GivenConfig) -> Program:
         """The LLVM assembly of one configuration, with all that compiling and calling it needs."""
         from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
 
-    def show_schedule(self, config: Config) -> str:
+    def show_schedule(self, config: GivenConfig) -> str:
         """The schedule's primitives as Python, then the program that they make, with its blocks."""
         sch = self.schedule(config)
         return f"{sch.trace}\n\n{sch.func}"
 
-    def schedule_code(self, config: Config) -> str:
+    def schedule_code(self, config: GivenConfig) -> str:
         """The computation and one configuration's schedule as te code, where a generator made the space.
 
         Raises:
@@ -222,9 +226,9 @@ class Task:
                 f"template {self.name} was not generated: read its own code; show_schedule(config) prints the "
                 "primitives of one configuration"
             )
-        return str(write(ApplyingConfig(config, self.target), self.args, self.kwargs))
+        return str(write(ApplyingConfig(given_config(self.space, config), self.target), self.args, self.kwargs))
 
-    def show_ir(self, config: Config) -> str:
+    def show_ir(self, config: GivenConfig) -> str:
         """The plain loops as text."""
         return str(self.lowered(config))
 
