@@ -208,6 +208,7 @@ def build(
 ) -> Kernel | SizedKernel | RuntimeModule:
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
+    `what` is a task, a schedule, a program with blocks or a lowered one, or a module of such programs.
     A task is built with `config` (a configuration, its index, `result.best`, a record, or the values of all knobs by
     name), or else with the best one of the records that
     `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
@@ -275,7 +276,10 @@ def _chosen(task: Task, config: GivenConfig | None) -> Config | None:
 def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
-    Without a configuration it is the one that `build` takes.
+    Args:
+        config: as for `build`; None for the one that `build` takes.
+        path: the file to write.
+        header: write the header, too.
 
     Raises:
         ArgumentError: another suffix, no such folder, a folder of that name, a file of that name that pegbox did not
