@@ -281,7 +281,7 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
     monkeypatch.setattr(run_job, "_stage", CandidateArrays(bench(2.0)))
     monkeypatch.setattr(run_job, "blas_threads", lambda count: contextlib.nullcontext(threads.append(count)))
     monkeypatch.setattr(run_job, "time_program", lambda program, bench: ({1: 2.0, 2: 24.0, 3: 1.5}[threads[-1]],))
-    assert run_job.time_numpy(NumpyProgram("", ()), cores) == (fastest,)
+    assert run_job.time_numpy(NumpyProgram(""), cores) == (fastest,)
     assert threads == tried
 
 
