@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--records",
         type=Path,
         metavar="FILE",
-        help="write the sketch of the best configuration in a records file alone",
+        help="write the sketch of the best configuration in this file alone",
     )
     parser.add_argument("--sketch", metavar="NAME", help="write this sketch alone")
     parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")

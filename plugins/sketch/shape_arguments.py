@@ -61,7 +61,7 @@ class _Code:
         text = parts[0]
         for n, (number, after) in enumerate(zip(self.numbers, parts[1:], strict=True)):
             found = expressions.get(n, number)
-            alone = text.endswith(("(", ", ")) and after.startswith((")", ","))
+            alone = text.endswith(("(", "[", ", ")) and after.startswith((")", "]", ","))
             text += (found if alone or found.isidentifier() else f"({found})" if n in expressions else found) + after
         return text.split("\n")
 

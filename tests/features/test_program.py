@@ -287,9 +287,13 @@ def test_rows_of_known_classes_and_some_more(task_of: Callable[..., Task]) -> No
     features(rows[:10])
     known = features.num_classes
     alone = features.within_known(rows, more=0)
-    assert alone[:10].all() and not alone.all() and features.num_classes == known
+    assert alone[:10].all()
+    assert not alone.all()
+    assert features.num_classes == known
     more = features.within_known(rows, more=3)
-    assert (more >= alone).all() and more.sum() > alone.sum() and features.num_classes == known + 3
+    assert (more >= alone).all()
+    assert more.sum() > alone.sum()
+    assert features.num_classes == known + 3
     np.testing.assert_array_equal(features.within_known(rows, more=0), more)
 
 

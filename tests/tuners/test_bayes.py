@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pegbox as pb
 from pegbox.errors import ArgumentError
 from pegbox.features import program_features
 from pegbox.measure.result import Ok
