@@ -52,8 +52,8 @@ BEGIN = 96
 """Candidates from anywhere for the first batch that experience chooses: nothing is measured until their features are
 there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
-CLASS_KNOBS = 300
-"""The default of `classes` times the knobs of the space: the features of a class take up to 20 ms in large spaces of
+CLASS_KNOBS, FEWEST_CLASSES = 200, 4
+"""The default of `classes` times the knobs of the space, and its least: the features of a class take up to 20 ms in large spaces of
 sketches, where nearly each configuration is of a class of its own."""
 
 CLIMBERS, STEPS = 24, 4
@@ -188,7 +188,7 @@ class BayesTuner(LearnedTuner):
                 anywhere=self._options.candidates,
                 near=self._options.relatives,
                 begin=begin,
-                classes=self._options.classes or max(1, CLASS_KNOBS // max(1, len(self._space.knobs))),
+                classes=self._options.classes or max(FEWEST_CLASSES, CLASS_KNOBS // max(1, len(self._space.knobs))),
                 affordable=self._table.affordable,
             )
         return self._pool.sample

@@ -336,7 +336,12 @@ class SketchKnob:
         if self.extent is None:
             return stage_call(None, "define_knob", name, Candidates(self.candidates), when=when or None)
         policy = policy or (None if self.policy == "factors" else self.policy)
-        options = {"policy": policy, "num_outputs": self.levels, "filter": fits or self._filter, "when": when or None}
+        options: dict[str, Any] = {
+            "policy": policy,
+            "num_outputs": self.levels,
+            "filter": fits or self._filter,
+            "when": when or None,
+        }
         return stage_call(None, "define_split", name, self.extent if axis is None else axis, **options)
 
     def innermosts(self) -> list[int]:

@@ -89,12 +89,12 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
         taken.append(unused_name(wanted, taken))
         return taken[-1]
 
-    helpers = ("_compute", "_plain", "_declare", WRITTEN_OUT, "_lists", "SKETCHES", "_when")
-    functions = [own(wanted) for wanted in helpers]
+    functions = own("_compute"), own("_plain"), own("_declare"), own(WRITTEN_OUT), own("_lists")
+    choice = own("SKETCHES"), own("_when")
     schedules = {s: own(f"_schedule_{identifier(s)}".replace("__", "_").rstrip("_")) for s in space.sketches}
     layouts = next(iter(space.sketches.values())).layouts
     packs = {each.name: own(f"pack_{identifier(each.name)}") for each in layouts}
-    return _Names(template, given, *functions, schedules, packs, tensors)
+    return _Names(template, given, *functions, *choice, schedules, packs, tensors)
 
 
 def _choice(names: _Names) -> list[str]:
@@ -114,8 +114,8 @@ def _knob_lines(space: SketchSpace, names: _Names) -> list[str]:
     for users, group in groupby(space.declared, lambda knob: tuple(space.declared[knob][1])):
         lines += _of_sketches(space, names, users, [_declaration(space, knob, users) for knob in group])
     for limit in space.limits:
-        users = limit.sketches if isinstance(limit, SketchLimit) else space.having(limit.knobs)
-        lines += _of_sketches(space, names, users, [constraint_text(limit, names.written_out)])
+        having = limit.sketches if isinstance(limit, SketchLimit) else space.having(limit.knobs)
+        lines += _of_sketches(space, names, having, [constraint_text(limit, names.written_out)])
     return lines or ["pass"]
 
 
