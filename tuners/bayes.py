@@ -53,8 +53,8 @@ BEGIN = 96
 there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
 CLASS_KNOBS, FEWEST_CLASSES = 200, 4
-"""The default of `classes` times the knobs of the space, and its least: the features of a class take up to 20 ms in large spaces of
-sketches, where nearly each configuration is of a class of its own."""
+"""The default of `classes` times the knobs of the space, and its least: the features of a class take up to 20 ms in
+large spaces of sketches, where nearly each configuration is of a class of its own."""
 
 CLIMBERS, STEPS = 24, 4
 """The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
