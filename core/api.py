@@ -16,7 +16,7 @@ from pegbox.checks import (
     check_text,
     with_checked_keywords,
 )
-from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import GivenSizes

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
 from pegbox.operators.implementation import Implementation, Packers, allocated

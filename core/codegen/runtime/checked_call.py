@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pegbox.codegen.program import ALIGNMENT, CompiledProgram
+from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
 from pegbox.codegen.runtime import team
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.interpreter import PythonEntry

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.program import ArgSpec
+from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.runtime import python_abi, team
 from pegbox.codegen.runtime.python_abi import FUNCTIONS, SLOTS
 from pegbox.codegen.runtime.symbols import address_of, has_function, process

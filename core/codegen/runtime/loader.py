@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from pegbox.codegen.program import CompiledProgram
+from pegbox.codegen.compiled import CompiledProgram
 from pegbox.codegen.runtime import elf, openmp
 from pegbox.codegen.runtime.image import Image
 from pegbox.codegen.runtime.interpreter import PythonEntry, is_known

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.codegen.program import COMPILE_SECONDS, MOST_STRAIGHT
+from pegbox.codegen.compiled import COMPILE_SECONDS
+from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, InvalidConfig, LoweringError, PegboxError, RecordError, ScheduleError
 from pegbox.features import program_features
