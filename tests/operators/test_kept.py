@@ -97,7 +97,7 @@ def test_a_kernel_is_found_again(predicted: Implementation) -> None:
 )
 def test_another_call_finds_nothing(predicted: Implementation, other: dict[str, Any]) -> None:
     keep_kernel(MATMUL, predicted)
-    key = CallKey(**{**vars(MATMUL), **other})
+    key = MATMUL._replace(**other)
     assert kept_kernel(key) is None
     if not key.can_be_kept:
         keep_kernel(key, predicted)
