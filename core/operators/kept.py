@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pegbox.store.kernels import KeptCode
     from pegbox.task.task import Task
 
-_ROOMS = ("codegen", "compute", "expr", "loops", "operators", "schedule", "space", "task", "templates", "plugins.sketch")
-_PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS)
+_ROOMS = "codegen compute expr loops operators schedule space task templates plugins.sketch"
+_PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS.split())
 """The packages whose code decides the code of a kernel, once its configuration is chosen."""
 _File = list[str]
 """The path of a source file, and the hash of its content: in reproducible images all times of change are the same."""

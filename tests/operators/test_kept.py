@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sqlite3
 import subprocess
@@ -164,6 +165,21 @@ def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPa
     assert kept._state_of_pegbox() != first
 
 
+_LOWERED = """
+import sys
+from pegbox.task.task import create_task
+for task in create_task("softmax", args=(4, 8), space="sketch"), create_task("matmul", args=(4, 4, 4)):
+    task.lower(task.space.get(0))
+print(*{".".join(name.split(".")[:2]) for name in sys.modules if name.startswith("pegbox.")})
+"""
+
+
+def test_the_state_of_pegbox_has_all_rooms_that_make_code() -> None:
+    done = subprocess.run([sys.executable, "-c", _LOWERED], capture_output=True, text=True, check=True)
+    rooms = {name for name in done.stdout.split() if hasattr(importlib.import_module(name), "__path__")}
+    assert rooms - {*kept._PACKAGES} <= {"pegbox.hooks", "pegbox.plugins", "pegbox.tuners", "pegbox.workers"}
+
+
 def test_the_store_turned_off_keeps_nothing(
     store: TuningStore, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,24 +286,23 @@ def test_a_process_that_cannot_tell_when_it_began_keeps_nothing_of_files(
     assert kept_kernel(written.key) is None
 
 
-def test_code_that_calls_other_functions_is_not_kept(predicted: Implementation) -> None:
-    compiled = predicted.kernel.compiled
-    object.__setattr__(compiled, "externs", ("f",))
-    try:
+def test_code_that_calls_other_functions_is_not_kept(
+    predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = predicted.kernel
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, "compiled", kernel.compiled._replace(externs=("f",)))
         keep_kernel(MATMUL, predicted)
-    finally:
-        object.__setattr__(compiled, "externs", ())
     assert kept_kernel(MATMUL) is None
 
 
-def test_code_that_cannot_be_loaded_is_as_good_as_none(store: TuningStore, predicted: Implementation) -> None:
-    compiled = predicted.kernel.compiled
-    code = compiled.object_code
-    object.__setattr__(compiled, "object_code", b"\x7fELF")
-    try:
+def test_code_that_cannot_be_loaded_is_as_good_as_none(
+    store: TuningStore, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = predicted.kernel
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, "compiled", kernel.compiled._replace(object_code=b"\x7fELF"))
         keep_kernel(MATMUL, predicted)
-    finally:
-        object.__setattr__(compiled, "object_code", code)
     assert kept_kernel(MATMUL) is None
 
 
