@@ -268,7 +268,8 @@ def _chosen(task: Task, config: Config | int | None) -> Config | None:
 def export(task: Task, config: Config | int | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
-    Without a configuration it is the one that `build` takes.
+    Without a configuration it is the one that `build` takes; a stored one that cannot be built any more is left out,
+    with a warning.
 
     Raises:
         ArgumentError: another suffix, no such folder, a folder of that name, a file of that name that pegbox did not
@@ -276,6 +277,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
         CompileError: no system linker for a shared library.
     """
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
+    from pegbox.operators.choice import made_of_stored
 
     if not isinstance(task, Task):
         raise ArgumentError(f"export({value_text(task)}, ...): no task; make one with pegbox.create_task(...)")
@@ -284,9 +286,17 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     beside = check_export(out, header=header)
-    chosen = _chosen(task, config) or best_config(task) or next(predicted_configs(task))
-    program = task.lower(chosen)
-    writers[out.suffix](program, out)
+
+    def written(chosen: Config) -> Program:
+        program = task.lower(chosen)
+        writers[out.suffix](program, out)
+        return program
+
+    chosen, program = _chosen(task, config), None
+    if chosen is None and (stored := best_config(task)) is not None:
+        program = made_of_stored(task, stored, lambda: written(stored))
+    if program is None:
+        program = written(chosen or next(predicted_configs(task)))
     if beside is not None:
         write_file(beside, c_header(program))
 

@@ -145,7 +145,7 @@ class KernelLibrary:
     def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if known is self.known:
+        if known is self.known and not found.kernel.calls_python:  # an error of theirs must not let it run again
             self._chain.keep(inputs, packed, found)
 
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:

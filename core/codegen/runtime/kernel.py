@@ -167,6 +167,15 @@ class Kernel(EntryPoint, OwnCall):
     def args(self) -> tuple[ArgSpec, ...]:
         return self.compiled.args
 
+    @property
+    def calls_python(self) -> bool:
+        """A flag of kernels that call Python functions, which may raise any error."""
+        if not self.compiled.externs:
+            return False
+        from pegbox.codegen.runtime.python_functions import are_called  # loads the loop IR
+
+        return are_called(self.compiled.externs)
+
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         from pegbox.codegen.runtime.time_evaluator import MOST_CALLS  # imports statistics, which is slow
 
