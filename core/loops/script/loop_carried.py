@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, linear_bounds
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.build import conjuncts
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.region import read_below, written_below
@@ -81,7 +84,8 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
     for number, access in enumerate(uses):
         if access.stores:
             continue
-        stores = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
+        before = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
+        stores = [a for a in before if _runs(a, access, still)]
         if not stores:
             return False
         tested = tested_ranges([test.condition for test in access.tests], ranges)
@@ -92,10 +96,27 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
     return True
 
 
+def _runs(store: Access, read: Access, still: set[Var]) -> bool:
+    """Decide whether a store's tests hold where those of a read do, apart from some of the last elements."""
+    known = [part for test in read.tests for part in conjuncts(test.condition)]
+    return all(
+        _caps(part, still) or any(same(part, each) for each in known)
+        for test in store.tests
+        for part in conjuncts(test.condition)
+    )
+
+
+def _caps(part: Expr, still: set[Var]) -> bool:
+    """Decide whether a test is `sum of loops < n` with a loop that is not among `still`."""
+    if not isinstance(part, Compare) or part.op != "lt" or not isinstance(part.b, Const):
+        return False
+    terms = linear(part.a).terms
+    return all(isinstance(term, Var) for term in terms) and not still.issuperset(terms)
+
+
 def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:
     lo, count = access.region.box[dim]
-    tests = [] if access.stores else [s.condition for s in access.tests]
-    return interval(lo, relaxation(access.loops - still, ranges, *tests), count)
+    return interval(lo, relaxation(access.loops - still, ranges, *(test.condition for test in access.tests)), count)
 
 
 def _holds(
