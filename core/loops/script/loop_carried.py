@@ -13,7 +13,8 @@ from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
+from pegbox.expr.visit import free_vars, walk
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.region import read_below, written_below
@@ -91,32 +92,38 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
         tested = tested_ranges([test.condition for test in access.tests], ranges)
         for dim, extent in enumerate(access.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
-            if not _holds(spans, _span(access, dim, still, tested), extent, tested):
+            if not _holds(spans, _span(access, dim, still, ranges), extent, tested):
                 return False
     return True
 
 
 def _runs(store: Access, read: Access, still: set[Var]) -> bool:
-    """Decide whether a store's tests hold where those of a read do, apart from some of the last elements."""
+    """Decide whether a store runs where a read does, for each element of its span."""
     known = [part for test in read.tests for part in conjuncts(test.condition)]
+    indices = {var for lo, _ in store.region.box for var in free_vars(lo)}
     return all(
-        _caps(part, still) or any(same(part, each) for each in known)
+        _narrows(part, indices, still) or any(same(part, each) for each in known)
         for test in store.tests
         for part in conjuncts(test.condition)
     )
 
 
-def _caps(part: Expr, still: set[Var]) -> bool:
-    """Decide whether a test is `sum of loops < n` with a loop that is not among `still`."""
-    if not isinstance(part, Compare) or part.op != "lt" or not isinstance(part.b, Const):
+def _narrows(part: Expr, indices: set[Var], still: set[Var]) -> bool:
+    """Decide whether a test leaves out only elements that a span leaves out, too, or none, as `tx == 0` may."""
+    names = free_vars(part)
+    if any(isinstance(each, Load) for each in walk(part)) or still.issuperset(names):
         return False
-    terms = linear(part.a).terms
-    return all(isinstance(term, Var) for term in terms) and not still.issuperset(terms)
+    if isinstance(part, Compare) and isinstance(part.b, Const):
+        is_sum = all(isinstance(term, Var) for term in linear(part.a).terms)
+        if isinstance(part.a, Var) or (part.op == "lt" and is_sum):
+            return True
+    return names.isdisjoint(indices | still)
 
 
 def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:
     lo, count = access.region.box[dim]
-    return interval(lo, relaxation(access.loops - still, ranges, *(test.condition for test in access.tests)), count)
+    tests = [test.condition for test in access.tests]
+    return interval(lo, relaxation(access.loops - still, tested_ranges(tests, ranges), *tests), count)
 
 
 def _holds(
