@@ -26,6 +26,8 @@ from pegbox.records import Record
 from pegbox.space import Config
 from pegbox.store import TuningStore
 
+pytestmark = pytest.mark.usefixtures("store")
+
 TARGET = "llvm -num-cores 1"
 MATMUL = CallKey("matmul", "{}", (((8, 8), "float32"), ((8, 16), "float32")), TARGET, "sketch")
 SCALED = """
@@ -40,12 +42,6 @@ def scaled(cfg, n: int):
     cfg.define_split("tile", n, num_outputs=2)
     return s, [a, b]
 """
-
-
-@pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
-    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
