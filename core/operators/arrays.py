@@ -49,7 +49,7 @@ def as_array(where: str, value: Any) -> Array:
 @cache
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """Return the name of a dtype, which NumPy makes anew each time, in microseconds."""
-    return dtype.name
+    return str(dtype.name)
 
 
 def as_output(where: str, value: Any) -> Array:
