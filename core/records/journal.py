@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pegbox.checks import check_instance, check_path
 from pegbox.errors import RecordError
-from pegbox.output import MAKE_ROOM
+from pegbox.output import MAKE_ROOM, PROBE, check_place
 from pegbox.packed_file import is_packed, read_unpacked
 from pegbox.records.document import NotJson
 from pegbox.records.record import Record
@@ -46,10 +46,15 @@ class Journal:
     def check_writable(self) -> None:
         """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning.
 
-        Nothing is appended to a file that holds something else: its first line has to be a record.
+        Nothing is appended to a file that holds something else: its first line has to be a record. Empty lines, which
+        are taken back, show that the disk has room.
         """
+        check_place(self.path, error=RecordError)
         with self._opened() as fd:
             held = os.fstat(fd).st_size
+            if self.path.is_file():
+                _append(fd, held, PROBE)
+                os.ftruncate(fd, held)
         if held and self.path.is_file():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RecordWarning)
@@ -67,15 +72,7 @@ class Journal:
         line = record.to_line().encode() + b"\n"
         with self._opened() as fd:
             size = os.fstat(fd).st_size
-            try:
-                left = memoryview(_ending(fd, size) + line)
-                while left:
-                    left = left[os.write(fd, left) :]
-            except OSError:
-                # Under the lock no other process has written since: take the torn piece back.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(fd, size)
-                raise
+            _append(fd, size, _ending(fd, size) + line)
 
     def read(self) -> list[Record]:
         """Read all records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
@@ -118,6 +115,19 @@ class Journal:
                 os.close(fd)
         except OSError as error:
             raise RecordError(f"cannot write records to {str(self.path)!r}: {error.strerror}; {MAKE_ROOM}") from error
+
+
+def _append(fd: int, size: int, data: bytes) -> None:
+    """Append bytes to a locked file of this size; it is as it was where that fails."""
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(fd, left) :]
+    except OSError:
+        # Under the lock no other process has written since: take the torn piece back.
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, size)
+        raise
 
 
 def _ending(fd: int, size: int) -> bytes:
