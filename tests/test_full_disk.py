@@ -208,7 +208,9 @@ def test_records_without_room_end_the_search_with_the_file_and_the_command_that_
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith(f"pegbox tune: error: cannot write records to 'scale-8.jsonl': full; {MAKE_ROOM}; then go")
     assert error.endswith(f"go on: pegbox {TUNE} --resume")
-    said = r"^cannot write records to 'b\.jsonl': .* are kept in error\.result; then resume=True goes on from the records$"
+    said = (
+        r"^cannot write records to 'b\.jsonl': .* are kept in error\.result; then resume=True goes on from the records$"
+    )
     with pytest.raises(TuningError, match=said):
         pb.tune(pb.create_task("ops.py:scale", args=(8,)), trials=2, records="b.jsonl", progress=False)
 

@@ -6,6 +6,7 @@ module work on one registry for the whole process; tests make a `Registry` of th
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ from pegbox.hooks.manager import Plugin, PluginLoader, describe_failures
 from pegbox.hooks.names import Claim, NameTable, label, origin_of
 from pegbox.hooks.refs import import_file, import_ref, is_module_ref, split_file_ref
 from pegbox.origin import explained
+
+_MODELS = frozenset({".onnx", ".pt", ".pth", ".pt2", ".tflite", ".pb", ".h5", ".keras", ".safetensors", ".mlmodel"})
+"""The suffixes of files that hold models."""
 
 
 class Registry:
@@ -90,6 +94,13 @@ class Registry:
             return self._in_file(kind, ref, *file_ref)
         if ref.endswith(".py"):
             raise UnknownName(f"{label(kind)} {ref!r} is a file: write {ref + ':NAME'!r} for what it defines")
+        if (suffix := os.path.splitext(ref)[1]) in _MODELS:
+            raise UnknownName(
+                f"{label(kind)} {ref!r} is a model, and nothing here reads models: tune its operators one by one, as "
+                f"{label(kind)}s of their own ('pegbox templates' lists them)"
+            )
+        if suffix and os.path.isfile(ref):
+            raise UnknownName(f"{label(kind)} {ref!r} is a file, not the name of a {label(kind)} or FILE.py:NAME")
         if is_module_ref(ref):
             try:
                 return import_ref(ref)

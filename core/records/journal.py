@@ -22,6 +22,15 @@ except ImportError:  # not on Windows: two runs must then not share a file
 
 _TORN = b" #torn"
 _BLOCK = 1 << 16
+_RECORDS = "a file of records has a JSON object in each line, as 'pegbox tune' writes it"
+_KINDS = {
+    ".py": "a Python file",
+    ".csv": "a table",
+    ".html": "a page",
+    ".npz": "an archive of arrays",
+    ".onnx": "a model",
+}
+"""The kinds of other files that people give, by their suffixes."""
 
 
 class RecordWarning(UserWarning):
@@ -79,19 +88,26 @@ class Journal:
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
-        for number, line in enumerate(io.BytesIO(read_unpacked(self.path, "records")), start=1):
+        data, known = read_unpacked(self.path, "records"), False
+        if b"\0" in data.partition(b"\n")[0]:
+            raise RecordError(f"{str(self.path)!r} is {_KINDS.get(self.path.suffix, 'not text')}: {_RECORDS}")
+        for number, line in enumerate(io.BytesIO(data), start=1):
             if not (text := line.strip()) or text.startswith(b"#"):
                 continue
             if text.endswith(_TORN):
                 self._warn(number)
                 continue
             try:
-                yield Record.from_line(text.decode())
+                record = Record.from_line(text.decode())
             except (RecordError, UnicodeDecodeError) as error:
                 if not line.endswith(b"\n") and _is_torn(error):
                     self._warn(number)
                     continue
-                raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
+                kind = f" is {_KINDS[self.path.suffix]}" if self.path.suffix in _KINDS else ""
+                remedy = "remove or repair that line" if known else _RECORDS
+                raise RecordError(f"{str(self.path)!r}{kind}, line {number}: {error}; {remedy}") from error
+            known = True
+            yield record
 
     def _warn(self, number: int) -> None:
         message = f"{str(self.path)!r}, line {number} is torn (a write was cut short): skipped"

@@ -14,6 +14,7 @@ import pegbox as pb
 from pegbox.errors import PluginError, RecordError, TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.hooks.refs import import_file
+from pegbox.hooks.sources import Sources
 from pegbox.measure import Ok
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.records import Record, best, registered_task
@@ -100,7 +101,8 @@ def test_a_bare_name_says_how_each_is_written(path: Path) -> None:
         pb.create_task(f"{path}:attention", args=(8,))
 
 
-def test_other_processes_get_the_function_of_the_file(path: Path) -> None:
+def test_other_processes_get_the_function_of_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sources, "install", lambda sources: None)  # it lasts as long as the process
     task = pb.create_task(f"{path}:matmul", args=(8, 8, 8))
     assert pickle.loads(pickle.dumps(task)).space.fingerprint == task.space.fingerprint
     packed = pack_task(task)
