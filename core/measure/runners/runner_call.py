@@ -94,6 +94,13 @@ class CheckedRunner(RunnerWrapper):
         super().__init__(made)
         self._check_takes_best(made)
 
+    @property
+    def uneven(self) -> str:
+        """The reason why a search and its finalists may disagree: the runner changes one of the two methods alone."""
+        changed = _changed_alone(type(self.inner))
+        other = {"run": "rerun(), which times the finalists", "rerun": "run(), which times the trials"}
+        return f"runner {self.name!r} changes {changed}() but not {other[changed]}" if changed else ""
+
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """See `Runner`. Raises `MeasureError` where the runner raised, or gave no result."""
         result = self._called("run()", lambda: self.inner.run(program, best=best))
@@ -158,6 +165,17 @@ def end(call: Callable[[], None]) -> None:
         call()
     except PegboxError as error:
         warnings.warn(str(error), RuntimeWarning, stacklevel=users_level())
+
+
+def _changed_alone(kind: type[Runner]) -> str:
+    """Find which of `run` and `rerun` a class overrides without the other, on the class that has both; else ""."""
+    changed: set[str] = set()
+    for each in kind.__mro__:
+        own = {"run", "rerun"} & vars(each).keys()
+        if len(own) == 2:
+            break
+        changed |= own
+    return changed.pop() if len(changed) == 1 else ""
 
 
 def _defined(function: Any) -> str:
