@@ -312,5 +312,6 @@ class _Loop:
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
             history=tuple(recorded),
+            uneven=self.measurer.uneven,
             untold=tuple(t for t in (*self.history, *state.trials) if not self.proposer.knows(t.config)),
         )
