@@ -189,8 +189,8 @@ class TuneResult:
     had not seen. Where `simulated`, all seconds are those of the virtual clock: those of the trials when they were
     recorded, and those of the tuner now. `dropped` counts proposals that were not measured, by reason: repetitions, and
     more than was asked for. `uneven` is `Measurer.uneven`. `recorded_runs` are the numbers of `trials` of each run,
-    where they were read from the records of several. `untold` are the trials that were not reported to the tuner, as a limit or an error cut their
-    batch short.
+    where they were read from the records of several. `untold` are the trials that were not reported to the tuner, as a
+    limit or an error cut their batch short.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
