@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pegbox as pb
 from pegbox import te
-from pegbox.templates import conv_channels, conv_pixels, conv_space
+from pegbox.templates import conv_channels, conv_pixels, conv_space, threads
 from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain
@@ -49,6 +49,7 @@ def conv2d(
     weight = te.placeholder(conv.weight_shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
+    threads.declare(cfg, conv.flop)
     conv_space.declare(cfg, conv)
     way = conv_pixels if cfg["lanes"].val == PIXELS else conv_channels
     stages = way.compute(cfg, conv, data, weight)
