@@ -15,7 +15,6 @@ panels are padded with zeros, and the rest of A's rows is peeled.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +37,8 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     p = product_of(a, b, weights, cfg.target)
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
-    if not p.is_narrow or math.prod(p.shape[:-1]) > 1:  # threads share rows of narrow products
+    shared = p.shape[0] if p.is_narrow or p.lead else 1
+    if shared >= _BATCH:  # else a single block is a thread's
         threads.declare(cfg, p.flop)
     if p.is_narrow:
         narrow_matmul.declare(cfg, p)

@@ -7,13 +7,13 @@ import pytest
 
 from pegbox import create_task
 
-TWO = "llvm -mcpu=x86-64-v3 -num-cores 2"
+ONE, TWO = "llvm -mcpu=x86-64-v3 -num-cores 1", "llvm -mcpu=x86-64-v3 -num-cores 2"
 CONV = (1, 16, 14, 14, 16, 3, 3)
 
 
 @pytest.mark.parametrize(
     ("name", "args"),
-    [("matmul", (64, 256, 64)), ("matmul", (64, 512, 2)), ("batch_matmul", (16, 16, 16, 16)), ("conv2d", CONV)],
+    [("batch_matmul", (8, 32, 64, 32)), ("matmul", (64, 512, 2)), ("batch_matmul", (16, 16, 16, 16)), ("conv2d", CONV)],
 )
 def test_little_work_is_tried_with_one_thread_first(name: str, args: tuple[int, ...]) -> None:
     space = (task := create_task(name, args=args, target=TWO)).space
@@ -30,7 +30,12 @@ def test_little_work_is_tried_with_one_thread_first(name: str, args: tuple[int, 
 
 @pytest.mark.parametrize(
     ("args", "target"),
-    [((64, 64, 64), "llvm -mcpu=x86-64-v3 -num-cores 1"), ((512, 512, 512), TWO), ((1, 512, 2), TWO)],
+    [
+        ((64, 512, 2), "llvm -mcpu=x86-64-v3 -num-cores 1"),
+        ((8192, 8192, 2), TWO),
+        ((1, 512, 2), TWO),
+        ((64, 64, 64), TWO),
+    ],
 )
-def test_one_core_much_work_and_a_single_row_leave_no_choice(args: tuple[int, ...], target: str) -> None:
+def test_one_core_and_much_work_leave_no_choice_and_blocks_are_one(args: tuple[int, ...], target: str) -> None:
     assert "threads" not in create_task("matmul", args=args, target=target).space.knobs

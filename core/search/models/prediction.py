@@ -82,15 +82,15 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 
 
 def _scores(task: Task, features: Features) -> Floats:
-    """Score rows of features; those with another use of threads than is wanted have minus infinity.
+    """Score rows of features; those with another use of threads than is wanted have minus infinity, if not all have it.
 
-    What was measured for the model are loops of templates that threads could share, and sketches of one thread. So a
-    choice of threads is made afterwards, and a sketch has one if there is little work.
+    The model was trained on templates whose loops threads could share, and on sketches of one thread. So where a
+    template leaves the number of threads open, that is chosen afterwards; a sketch has one thread for little work.
     """
     scores = shipped_model()(described(features, task.target))
     shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
-    if THREADS in task.space.knobs and shared.any():
-        return np.where(shared, scores, -np.inf)
+    if THREADS in task.space.knobs:
+        return np.where(shared, scores, -np.inf) if shared.any() else scores
     return np.where(shared, -np.inf, scores) if _is_little(task) and not shared.all() else scores
 
 
@@ -141,7 +141,8 @@ def is_doomed(task: Task, config: Config) -> bool:
         program = task.lowered(config)
         if has_masked_update(program, task.target.vector_bits // 8):
             return True
-        return emit(program, task.target).longest_block > MOST_STRAIGHT
+        emitted = emit(program, task.target)
+        return emitted.longest_block > MOST_STRAIGHT or (emitted.num_threads > 1 and _is_little(task))
     except PegboxError:
         return True
 
