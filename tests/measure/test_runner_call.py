@@ -161,7 +161,7 @@ def test_run_has_to_take_the_best() -> None:
 
 
 def test_what_is_not_a_runner_is_refused() -> None:
-    with pytest.raises(MeasureError, match=r"'mine' made a Halves, which is not a pegbox.measure.Runner; derive it"):
+    with pytest.raises(MeasureError, match=r"'mine' made a Halves instead of a pegbox.measure.Runner; derive it"):
         checked(Halves)
 
 

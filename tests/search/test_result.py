@@ -211,7 +211,7 @@ def test_a_resumed_search_with_nothing_left_shows_what_is_recorded(task: pb.Task
     text = (tmp_path / "search.html").read_text(encoding="utf-8")
     subject = title.partition("), ")[0] + ")"
     assert f'<h1>{subject}</h1><p class="soft">3 recorded trials, none left</p>' in text
-    assert "by first timings (so partly luck), NumPy&#x27;s time for the same</figcaption>" in text
+    assert "by first timings (so partly luck), NumPy&#x27;s time for the same computation</figcaption>" in text
 
 
 def test_what_a_resumed_search_measured_goes_before_the_baseline_of_the_records(task: pb.Task) -> None:
@@ -328,7 +328,7 @@ def test_the_caption_speaks_of_what_the_picture_has(task: pb.Task) -> None:
     once, again = (search_svg(tuned(task, baseline=False, finalists=finalists))[1] for finalists in (0, 3))
     best = "each trial, the best so far, by first timings (so partly luck)"
     assert once == f"costs on a logarithmic axis: {best}"
-    end = "the result (star): the best as it was measured again at the end, with more care"
+    end = "the result (star): the best, measured again with more care at the end"
     assert again == f"costs on a logarithmic axis: {best}, {end}"
 
 
@@ -453,5 +453,5 @@ def test_the_title_names_shape_and_target_and_the_page_the_first_failure(tmp_pat
     assert str(task.target) in drawn
     result.to_html(tmp_path / "x.html")
     text = (tmp_path / "x.html").read_text(encoding="utf-8")
-    assert "1 crash; the first said: signal 11" in text
+    assert "1 crash; the first: signal 11" in text
     assert html.escape(task.show_ir(result.best.config)) in text

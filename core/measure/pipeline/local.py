@@ -247,7 +247,7 @@ class LocalMeasurer(Measurer):
         try:
             runner.check_target(self._task.target)
             if runner.cores is not None:
-                warn_of_threads(threads, runner.cores, f"those that measure are {runner.host}", "them")
+                warn_of_threads(threads, runner.cores, f"the machines that measure are {runner.host}", "them")
         except BaseException:
             end(runner.close)
             raise

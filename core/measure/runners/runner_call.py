@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
 
 _RAISES = (
-    "; what a candidate does wrong is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot "
-    "work at all raises, pegbox.errors.MeasureError"
+    "; return a fault of the candidate as pegbox.measure.Failed(kind, message); only a runner that cannot "
+    "work at all raises pegbox.errors.MeasureError"
 )
 _RESULT = (
     "return pegbox.measure.Ok((seconds, ...)) with the seconds of a call for each repeat, or "
@@ -88,7 +88,7 @@ class CheckedRunner(RunnerWrapper):
         made = self._called("its factory", lambda: factory(bench, **given))
         if not isinstance(made, Runner):
             raise MeasureError(
-                f"runner {name!r} made a {type(made).__name__}, which is not a pegbox.measure.Runner; derive it from "
+                f"runner {name!r} made a {type(made).__name__} instead of a pegbox.measure.Runner; derive it from "
                 "that class, and define run(program, *, best=inf) and rerun(programs)"
             )
         super().__init__(made)

@@ -20,10 +20,10 @@ _CAPTIONS = {
     "recorded trial": "each trial from the records",
     "new trial": "each new trial",
     "best so far, as first timed": "the best so far, by first timings (so partly luck)",
-    "another run": "another run of those in the records, which begins anew",
+    "another run": "another run in the records, with a best of its own",
     "failed": "failed trials at the bottom",
-    "the result, measured again": "the result (star): the best as it was measured again at the end, with more care",
-    "NumPy": "NumPy's time for the same",
+    "the result, measured again": "the result (star): the best, measured again with more care at the end",
+    "NumPy": "NumPy's time for the same computation",
 }
 """The meanings of the lines of the legend, for the caption."""
 

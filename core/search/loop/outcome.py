@@ -233,7 +233,7 @@ class TuneResult:
 
         def __getattr__(self, name: str) -> NoReturn:
             own = name in BestTrial.__dataclass_fields__ or hasattr(BestTrial, name)
-            where = f"; the winner has it: result.best.{name}" if own and not name.startswith("_") else ""
+            where = f"; use result.best.{name}" if own and not name.startswith("_") else ""
             raise AttributeError(f"a TuneResult has no attribute {name!r}{where}", name=name, obj=self)
 
     @property
@@ -298,7 +298,7 @@ class TuneResult:
         """
         check_plot(path)
         if not any(trial.ok for trial in self.all_trials):
-            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no trial ran")
+            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, because no trial ran")
         save_plot(self, path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
@@ -327,7 +327,7 @@ class TuneResult:
             first = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
             parts.append(f"  not recorded: {self.not_recorded} trials; the first: {first}")
         if self.dropped:
-            parts.append(f"  proposals left out: {format_counts(self.dropped)}")
+            parts.append(f"  proposals not measured: {format_counts(self.dropped)}")
         if self.model is not None and self.model.trust:
             parts.append(f"  the model's predictions were {self.model.trust} ({self.model})")
         return "\n".join(parts)
@@ -366,7 +366,7 @@ class TuneResult:
         reason = trial.result.message if self.best is None else trial.result.message.partition("\n")[0]
         in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
         again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
-        return f"; the first said: {reason}\n    its config: {trial.config}{again}"
+        return f"; the first: {reason}\n    its config: {trial.config}{again}"
 
 
 def _trials(count: int, kind: str = "") -> str:
