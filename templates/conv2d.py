@@ -49,8 +49,8 @@ def conv2d(
     weight = te.placeholder(conv.weight_shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
-    threads.declare(cfg, conv.flop)
     conv_space.declare(cfg, conv)
+    threads.declare(cfg, conv.flop)
     way = conv_pixels if cfg["lanes"].val == PIXELS else conv_channels
     stages = way.compute(cfg, conv, data, weight)
     return way.schedule(cfg, conv, stages), [data, weight, stages.out]

@@ -37,14 +37,12 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     p = product_of(a, b, weights, cfg.target)
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
-    shared = p.shape[0] if p.is_narrow or p.lead else 1
-    if shared >= _BATCH:  # else a single block is a thread's
+    (narrow_matmul if p.is_narrow else gemm_space).declare(cfg, p)
+    if (p.is_narrow or p.lead) and p.shape[0] >= _BATCH:  # otherwise one thread is a choice of blocks: a single one
         threads.declare(cfg, p.flop)
     if p.is_narrow:
-        narrow_matmul.declare(cfg, p)
         c = narrow_matmul.compute(p, a, b)
         return narrow_matmul.schedule(cfg, p, c), [a, b, c]
-    gemm_space.declare(cfg, p)
     tensors = compute(cfg, p, a, b)
     s = te.create_schedule(tensors.c.op)
     if layout_of(cfg, p) == STREAM:

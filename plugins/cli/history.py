@@ -114,11 +114,10 @@ class HistorySummary:
             yield compared
         if best.target != Objective.target and (gain := gain_of(best, self.records)) is not None:
             yield str(gain)
-        wait = result.run_queue_wait
-        if wait >= MOST_RUN_QUEUE_WAIT and (waits := waiting(wait, known.cores if known else 1)):
-            yield f"note: {waits}"
         if lost := lost_threads(self.trials, [record for record in self.records if record.remeasured], best):
             yield f"note: {lost}"
+        elif result.run_queue_wait >= MOST_RUN_QUEUE_WAIT:
+            yield f"note: {waiting(result.run_queue_wait, known.cores if known else 1)}"
 
 
 def summaries(paths: Sequence[Path]) -> list[HistorySummary]:

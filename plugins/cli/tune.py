@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,8 +153,18 @@ def _kept(result: TuneResult) -> str:
     return f"calls of this shape use an earlier result, which is faster: {format_cost(best.cost, 's')}"
 
 
+def _for_one_core(namespace: argparse.Namespace) -> list[str]:
+    """Write the same search for a target of one core."""
+    words = [word for word in namespace.command_line if not word.startswith(("--resume", "--target="))]
+    if "--target" in words:
+        place = words.index("--target")
+        del words[place : place + 2]
+    target = re.sub(r" *-num-cores[ =]*\d+", "", namespace.target)
+    return [*words, "--target", f"{target} -num-cores 1"]
+
+
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
-    """Suggest commands that show the first failure, go on, build and plot."""
+    """Suggest commands that show the first failure, avoid noise, go on, build and plot."""
     task = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
     if namespace.target != "llvm":
         task += ["--target", namespace.target]
@@ -161,6 +172,8 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
         yield f"{shown}   (the first failed one's program)"
+    if result.notes and not result.emulated and result.task is not None and result.task.target.num_cores > 1:
+        yield f"{shlex.join(_for_one_core(namespace))}   (no thread waits for another)"
     if result.best is None or records is None:
         return
     if result.stopped_because == "interrupted" and not result.emulated:

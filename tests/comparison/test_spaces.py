@@ -72,7 +72,7 @@ def test_a_space_in_which_nothing_is_valid_is_the_worse_one() -> None:
         ),
         (
             pb.create_task("matmul", (16, 16, 16), space="sketch:layout_free=B", target=TARGET),
-            "argument 1 is the input B: float32[16, 16] of the one and the input B_packed: float32[",
+            "argument 1 is the input B: float32[16, 16] in one and the input B_packed: float32[",
         ),
         (pb.create_task("matmul", (16, 16, 8), space="sketch", target=TARGET), None),
     ],
