@@ -90,7 +90,7 @@ class HistorySummary:
         task = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
         where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
         several = f" of {counts['runs']} runs" if counts["runs"] > 1 else ""
-        emulated = f", {counts['emulated']} in an emulator, whose times mean nothing" if counts["emulated"] else ""
+        emulated = f", {counts['emulated']} in an emulator (their times mean nothing)" if counts["emulated"] else ""
         line = f"{task}{where}: {counts['trials']} trials{several}, {counts['failed']} failed{emulated}"
         if best is None:
             return f"{line}\n  nothing valid"

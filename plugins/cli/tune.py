@@ -132,7 +132,7 @@ def run(namespace: argparse.Namespace) -> int:
     if result.best is None:
         if not result.all_trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED
-        why = "" if records is None else "; the records tell why"
+        why = "" if records is None else "; the records give the reasons"
         raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
     return exits.DONE
 
@@ -171,7 +171,7 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
     if result.first_failed is not None:
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
-        yield f"{shown}   (the first failed one's program)"
+        yield f"{shown}   (the program of the first failed trial)"
     if result.notes and not result.emulated and result.task is not None and result.task.target.num_cores > 1:
         yield f"{shlex.join(_for_one_core(namespace))}   (no thread waits for another)"
     if result.best is None or records is None:

@@ -105,7 +105,7 @@ def test_a_sweep_that_was_stopped_packs_nothing(pegbox: Any, monkeypatch: pytest
     ran = pegbox("sweep", TEMPLATE, 8, 4, *words)
     assert ran.code == 0
     assert "stopped: interrupted" in ran.out
-    assert "next:    the same command goes on" in ran.out
+    assert "next:    repeat the command to go on" in ran.out
     assert not Path("space.jsonl.xz").exists()
 
 
