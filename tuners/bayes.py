@@ -186,7 +186,7 @@ class BayesTuner(LearnedTuner):
         Raises `ArgumentError` before the first batch that was chosen by one.
         """
         if self._process is None or self._inputs is None:
-            raise ArgumentError("bayes: no model yet; it is made for the first batch that is not random")
+            raise ArgumentError("bayes: no model yet; the first batch that is not random makes it")
         return -self._process.mean(self._inputs(rows_of(configs)))
 
     def sample(self) -> Digits:

@@ -51,9 +51,9 @@ def test_the_same_seed_calls_for_the_same_configurations() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (math.nan, "returned nan: a cost is a finite number above 0"),
-        (math.inf, "returned inf: a cost is a finite number above 0"),
-        (None, "returned None of type NoneType: a cost is a finite"),
+        (math.nan, "returned nan: a cost must be a finite number above 0"),
+        (math.inf, "returned inf: a cost must be a finite number above 0"),
+        (None, "returned None of type NoneType: a cost must be a finite"),
         ("3", "returned '3' of type str"),
         (True, "returned True of type bool"),
         (0.0, "returned 0.0: a cost is above 0; add a constant, or"),
