@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
-from pegbox.report import check_distinct, write_file
+from pegbox.report import check_distinct, check_output, write_file
 
 if TYPE_CHECKING:
     from pegbox.task import Task
@@ -68,8 +68,8 @@ def run(namespace: argparse.Namespace) -> int:
     from pegbox.task import find_workload
 
     kept = None if namespace.out is None or namespace.records is None else namespace.out.with_suffix(".jsonl")
-    given = {"--out": namespace.out, "--records": namespace.records, f"{kept}": kept}
-    check_distinct({**given, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
+    if namespace.out is not None:
+        _check_outputs(namespace, kept)
     args, kwargs = read_args(namespace.args)
     workload = find_workload(namespace.workload)
     options = f":layout_free={'+'.join(namespace.layout_free)}" if namespace.layout_free else ""
@@ -81,7 +81,6 @@ def run(namespace: argparse.Namespace) -> int:
         for sketch in space.sketches.values():
             print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")
         return exits.DONE
-    _check_outputs(namespace, kept)
     template = f"{namespace.out}:{template_name(workload.name)}"
     if namespace.records or namespace.sketch:
         return _write_one(namespace, task, template, kept)
@@ -118,14 +117,17 @@ def _write_one(namespace: argparse.Namespace, task: Task, template: str, kept: P
 
 
 def _check_outputs(namespace: argparse.Namespace, kept: Path | None) -> None:
-    """End with a usage error where the files cannot be written."""
+    """Check, before the sketches are derived, that the files can be written."""
     if namespace.records and namespace.sketch:
         namespace.usage_error("--records chooses the sketch; leave --sketch out")
     if namespace.out.suffix != ".py":
         namespace.usage_error(f"--out {namespace.out}: a template is read from a Python file; give {namespace.out}.py")
+    given = {"--out": namespace.out, "--records": namespace.records, f"{kept}": kept}
+    check_distinct({**given, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
     for file in filter(None, (namespace.out, kept)):
-        if file.exists() and not namespace.force:
+        if file.is_file() and not namespace.force:
             namespace.usage_error(f"{file} is there already; give another --out, or --force")
+        check_output(file)
 
 
 def _next(namespace: argparse.Namespace, template: str, *options: str) -> str:

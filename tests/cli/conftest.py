@@ -60,6 +60,7 @@ class Api:
     first_failed: Any = None
     emulated: bool = False
     goes_on: bool = False
+    notes: tuple[str, ...] = ()
 
     def create_task(self, template: Any, **options: Any) -> Any:
         self.calls["create_task"] = {"template": template, **options}
@@ -72,8 +73,15 @@ class Api:
 
     def tune(self, task: Any, **options: Any) -> Any:
         self.calls["tune"] = options
-        shown = {"first_failed": self.first_failed, "emulated": self.emulated, "goes_on": self.goes_on}
-        return _Result(self.best, self.stopped_because, **shown)
+        return _Result(
+            self.best,
+            self.stopped_because,
+            first_failed=self.first_failed,
+            emulated=self.emulated,
+            goes_on=self.goes_on,
+            notes=self.notes,
+            task=SimpleNamespace(target=SimpleNamespace(num_cores=2)) if self.notes else None,
+        )
 
     def build(self, task: Any, *, config: Any) -> Any:
         return SimpleNamespace(source=lambda kind: f"{kind} of {config}")
@@ -90,6 +98,8 @@ class _Result:
     first_failed: Any = None
     emulated: bool = False
     goes_on: bool = False
+    notes: tuple[str, ...] = ()
+    task: Any = None
 
     def __str__(self) -> str:
         return "the table"
