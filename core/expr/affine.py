@@ -22,7 +22,7 @@ _LIMIT = 2**63
 
 
 def fits_int64(value: int) -> bool:
-    """Is it a value of int64?"""
+    """Check if an expression is a value of int64."""
     return -_LIMIT <= value < _LIMIT
 
 
@@ -115,7 +115,7 @@ def _meaning(term: Expr) -> Hashable:
 
 
 def _has_opposite(value: int) -> bool:
-    """Is it negative, and its opposite a literal too? The lowest int64 has none."""
+    """Check if a literal is negative and its opposite is a literal too. The lowest int64 has none."""
     return value < 0 and fits_int64(-value)
 
 

@@ -50,7 +50,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
 
 
 def fits(form: Linear, ranges: Ranges) -> bool:
-    """Is the sum, computed in int64, that very number, because it never wraps around? False also if unknown."""
+    """Prove that the sum, computed in int64, never wraps around; False without a proof."""
     if form.const == 0 and len(form.terms) == 1 and 1 in form.terms.values():
         return True  # one number as it is
     between = linear_bounds(form, ranges)

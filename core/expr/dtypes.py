@@ -58,7 +58,7 @@ def is_int(dtype: str) -> bool:
 
 
 def is_unsigned(dtype: str) -> bool:
-    """Is it a type of integers that are not negative, or bool?"""
+    """Check if a type is one of unsigned integers, or bool."""
     return dtype.startswith(("uint", "bool"))
 
 
@@ -74,7 +74,7 @@ def lanes(dtype: str) -> int:
 
 
 def is_vector(dtype: str) -> bool:
-    """Is it the name of a vector type?"""
+    """Check if a name is that of a vector type."""
     return element(dtype) in BITS and lanes(dtype) > 0
 
 

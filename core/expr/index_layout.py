@@ -297,7 +297,7 @@ def _digits(form: Linear, total: Expr) -> Iterator[tuple[Var, Expr]]:
 def _tells_gaps(
     back: Sequence[Expr], places: Sequence[Var], new: tuple[int, ...], extents: Sequence[int], taken: _Ints
 ) -> bool:
-    """Does the inverse leave the old shape exactly at those places that hold no element?"""
+    """Check if the inverse leaves the old shape exactly at the places that hold no element."""
     env = dict(zip(places, _grid(new), strict=True))
     inside = np.ones(prod(new), bool)
     for expr, extent in zip(back, extents, strict=True):

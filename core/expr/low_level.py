@@ -144,7 +144,7 @@ def stored_box(indices: tuple[Expr, ...], value: Expr) -> tuple[int, ...]:
 
 
 def is_contiguous(shape: tuple[int, ...], box: tuple[int, ...]) -> bool:
-    """Are the elements of a box neighbours in memory, row after row?"""
+    """Check if the elements of a box are neighbours in memory, row after row."""
     first = next((dim for dim, count in enumerate(box) if count > 1), len(box))
     return all(count == extent for count, extent in zip(box[first + 1 :], shape[first + 1 :], strict=True))
 
@@ -169,7 +169,7 @@ def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
 
 
 def is_machine_call(name: str) -> bool:
-    """Is it the name of a call of machine code, which no interpreter of values knows?"""
+    """Check if a name is that of a call of machine code, which no interpreter of values knows."""
     return name == PREFETCH or name.startswith((EXTERN, "llvm."))
 
 

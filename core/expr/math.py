@@ -109,7 +109,7 @@ def _between(exponent: object, low: int, high: int) -> Expr:
 
 
 def isnan(x: object) -> Expr:
-    """Is it NaN? Integers never are."""
+    """Test for NaN. Integers never are NaN."""
     number = as_expr(x)
     if not dtypes.is_float(number.dtype):
         return FALSE
@@ -122,6 +122,6 @@ def isinf(x: object) -> Expr:
 
 
 def isfinite(x: object) -> Expr:
-    """Is it neither infinite nor NaN?"""
+    """Test for a value that is neither infinite nor NaN."""
     number = as_expr(x)
     return compare("lt", abs(number), const(inf, number.dtype)) if dtypes.is_float(number.dtype) else TRUE

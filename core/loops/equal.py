@@ -22,7 +22,7 @@ _APART = ("name", "annotations", "origins", "strides")
 
 @cache
 def _attributes(kind: type) -> tuple[str, ...]:
-    """The attributes of nodes of a type that are compared alike; none of other types."""
+    """Return the attributes of nodes of a type that are compared alike; none of other types."""
     return tuple(each.name for each in fields(kind) if each.name not in _APART) if is_dataclass(kind) else ()
 
 

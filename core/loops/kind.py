@@ -77,5 +77,5 @@ SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 
 def is_global(scope: str) -> bool:
-    """Is it the memory that all threads share, which may have a name, as in "global.accumulator"?"""
+    """Check if a scope is the memory that all threads share, which may have a name, as in "global.accumulator"."""
     return scope.partition(".")[0] == "global"

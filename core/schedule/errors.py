@@ -49,7 +49,7 @@ def _argument(value: Any, depth: int = 0) -> str:
 
 
 def shown(tree: Tree, marked: Sequence[Var | str] = ()) -> str:
-    """The nests of the marked loops and blocks, with marks; the whole program where there are none."""
+    """Return the nests of the marked loops and blocks, with marks; the whole program where there are none."""
     nodes: list[Stmt] = [
         found for m in marked if (found := tree.blocks.get(m) if isinstance(m, str) else tree.loops.get(m)) is not None
     ]

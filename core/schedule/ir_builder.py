@@ -56,7 +56,7 @@ class IRBuilder:
     def for_range(
         self, begin: Any, end: Any, name: str = "i", dtype: str = dtypes.INDEX, kind: str = "serial"
     ) -> Iterator[Expr]:
-        """A loop: what is emitted inside `with` runs for each number from `begin` to before `end`."""
+        """Open a loop: statements that are emitted inside `with` run for each number from `begin` to before `end`."""
         first, last = (dtypes.integer(e.value if isinstance(e, Const) else e) for e in (begin, end))
         if first is None or last is None or last <= first or not isinstance(kind, str) or kind not in _KINDS:
             raise ScheduleError(
@@ -78,7 +78,7 @@ class IRBuilder:
         self.emit(If(condition, seq(*body)))
 
     def allocate(self, dtype: str, shape: int | Sequence[int], name: str = "buf", scope: str = "local") -> BufferVar:
-        """A buffer of the statements' own."""
+        """Return a buffer of the statements' own."""
         given = shape if isinstance(shape, list | tuple) else [shape]
         extents = tuple(dtypes.integer(extent) or 0 for extent in given)
         if any(extent < 1 for extent in extents):
@@ -91,7 +91,7 @@ class IRBuilder:
         return BufferVar(self, buffer)
 
     def buffer_ptr(self, buffer: IntrinBuffer) -> BufferVar:
-        """An operand whose elements are read and assigned."""
+        """Return an operand whose elements are read and assigned."""
         wanted = "a buffer that fcompute is given"
         return BufferVar(self, check_instance("buffer_ptr", buffer, IntrinBuffer, wanted, error=ScheduleError).buffer)
 
@@ -118,7 +118,7 @@ class IRBuilder:
         )
 
     def get(self) -> Stmt:
-        """The statements that were emitted, as one.
+        """Return the statements that were emitted, as one.
 
         Raises:
             ScheduleError: nothing was.
@@ -132,5 +132,5 @@ class IRBuilder:
 
 
 def create() -> IRBuilder:
-    """A new builder."""
+    """Return a new builder."""
     return IRBuilder()

@@ -49,7 +49,7 @@ class Schedule(ScheduleState):
 
     @staticmethod
     def primitives() -> frozenset[str]:
-        """The names of all primitives that a trace may hold."""
+        """Return the names of all primitives that a trace may hold."""
         return frozenset(PRIMITIVES)
 
     # Questions, and which function is meant

@@ -94,7 +94,7 @@ class Tree:
         return self._carried
 
     def ancestors(self, node: Stmt) -> list[For]:
-        """The loops around a node, outermost first."""
+        """Return the loops around a node, outermost first."""
         found: list[For] = []
         parents = self.parents
         up = parents.get(id(node))
@@ -106,7 +106,7 @@ class Tree:
         return found
 
     def is_under(self, node: Stmt, above: Stmt) -> bool:
-        """Is `node` below `above`, or the same?"""
+        """Check if `node` is `above` or below it."""
         here: Stmt | None = node
         while here is not None:
             if here is above:
@@ -115,7 +115,7 @@ class Tree:
         return False
 
     def child_of(self, above: For, node: Stmt) -> Stmt:
-        """The direct statement of the loop's body that contains `node`."""
+        """Return the direct statement of the loop's body that contains `node`."""
         here = node
         while True:
             up = self.parents[id(here)]
@@ -124,7 +124,7 @@ class Tree:
             here = up
 
     def top_of(self, node: Stmt) -> Stmt:
-        """The top-level statement of the function that contains `node`."""
+        """Return the top-level statement of the function that contains `node`."""
         here = node
         while (up := self.parents.get(id(here))) is not None:
             if isinstance(up, Seq) and id(up) not in self.parents:
@@ -139,7 +139,7 @@ class Tree:
         return [r for r in self.blocks.values() if any(w.buffer is buffer for w in r.block.reads)]
 
     def replace(self, old: Stmt, new: Stmt | None) -> Function:
-        """The function with `old` exchanged; None removes it, and the loops that it leaves empty with it."""
+        """Return the function with `old` exchanged; None removes it, and the loops that it leaves empty with it."""
         parents = self.parents
         up = parents.get(id(old))
         while new is None and isinstance(up, For | If | Alloc):
@@ -168,24 +168,24 @@ class Tree:
 
 
 def children(loop: For) -> tuple[Stmt, ...]:
-    """The statements of a loop's body."""
+    """Return the statements of a loop's body."""
     return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
 
 
 def nested(body: Stmt, loops: Sequence[For], fresh: Mapping[Var, Var] = _OWN) -> Stmt:
-    """The loops around other statements, some of them with fresh variables."""
+    """Return the loops around other statements, some of them with fresh variables."""
     for x in reversed(loops):
         body = For(fresh.get(x.var, x.var), x.extent, body, x.kind, x.annotations)
     return body
 
 
 def annotations_of(node: For | BlockRealize) -> tuple[Annotation, ...]:
-    """The notes of a loop or of a block."""
+    """Return the notes of a loop or of a block."""
     return node.annotations if isinstance(node, For) else node.block.annotations
 
 
 def annotated(node: For | BlockRealize, key: str, value: Any = None) -> For | BlockRealize:
-    """The loop or block with another note of a key, or with none."""
+    """Return the loop or block with another note of a key, or with none."""
     kept = tuple(note for note in annotations_of(node) if note[0] != key)
     notes = kept if value is None else (*kept, (key, value))
     if isinstance(node, For):
@@ -194,6 +194,6 @@ def annotated(node: For | BlockRealize, key: str, value: Any = None) -> For | Bl
 
 
 def with_allocs(func: Function, add: tuple[Buffer, ...] = (), drop: tuple[Buffer, ...] = ()) -> Function:
-    """The function with other intermediate buffers."""
+    """Return the function with other intermediate buffers."""
     kept = tuple(b for b in func.allocs if b not in drop)
     return replace(func, allocs=kept + add)

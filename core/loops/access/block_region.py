@@ -73,7 +73,7 @@ def uncovered(
 
 
 def contained(region: Region, stated: Iterable[Region], ranges: Ranges, running: Set[Var] = frozenset()) -> bool:
-    """Does one of the stated regions contain this one?"""
+    """Check if one of the stated regions contains this one."""
     candidates = [r for r in stated if r.buffer is region.buffer]
     # Most accesses are stated as they are: nothing has to be simplified to find those among the others.
     return any(repeats(r, region) for r in candidates) or any(contains(r, region, ranges, running) for r in candidates)
@@ -85,7 +85,7 @@ def repeats(outer: Region, inner: Region) -> bool:
 
 
 def contains(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = frozenset()) -> bool:
-    """Does the box `outer` contain the box `inner` while some loops are `running`, as far as can be shown?"""
+    """Prove that the box `outer` contains the box `inner` while some loops are `running`; False without a proof."""
     relax = Relaxation(running, ranges)
     for (lo, count), (at, width), extent in zip(outer.box, inner.box, outer.buffer.shape, strict=True):
         if width <= count and same(lo, at):

@@ -47,7 +47,7 @@ class SymbolicInterval:
         return SymbolicInterval(lo, width, exact, self.moved_by, self.capped)
 
     def covers(self, extent: int) -> bool:
-        """Does it hold all of `range(extent)`, wherever the loops that stand still are?"""
+        """Check if the interval holds all of `range(extent)` for all values of the loops that stand still."""
         return self.lo.is_const and self.lo.const <= 0 and self.lo.const + self.width >= extent - 1
 
     def hull(self, other: SymbolicInterval) -> SymbolicInterval | None:

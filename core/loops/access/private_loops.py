@@ -36,7 +36,7 @@ def _selects(var: Var, regions: Sequence[Region], settled: Set[Var], ranges: Ran
 
 
 def _is_digit(var: Var, column: Sequence[tuple[Expr, int]], settled: Set[Var], ranges: Ranges) -> bool:
-    """Is an index a multiple of the variable everywhere, and a rest that is smaller?"""
+    """Check if an index is, everywhere, a multiple of the variable plus a smaller rest."""
     forms = [simplified_linear(lo, ranges) for lo, _ in column]
     factor = forms[0].coefficient(var)
     if not factor or any(f.coefficient(var) != factor for f in forms):

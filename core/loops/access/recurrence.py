@@ -137,7 +137,7 @@ def _in_order(row: Linear, loops: Sequence[For]) -> bool:
 
 
 def is_update(carried: CarriedRead) -> bool:
-    """Does a block go on from the very element that it writes, as reductions do?"""
+    """Check if a block updates the very element that it reads, as reductions do."""
     block = carried.reader.block
     reads = [region for region in block.reads if region.buffer is carried.buffer]
     ranges = iter_ranges(block.iters)

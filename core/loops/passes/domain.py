@@ -14,7 +14,7 @@ from pegbox.loops.visit import realizes, walk_nest
 
 
 def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> bool:
-    """Is `value` outside [0, extent) wherever `condition` fails? False also if that cannot be shown.
+    """Prove that `value` is outside [0, extent) wherever `condition` fails; False without a proof.
 
     `i_0 * 4 + i_1 < 10` keeps `i_0 * 4 + i_1` inside 10: the elements beyond it are not needed. But under a second
     split, `i_1_0 * 2 + i_1_1 < 3` keeps an iteration from repeating the work of the next `i_0`.
@@ -42,7 +42,7 @@ def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> 
 
 
 def overrun_is_disjoint(block: Block, it: BlockIter) -> bool:
-    """Does the block write elsewhere than for all values of the variable's domain, when the variable leaves that?"""
+    """Check if a variable outside its domain makes the block write elsewhere than all values inside it do."""
 
     def apart(region: Region) -> bool:
         forms = [(linear(lo), count) for lo, count in region.box]
@@ -83,7 +83,7 @@ def written_in_parts(func: Function) -> set[Buffer]:
 
 
 def _is_whole(block: Block, region: Region) -> bool:
-    """Does each spatial variable run over a whole dimension? Beyond its domain is then beyond the buffer."""
+    """Check if each spatial variable runs over a whole dimension. Beyond its domain is then beyond the buffer."""
     places = {lo: extent for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True) if count == 1}
     return all(it.is_reduce or places.get(it.var) == it.extent for it in block.iters)
 

@@ -73,7 +73,7 @@ class _Flatten(Simplifier):
         return self.realize(stmt) if isinstance(stmt, BlockRealize) else super().stmt(stmt)
 
     def is_private(self, stmt: Stmt) -> bool:
-        """Does a statement itself touch intermediates alone? A C function may touch anything."""
+        """Check if a statement itself accesses intermediates alone. A C function may access anything."""
         if isinstance(stmt, Evaluate) and not (isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH):
             return False
         return all(region.buffer in self.intermediates for region in written(stmt))

@@ -55,7 +55,7 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
 
 
 def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -> bool:
-    """Does a reduction start at the first visit of its reduce loops, and only there?"""
+    """Check if a reduction starts at the first visit of its reduce loops, and only there."""
     start: dict[Var, Expr] = dict.fromkeys(reducing, ZERO)
     for it, value in zip(realize.block.iters, realize.values, strict=True):
         if it.is_reduce and not isinstance(value, Var) and not same(simplify(substitute(value, start), {}), ZERO):

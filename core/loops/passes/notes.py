@@ -64,7 +64,7 @@ def collect_notes(func: Function) -> Notes:
 
 
 def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:
-    """Does a note of the block, or of one inside it, speak of the strides of a buffer that it writes?"""
+    """Check if a note of the block, or of one inside it, sets the strides of a buffer that it writes."""
     return any(
         any(key == ALIGN for key, _ in inner.block.annotations) and any(w.buffer is buffer for w in inner.block.writes)
         for inner in realizes(realize)

@@ -289,7 +289,7 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
 
 
 def _only_reduces(loop: For) -> bool:
-    """Does every iteration write the same elements?"""
+    """Check if every iteration writes the same elements."""
     stores = (node for node in walk(loop.body) if isinstance(node, Store))
     return not any(loop.var in free_vars(i) for store in stores for i in store.indices)
 

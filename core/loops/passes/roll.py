@@ -124,7 +124,7 @@ def _names(ways: Sequence[tuple[Stmt, ...]]) -> str:
 
 
 def _placed(func: Function, site: _Site) -> RollFailure | None:
-    """Are there loops around all uses of the buffer, and nothing that has to decide where it is stored?"""
+    """Check if loops surround all uses of the buffer, and nothing else decides where it is stored."""
     name, users = site.buffer.name, site.in_order
     if site.buffer not in func.allocs:
         return RollFailure(
@@ -168,7 +168,7 @@ def _placed(func: Function, site: _Site) -> RollFailure | None:
 
 
 def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> RollFailure | None:
-    """Does a block touch the buffer by single elements, so that each can be anywhere?"""
+    """Check if a block accesses the buffer by single elements, so that each can be anywhere."""
     block = _block(path)
     writes = any(w.buffer is buffer for w in block.writes)
     for stmt in walk(path[-1]):
@@ -184,7 +184,7 @@ def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> RollFailure | None:
 
 
 def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> RollFailure | None:
-    """Does the block compute one element a time, always the same value for it, and whole?"""
+    """Check if the block computes one element at a time, completely, and always with the same value."""
     block, around = _block(path), {x.var for x in site.around if x.extent > 1}
     realize = path[-1]
     assert isinstance(realize, BlockRealize)

@@ -187,7 +187,7 @@ def _sources(values: Values, held: Values, old: Sequence[Var], new: Sequence[Var
 
 
 def _starts(name: str, identity: Values, block: Block) -> bool:
-    """Does the reduction start at what changes nothing, however often it is combined?"""
+    """Check if the reduction starts at a value that changes nothing, however often it is combined."""
     if any(free_vars(value) or any(True for _ in loads(value)) for value in identity):
         return False
     if any(key == "reducer" for key, _ in block.annotations) or name in IDEMPOTENT:

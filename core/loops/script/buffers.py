@@ -20,7 +20,7 @@ class Buffers(Expressions):
     """A reader of the calls that make buffers; it binds each to its name."""
 
     def is_declaration(self, word: str, call: ast.Call) -> bool:
-        """Does the call make a buffer that lives to the end of the suite, and no view of another one?"""
+        """Check if the call makes a buffer that lives to the end of the suite, and no view of another one."""
         return word == "allocate" or (word == "decl_buffer" and _keyword(call, "data") is None)
 
     def declared(self, node: ast.AST, target: ast.expr, word: str, call: ast.Call) -> Buffer:

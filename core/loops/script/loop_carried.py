@@ -72,7 +72,7 @@ def _carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, Fo
 
 
 def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bool:
-    """Is each element that is read written in the same iteration, before or in a loop that both are in?"""
+    """Check if each element that is read is written in the same iteration, before or in a loop that both are in."""
     still = {s.var for s in common if isinstance(s, For)}
 
     def together(a: Access, b: Access) -> bool:

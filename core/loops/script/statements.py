@@ -78,7 +78,7 @@ class Statements(Domains, Buffers):
         return Store(buffer, (build.index(0),), held)
 
     def makes(self, node: ast.expr) -> bool:
-        """Is it a call that makes a variable or a buffer, and no value?"""
+        """Check if a call makes a variable or a buffer, and no value."""
         call = self.word_call(node)
         return call is not None and (call[0].startswith("axis.") or call[0] in _MAKERS)
 

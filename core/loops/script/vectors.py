@@ -35,7 +35,7 @@ _WORDS = ("Ramp", "ramp", "vectorlow", "vectorhigh", "vectorcombine")
 
 
 def has_lanes(node: ast.AST) -> bool:
-    """Does a part of a statement have vectors of which only the lanes can be read?"""
+    """Check if a part of a statement has vectors of which only the lanes can be read."""
     names = (each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute))
     return any(name in _WORDS or dtypes.is_vector(name) for name in names)
 

@@ -136,7 +136,7 @@ class ThreadNest:
         return piece.is_shared
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
-        """Does the piece use results of the other one, which may differ from thread to thread?"""
+        """Check if the piece uses results of the other one, which may differ from thread to thread."""
         return bool((piece.reads() | piece.writes()) & other.writes())
 
     def _settle(self) -> None:
@@ -246,7 +246,7 @@ class ThreadNest:
         return each and all(map(is_plain, inside))
 
     def _in_one_segment(self, users: Sequence[BlockRealize]) -> bool:
-        """Does a thread make and use all of a buffer between two barriers, the start of a reduction included?"""
+        """Check if a thread makes and uses all of a buffer between two barriers, the start of a reduction included."""
         segments = {self.of_block[id(r)].segment for r in users}
         begun = {var for r in users if r.block.init is not None for var in bound_vars(r, IterKind.REDUCE)}
         return len(segments) == 1 and begun <= self.inner[segments.pop()]
@@ -293,14 +293,14 @@ def _several(buffer: Buffer, loops: Sequence[For]) -> Buffer:
 
 
 def is_plain(realize: BlockRealize) -> bool:
-    """Are the block's accesses all ordinary loads and stores of its own?"""
+    """Check if the block's accesses are all ordinary loads and stores of its own."""
     nodes = [node for child in children(realize) for node in walk(child)]
     special = any(isinstance(node, Evaluate | BlockRealize) for node in nodes)
     return not special and all(type(load) is Load for node in nodes for e in expressions(node) for load in loads(e))
 
 
 def is_pure(realize: BlockRealize) -> bool:
-    """Does running the block again change nothing?"""
+    """Check if running the block again changes nothing."""
     own = {region.buffer for region in realize.block.writes}
     again = is_plain(realize) and not realize.block.is_reduction
     return again and own.isdisjoint(read_below(*children(realize)))

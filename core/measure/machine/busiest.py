@@ -23,7 +23,7 @@ class _Process(NamedTuple):
 
 
 def busiest_process(sleep: Callable[[float], None] = time.sleep) -> str:
-    """Its name, number and load, as "python (process 4711, 98% of a core)"; empty where none is seen.
+    """Return the busiest process and its load, "python (process 4711, 98% of a core)"; empty where none is seen.
 
     It looks twice, a fifth of a second apart.
     """

@@ -17,7 +17,7 @@ LANE_COMBINERS = frozenset({"sum", "prod", "max", "min"})
 
 
 def variables(exprs: Iterable[Expr]) -> set[Var]:
-    """The variables in several expressions."""
+    """Return the variables in several expressions."""
     found: set[Var] = set()
     for expr in exprs:
         if isinstance(expr, Var):
@@ -28,7 +28,7 @@ def variables(exprs: Iterable[Expr]) -> set[Var]:
 
 
 def mentions(expr: Expr, var: Var) -> bool:
-    """Does the expression contain the variable?"""
+    """Check if the expression contains the variable."""
     if isinstance(expr, Binary):
         return mentions(expr.a, var) or mentions(expr.b, var)
     return expr is var if isinstance(expr, Var | Const) else var in free_vars(expr)
@@ -64,12 +64,12 @@ def boxes(
 
 
 def combiner(block: Block) -> str | None:
-    """The name of the reduction's combiner, if the block has one."""
+    """Return the name of the reduction's combiner, if the block has one."""
     return next((value for key, value in block.annotations if key == "combiner"), None)
 
 
 def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
-    """Does nothing outside `scope` see what the block writes? Each iteration of `scope` then has its own copy.
+    """Check if nothing outside `scope` sees the block's writes. Each iteration of `scope` then has its own copy.
 
     Lowering allocates an intermediate buffer inside the innermost loop that holds all of its uses.
     """
@@ -77,14 +77,14 @@ def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
 
 
 def is_inside(tree: Tree, buffer: Buffer, scope: Stmt) -> bool:
-    """Is the buffer an intermediate that only blocks inside `scope` use?"""
+    """Check if the buffer is an intermediate that only blocks inside `scope` use."""
     if buffer in tree.func.params:
         return False
     return all(tree.is_under(user, scope) for user in (*tree.writers(buffer), *tree.readers(buffer)))
 
 
 def has_machine_code(block: Block) -> bool:
-    """Does the block hold calls or vectors of its own, which no vectorized loop around may make wider?"""
+    """Check if the block holds calls or vectors of its own, which no vectorized loop around it may widen."""
     return any(
         isinstance(stmt, Evaluate) or dtypes.lanes(expr.dtype) > 0
         for stmt in walk(block.body)
@@ -93,5 +93,5 @@ def has_machine_code(block: Block) -> bool:
 
 
 def is_composed(block: Block) -> bool:
-    """Is the body more than stores of single elements: loops, blocks, machine code?"""
+    """Check if the body holds more than stores of single elements: loops, blocks, machine code."""
     return has_machine_code(block) or any(isinstance(s, For | BlockRealize) for s in walk(block.body))

@@ -22,7 +22,7 @@ _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
 
 def carried_dependence(block: Block, around: Ranges | None = None, *, own_reads: bool = True) -> str | None:
-    """The reason that the iterations of a block keep their order; None if they may run in any order.
+    """Return the reason that the iterations of a block keep their order; None if they may run in any order.
 
     Args:
         around: the variables of the blocks around it, which are fixed.
@@ -67,7 +67,7 @@ def _overlapping_writes(block: Block, ranges: Ranges) -> str | None:
 
 
 def _with_digit(lo: Expr, count: int, domain: dict[Var, Interval]) -> Expr:
-    """An element of `lo .. lo + count`: another one for each iteration only if boxes do not overlap."""
+    """Return an element of `lo .. lo + count`: another one for each iteration only if boxes do not overlap."""
     if count == 1:
         return lo
     digit = Var("element")
@@ -104,7 +104,7 @@ def _order_of_updates(block: Block) -> str | None:
 
 
 def _combines(expr: Expr, buffer: Buffer, op: str | None) -> bool:
-    """Is the loaded value combined by one commutative operation on the whole way up?"""
+    """Check if one commutative operation combines the loaded value on the whole way up."""
     if isinstance(expr, Load):
         return expr.buffer is buffer and op is not None
     if isinstance(expr, Binary | Logic) and expr.op in _COMMUTATIVE and op in (None, expr.op):

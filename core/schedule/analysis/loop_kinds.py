@@ -158,7 +158,7 @@ def _tells(
 
 
 def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> bool:
-    """Does each iteration of the loop write elements of its own?"""
+    """Check if each iteration of the loop writes elements of its own."""
     values = spatial_values(realize)
     if loop.var in determined(values, outside, tree.ranges):
         return True
@@ -247,7 +247,7 @@ def _not_common(tree: Tree, outer: For, inner: For) -> str:
 
 
 def _recomputes(loop: For, realize: BlockRealize) -> bool:
-    """Does each iteration of the loop compute the same again, from the beginning?"""
+    """Check if each iteration of the loop computes the same again, from the beginning."""
     if any(mentions(value, loop.var) for value in realize.values):
         return False
     if not realize.block.is_reduction:

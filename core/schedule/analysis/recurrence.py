@@ -15,7 +15,7 @@ from pegbox.schedule.tree import Tree
 
 
 def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
-    """The rows of a carried read; None where it cannot be shown that all that is read was made before."""
+    """Return the rows of a carried read; None where it cannot be shown that all that is read was made before."""
     rows = rows_of(carried)
     if rows is None:
         return None
@@ -73,7 +73,7 @@ def _names(carried: CarriedRead) -> tuple[str, str]:
 
 
 def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
-    """The identity of two bound blocks, and the loops around them."""
+    """Return the identity of two bound blocks, and the loops around them."""
     ends = (carried.writer, carried.reader)
     return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
 
@@ -96,19 +96,19 @@ def check_carrying(tree: Tree, loop: For) -> None:
 
 
 def free_of_rows(tree: Tree) -> set[str]:
-    """The blocks whose only reads of their own output are of earlier rows."""
+    """Return the blocks whose only reads of their own output are of earlier rows."""
     own = [c for c in tree.carried if c.reader is c.writer and not is_update(c)]
     good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
     return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
 
 
 def cells_without_place(tree: Tree, realize: BlockRealize) -> set[str]:
-    """The blocks before a block that read its rows, and go into its loops once these have their place."""
+    """Return the blocks before a block that read its rows, and go into its loops once these have their place."""
     return {c.reader.block.name for c in tree.carried if c.writer is realize and not c.shared}
 
 
 def carried_variables(block: Block) -> set[Var]:
-    """The variables of a block that say which other elements of its output an element is made from."""
+    """Return the variables of a block that say which other elements of its output an element is made from."""
     found: set[Var] = set()
     for write in block.writes:
         for region in block.reads:
@@ -120,7 +120,7 @@ def carried_variables(block: Block) -> set[Var]:
 
 
 def later_writers(tree: Tree, realize: BlockRealize, buffers: Iterable[Buffer]) -> set[str]:
-    """The blocks that write what a block reads only after it: it reads what they made in earlier iterations."""
+    """Return the blocks that write what a block reads only after it: it reads what they made in earlier iterations."""
     names = list(tree.blocks)
     rank = names.index(realize.block.name)
     return {w.block.name for b in buffers for w in tree.writers(b) if names.index(w.block.name) >= rank}

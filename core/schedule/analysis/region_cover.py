@@ -31,7 +31,7 @@ def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, fixed: Set[V
 def _digit_loops(
     realize: BlockRealize, running: Set[Var], ranges: Ranges
 ) -> tuple[BlockRealize, Set[Var], Ranges] | None:
-    """The same iterations, with a loop for each digit `f // 6`, `f % 6` of a running loop; None if none has digits.
+    """Return the same iterations with a loop for each digit `f // 6`, `f % 6` of a running loop; None without digits.
 
     The digits of a loop take all combinations of their values, so that bounds that a predicate puts on one of them
     can be distinguished from those of the others.

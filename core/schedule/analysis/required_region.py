@@ -28,7 +28,7 @@ class Span:
 
 
 def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges, *, most: bool = False) -> Span:
-    """The part of the domain `range(extent)` that an interval covers; the whole domain for None.
+    """Return the part of the domain `range(extent)` that an interval covers; the whole domain for None.
 
     Args:
         most: never more than the interval; without it, one as long as the domain may become the whole of it.
@@ -83,6 +83,6 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], fixed: s
 
 
 def _composite(region: Region) -> set[Var]:
-    """The variables that are not an index by themselves."""
+    """Return the variables that are not an index by themselves."""
     inside = {var for lo, _ in region.box for var in free_vars(lo)}
     return inside - {lo for lo, count in region.box if isinstance(lo, Var) and count == 1}

@@ -45,7 +45,7 @@ def live_in(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
 
 
 def _writes_part(writer: BlockRealize, buffer: Buffer) -> bool:
-    """Does the block go on from what is there, store under conditions, or state boxes that it need not fill?"""
+    """Check if the block updates existing values, stores under conditions, or states boxes that it need not fill."""
     block = writer.block
     boxes = any(n > 1 for w in block.writes if w.buffer is buffer for _, n in w.box)
     below = list(walk(block.body))
@@ -53,7 +53,7 @@ def _writes_part(writer: BlockRealize, buffer: Buffer) -> bool:
 
 
 def _goes_on(stmt: Stmt, buffer: Buffer) -> bool:
-    """Does a statement read the buffer, other than to go on from its own start?"""
+    """Check if a statement reads the buffer, other than to continue from its own start."""
     if isinstance(stmt, BlockRealize) and stmt.block.init is not None:
         return False
     if any(region.buffer is buffer for region in read(stmt)) and not isinstance(stmt, BlockRealize):
@@ -62,7 +62,7 @@ def _goes_on(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tuple[int, ...]]]:
-    """The places that a block writes under no condition."""
+    """Yield the places that a block writes under no condition."""
     domain: Domain = {it.var: it.extent for it in writer.block.iters}
     for region in _stores(writer.block.body, {}, domain):
         if region.buffer is buffer:
@@ -70,7 +70,7 @@ def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tu
 
 
 def fills(block: Block, region: Region) -> bool:
-    """Does each run of a block store every element of a box that it states, whatever the data is?"""
+    """Check if each run of a block stores every element of a box that it states, for any data."""
     domain: Domain = {}
     places = []
     for stored in _stores(block.body, {}, domain):
@@ -88,7 +88,7 @@ def fills(block: Block, region: Region) -> bool:
 
 
 def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]]:
-    """The elements of a region over the variables of a domain, as `covers` takes them: a map and its extents."""
+    """Return the elements of a region over the variables of a domain, as `covers` takes them: a map and its extents."""
     inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
     indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
     used = set().union(*map(free_vars, indices))
@@ -97,7 +97,7 @@ def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]
 
 
 def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
-    """The stores that no condition guards, over the variables in `domain`, which gets those of loops inside."""
+    """Return the stores that no condition guards, over the variables in `domain`, which gets those of loops inside."""
     match stmt:
         case For(var, extent, body):
             domain[var] = extent

@@ -15,13 +15,13 @@ from pegbox.loops.visit import map_blocks
 
 
 def described_update(name: str, *tensors: Tensor) -> Function:
-    """The program that computes the last tensor, a sum, without the start of the sum."""
+    """Return the program that computes the last tensor, a sum, without the start of the sum."""
     func = function_from_tensors(tensors, name)
     return func.with_body(map_blocks(func.body, lambda r: replace(r, block=replace(r.block, init=None))))
 
 
 def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = ForKind.SERIAL) -> Stmt:
-    """A loop around what `body` gives for its variable; none around a single iteration."""
+    """Return a loop around what `body` gives for its variable; none around a single iteration."""
     if extent == 1:
         return body(index(0))
     var = Var(name)

@@ -40,7 +40,7 @@ _INSTRUCTIONS["dot_16x4_vnni"] = _INSTRUCTIONS["vpdpbusd"]
 
 
 def dot_product(name: str) -> TensorIntrin | None:
-    """The intrinsic C[i] += sum over k of A[k] * B[i, k], for 16 i and a group of k."""
+    """Return the intrinsic C[i] += sum over k of A[k] * B[i, k], for 16 i and a group of k."""
     dot = _INSTRUCTIONS.get(name)
     if dot is None:
         return None

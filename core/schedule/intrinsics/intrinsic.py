@@ -81,17 +81,17 @@ class TensorIntrin:
 
     @staticmethod
     def is_registered(name: str) -> bool:
-        """Is the name taken?"""
+        """Check if the name is taken."""
         return check_text("name of a tensor intrinsic", name, error=ScheduleError) in _REGISTRY
 
     @staticmethod
     def registered_names() -> frozenset[str]:
-        """The names that are taken."""
+        """Return the names that are taken."""
         return frozenset(_REGISTRY)
 
     @staticmethod
     def get(name: str) -> TensorIntrin:
-        """The intrinsic of that name; shipped ones are made when first asked for.
+        """Return the intrinsic of that name; shipped ones are made when first asked for.
 
         Raises:
             ScheduleError: there is none.
@@ -117,7 +117,7 @@ MAKERS: list[Callable[[str], TensorIntrin | None]] = []
 
 
 def plain(func: Function) -> Stmt:
-    """The body of a program without blocks, with its intermediate buffers allocated around."""
+    """Return the body of a program without blocks, with its intermediate buffers allocated around."""
     stmt = flatten_blocks(lower_inits(func)).body
     for buffer in reversed(func.allocs):
         stmt = Alloc(buffer, stmt)
@@ -125,7 +125,7 @@ def plain(func: Function) -> Stmt:
 
 
 def _in_terms_of(name: str, desc: Function, impl: Function) -> Stmt:
-    """The statements of `impl` on the buffers of `desc`."""
+    """Return the statements of `impl` on the buffers of `desc`."""
     for func in (desc, impl):
         if not isinstance(func, Function):
             raise ScheduleError(
@@ -146,7 +146,7 @@ def _params(func: Function) -> str:
 
 
 def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
-    """The loops of the description and its block; a block without variables around them says nothing.
+    """Return the loops of the description and its block; a block without variables around them says nothing.
 
     Raises:
         ScheduleError: it is not one nest around one block.

@@ -185,7 +185,7 @@ def _differ(mine: object, theirs: object) -> Mismatch:
 
 
 def match(loops: Sequence[For], realize: BlockRealize, intrin: TensorIntrin, ranges: Ranges) -> dict[Buffer, Operand]:
-    """The operands of the intrinsic in a nest.
+    """Return the operands of the intrinsic in a nest.
 
     Args:
         loops: those of the nest, outermost first, down to the block `realize`.
@@ -247,5 +247,5 @@ def _listed(loops: Sequence[For]) -> str:
 
 
 def _bound(realize: BlockRealize, part: Stmt) -> Stmt:
-    """A part of a block in terms of the loops around it."""
+    """Return a part of a block in terms of the loops around it."""
     return substitute_vars(part, realize.bindings)

@@ -21,7 +21,7 @@ _WIDEST = 16  # lanes of the widest vectors; narrower processors take several fo
 
 
 def float32_tile(name: str) -> TensorIntrin | None:
-    """The intrinsic `float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
+    """Return the intrinsic `float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
     found = _NAME.fullmatch(name)
     if found is None or not all(sizes := tuple(map(int, found.groups()))):
         return None

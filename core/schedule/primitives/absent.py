@@ -38,7 +38,7 @@ REFUSED = {
 
 
 def refusal(name: str) -> Callable[..., NoReturn]:
-    """A method that says why there is no such primitive."""
+    """Return a method that says why there is no such primitive."""
     why, remedy = REFUSED[name]
 
     def refused(_sch: object, *args: Any, **options: Any) -> NoReturn:

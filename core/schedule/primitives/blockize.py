@@ -87,7 +87,7 @@ class _Division:
 
 
 def _nest_below(loop: For) -> tuple[list[For], BlockRealize]:
-    """The loops from `loop` down to the one block below it.
+    """Return the loops from `loop` down to the one block below it.
 
     Raises:
         ScheduleError: there is more than one, or something between.
@@ -103,7 +103,7 @@ def _nest_below(loop: For) -> tuple[list[For], BlockRealize]:
 
 
 def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
-    """The block `NAME_o` that does what `loop` and everything inside it do.
+    """Return the block `NAME_o` that does what `loop` and everything inside it do.
 
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
@@ -198,7 +198,7 @@ def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region
 
 
 def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], ranges: Ranges) -> Stmt:
-    """A nest over the loops inside that select elements, which starts them."""
+    """Return a nest over the loops inside that select elements, which starts them."""
     block = realize.block
     spatial = [(it, v) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
     reduce = {var for it, v in zip(block.iters, values, strict=True) if it.is_reduce for var in free_vars(v)}

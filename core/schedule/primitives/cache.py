@@ -209,7 +209,7 @@ def _updated(sch: ScheduleState, copied: tuple[Tree, str]) -> BlockRef:
 
 
 def _readers(sch: ScheduleState, own: str | None, buffer: Buffer, given: Sequence[BlockRef | str] | None) -> list[str]:
-    """The chosen readers of a buffer, in program order."""
+    """Return the chosen readers of a buffer, in program order."""
     names = [r.block.name for r in sch.tree.readers(buffer) if buffer not in written_buffers(r.block)]
     if given is None:
         return names

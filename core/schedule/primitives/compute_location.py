@@ -149,7 +149,7 @@ def _check_parameters(after: Tree, name: str) -> None:
 
 
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:
-    """The consumers, all below the loop, in program order."""
+    """Return the consumers, all below the loop, in program order."""
     name, buffers = realize.block.name, written_buffers(realize.block)
     check_only_writer(tree, realize, buffers, "compute_at first, decompose_reduction after")
     early = cells_without_place(tree, realize)

@@ -75,7 +75,7 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
 
 
 def init_block(block: Block, name: str) -> Block:
-    """The block that starts the elements of a reduction."""
+    """Return the block that starts the elements of a reduction."""
     assert block.init is not None
     spatial = [it for it in block.iters if not it.is_reduce]
     iters = tuple(replace(it, var=it.var.copy()) for it in spatial)
@@ -84,7 +84,7 @@ def init_block(block: Block, name: str) -> Block:
 
 
 def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
-    """The loops from `loop` down to the block, if the reduction can start before `loop`."""
+    """Return the loops from `loop` down to the block, if the reduction can start before `loop`."""
     name = realize.block.name
     above = tree.ancestors(realize)
     if realize.block.init is None:

@@ -73,7 +73,7 @@ class _Einsum:
         return self.realize.block.name
 
     def shape(self, indices: Sequence[Expr], old: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a buffer that is used at these indices, over the larger domain."""
+        """Return the shape of a buffer that is used at these indices, over the larger domain."""
         return tuple(self.extents.get(i, n) if isinstance(i, Var) else n for i, n in zip(indices, old, strict=True))
 
 
@@ -100,7 +100,7 @@ def _padded(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
 
 
 def _larger(stmt: Stmt, einsum: _Einsum) -> Stmt:
-    """The nest over the new extents."""
+    """Return the nest over the new extents."""
     if isinstance(stmt, For):
         pairs = zip(einsum.realize.values, einsum.realize.block.iters, strict=True)
         extent = next(einsum.extents[it.var] for value, it in pairs if value is stmt.var)
@@ -125,7 +125,7 @@ def _padded_copy(source: Buffer, target: Buffer) -> Stmt:
 
 
 def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsum:
-    """The parts of the block, checked."""
+    """Return the parts of the block, checked."""
     block = realize.block
     sizes = [integer(p) for p in padding]
     if len(sizes) != len(block.iters) or any(p is None or p < 1 for p in sizes):
@@ -177,7 +177,7 @@ def _added(store: Store) -> Expr:
 
 
 def _factors(expr: Expr, tree: Tree, name: str) -> Iterator[Load]:
-    """The elements that a product is made of."""
+    """Yield the elements that a product is made of."""
     if isinstance(expr, Binary) and expr.op == "mul":
         yield from _factors(expr.a, tree, name)
         yield from _factors(expr.b, tree, name)

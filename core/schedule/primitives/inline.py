@@ -115,7 +115,7 @@ def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
 
 
 def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
-    """The one statement of a block that can be inlined, and its value by the indices of the element."""
+    """Return the one statement of a block that can be inlined, and its value by the indices of the element."""
     block = realize.block
     name = block.name
 
@@ -152,7 +152,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     plain = all(isinstance(b, Var) for b in back.values())
 
     def here(expr: Expr) -> Expr:
-        """An expression of the block in terms of the producer's variables."""
+        """Return an expression of the block in terms of the producer's variables."""
 
         def leaf(e: Expr) -> Expr | None:
             if isinstance(e, Load) and e.buffer is made.buffer:
@@ -172,7 +172,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
 
 
 def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
-    """The producer's notes, but those about the written buffer from the block that wrote it."""
+    """Return the producer's notes, but those about the written buffer from the block that wrote it."""
     kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE, ROLLING))
     return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE, ROLLING)))
 
@@ -211,7 +211,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
 
 
 def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store) -> Mapping[Var, Expr]:
-    """The block's variables in terms of the producer's."""
+    """Return the block's variables in terms of the producer's."""
     block, buffer = realize.block, made.buffer
 
     def no(problem: str) -> NoReturn:

@@ -145,7 +145,7 @@ def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_
 
 @composite
 def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True) -> None:
-    """A hint for the code generator, for everything below a loop.
+    """Give the code generator a hint for everything below a loop.
 
     `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
     `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
@@ -209,7 +209,7 @@ def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
 
 
 def pragma_value(key: str, value: object) -> int | bool:
-    """The value of a pragma, as it is kept.
+    """Return the value of a pragma, as it is kept.
 
     Raises:
         ScheduleError: an unknown pragma or a value of the wrong type.
@@ -241,7 +241,7 @@ def _check_key(key: str) -> None:
 
 
 def _note(value: object) -> Any:
-    """The value of a note in hashable form; None for other values."""
+    """Return the value of a note in hashable form; None for other values."""
     if isinstance(value, list | tuple):
         parts = tuple(map(_note, value))
         return None if None in parts else parts

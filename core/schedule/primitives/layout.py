@@ -153,7 +153,7 @@ def choose(realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
 
 
 def map_of(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, rank: int, kind: str) -> IndexMap:
-    """The map that is given as such, or as a function.
+    """Return the map that is given as such, or as a function.
 
     Raises:
         ScheduleError: the function gives no map of `rank` indices.
@@ -227,7 +227,7 @@ def _transformed(tree: Tree, old: Buffer, new: Buffer, layout: Layout, padding: 
 
 
 def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
-    """The block that can write the padding along with the elements; None where an own block has to."""
+    """Return the block that can write the padding along with the elements; None where an own block has to."""
     try:
         layout.inverse()
     except ExprError as error:
@@ -257,7 +257,7 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
 
 
 def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tree:
-    """The program in which a block has other variables, in plain loops of their own."""
+    """Return the program in which a block has other variables, in plain loops of their own."""
     block = realize.block
     if not is_plain_nest(tree, realize):
         raise ScheduleError(
@@ -285,7 +285,7 @@ def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tre
 
 
 def _kind(realize: BlockRealize, layout: Layout, number: int) -> IterKind:
-    """The kind of a new variable: that of the variables from which it is computed."""
+    """Return the kind of a new variable: that of the variables from which it is computed."""
     used = free_vars(layout.map.final_indices[number])
     pairs = zip(layout.map.initial_indices, realize.block.iters, strict=True)
     kinds = {it.kind for var, it in pairs if var in used}

@@ -259,7 +259,7 @@ def _rebind(body: Stmt, mapping: Mapping[Var, Expr], guard: Expr, ranges: Ranges
 
 
 def _chain(tree: Tree, given: list[For]) -> list[For]:
-    """The loops from the outermost given one to the innermost, which must all be directly nested."""
+    """Return the loops from the outermost given one to the innermost, which must all be directly nested."""
     if not given:
         raise ScheduleError("no loops given", "give at least one")
     depths = {id(loop): len(tree.ancestors(loop)) for loop in given}

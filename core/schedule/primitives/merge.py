@@ -54,7 +54,7 @@ def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
 
 
 def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
-    """The program with one nest for those that end at `loops`, and the variable of its innermost loop."""
+    """Return the program with one nest for those that end at `loops`, and the variable of its innermost loop."""
     nests = _nests(tree, loops)
     _check_alike(nests)
     above = tree.parents.get(id(nests[0][0]))
@@ -106,7 +106,7 @@ def _check_alike(nests: Sequence[Nest]) -> None:
 
 
 def _place(above: Seq, tops: Sequence[Stmt]) -> Stmt:
-    """The nest at whose place the others join it: the last, or the first if a statement between prevents that."""
+    """Return the nest that the others join: the last, or the first if a statement between them prevents that."""
     first, last = (next(n for n, s in enumerate(above.stmts) if s is tops[place]) for place in (0, -1))
     between = above.stmts[first + 1 : last]
     others = [stmt for stmt in between if not any(stmt is top for top in tops)]
@@ -123,7 +123,7 @@ def _place(above: Seq, tops: Sequence[Stmt]) -> Stmt:
 
 
 def _conflict(one: Stmt, other: Stmt) -> bool:
-    """Does one of the statements write what the other one uses?"""
+    """Check if one of the statements writes a buffer that the other one uses."""
     (reads_1, writes_1), (reads_2, writes_2) = _uses(one), _uses(other)
     return bool(writes_1 & (reads_2 | writes_2) or writes_2 & reads_1)
 

@@ -83,7 +83,7 @@ class _Padding:
 
 
 def _decomposed(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
-    """The program in which a block `name` writes the constant before `loop`, and the block writes the rest."""
+    """Return the program in which a block `name` writes the constant before `loop`, and the block writes the rest."""
     padding = _padding(realize)
     chain = _chain(realize, loop)
     update = _update(tree, realize, loop, padding)
@@ -124,7 +124,7 @@ def _padding(realize: BlockRealize) -> _Padding:
 
 
 def _bound(condition: Expr) -> tuple[Var, Interval] | None:
-    """The variable that a condition bounds, and its interval; None for conditions of other kinds."""
+    """Return the variable that a condition bounds, and its interval; None for conditions of other kinds."""
     most = 2**62
     if not isinstance(condition, Compare) or not isinstance(condition.b, Const):
         return None
@@ -143,7 +143,7 @@ def _bound(condition: Expr) -> tuple[Var, Interval] | None:
 
 
 def _chain(realize: BlockRealize, loop: For) -> list[For]:
-    """The loops from `loop` down to the block."""
+    """Return the loops from `loop` down to the block."""
     loops, body = straight_nest(loop)
     if body is not realize:
         problem = f"{loop.var.name} is not around {realize.block.name} alone"
@@ -154,7 +154,7 @@ def _chain(realize: BlockRealize, loop: For) -> list[For]:
 
 
 def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> Stmt:
-    """The nest of what is not padding, over as much of it as the loop's nest writes."""
+    """Return the nest of what is not padding, over as much of it as the loop's nest writes."""
     block, store = realize.block, padding.store
     made = written_box(tree, realize, store.buffer, {x.var for x in tree.ancestors(loop)})
     if made is None:
@@ -182,7 +182,7 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
 
 
 def _with_own_loops(stmt: Stmt, chain: list[For], realize: BlockRealize) -> Stmt:
-    """The nest with the old loops that run over a variable each, so that references to them stay valid."""
+    """Return the nest with the old loops that run over a variable each, so that references to them stay valid."""
     own = {x.var for x in chain}
     loops, body = straight_nest(stmt)
     kept = {x.var: v for x, v in zip(loops, realize.values, strict=True) if isinstance(v, Var) and v in own}

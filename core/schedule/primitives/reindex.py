@@ -127,7 +127,7 @@ def reindex_cache_write(
 def _in_scope(
     sch: ScheduleState, realize: BlockRealize, buffer: Buffer, scope: str, index_map: Layouter
 ) -> tuple[Buffer, IndexMap]:
-    """The name, dtype and scope of a copy, and the map from the block's variables to a place in it."""
+    """Return the name, dtype and scope of a copy, and the map from the block's variables to a place in it."""
     check_scope(scope)
     found = map_of(sch, realize, index_map, len(realize.block.iters), "variables of the block")
     sch.amended["index_map"] = found
@@ -196,7 +196,7 @@ def _check_written_once(realize: BlockRealize, buffer: Buffer, indices: Indices,
 def _laid_out(
     realize: BlockRealize, buffer: Buffer, copy: Buffer, index_map: IndexMap | None, used: list[BlockIter]
 ) -> tuple[Buffer, Indices]:
-    """The copy with its shape, and the place in it for the variables."""
+    """Return the copy with its shape, and the place in it for the variables."""
     iters = realize.block.iters
     shape, where = tuple(it.extent for it in used), tuple[Expr, ...](it.var for it in used)
     try:
@@ -213,7 +213,7 @@ def _laid_out(
 
 
 def _indices(realize: BlockRealize, buffer: Buffer) -> Indices:
-    """The one place at which a block uses a buffer."""
+    """Return the one place at which a block uses a buffer."""
     name = realize.block.name
     regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
     places: list[Indices] = []

@@ -171,7 +171,7 @@ def _check_plain(tree: Tree, loop: For) -> None:
 
 
 def _part(tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str], *, keep: bool) -> tuple[Var, Stmt]:
-    """A part of a loop, over `size` iterations from `first` on: fresh loops, and blocks with names of their own."""
+    """Return a part of a loop, `size` iterations from `first` on, with fresh loops and new names of blocks."""
     var = Var(loop.var.name)
     copied = fresh_copy(loop.body, names.__getitem__)
     ranges = {**tree.ranges, **loop_ranges(copied), var: (0, size - 1)}
@@ -181,7 +181,7 @@ def _part(tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str]
         return simplify(substitute(expr, here), ranges)
 
     def goes_on(realize: BlockRealize) -> bool:
-        """Has an earlier part started the reduction?"""
+        """Check if an earlier part has started the reduction."""
         values = reduce_values(realize)
         if loop.var in variables(values) - variables(spatial_values(realize)):
             return True

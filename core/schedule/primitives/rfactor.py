@@ -216,7 +216,7 @@ class _Checks:
         return chain
 
     def _group(self, realize: BlockRealize) -> set[Var]:
-        """The loop, and those that share a reduce variable with one of the group."""
+        """Return the loop, and those that share a reduce variable with one of the group."""
         bindings = [free_vars(value) for value in reduce_values(realize)]
         group = {self.loop.var}
         while True:
@@ -227,7 +227,7 @@ class _Checks:
 
 
 def _rfactored(tree: Tree, plan: _Plan) -> tuple[Function, str]:
-    """The program with the two blocks, and the name of the first."""
+    """Return the program with the two blocks, and the name of the first."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
     name = unused_name(f"{plan.realize.block.name}_rf", tree.names)
     held = tuple(
@@ -243,7 +243,7 @@ def _with(items: Sequence[_Item], place: int, new: _Item) -> tuple[_Item, ...]:
 
 
 def _partial(plan: _Plan, held: Sequence[Buffer], name: str) -> BlockRealize:
-    """The block that reduces within one iteration of the loop; a loop of the group is a variable of it."""
+    """Return the block that reduces within one iteration of the loop; a loop of the group is a variable of it."""
     old = plan.realize.block
     loops = {
         x.var: BlockIter(Var(f"v{x.var.name}"), x.extent, IterKind.REDUCE) for x in plan.chain if x.var in plan.group
@@ -275,7 +275,7 @@ def _partial(plan: _Plan, held: Sequence[Buffer], name: str) -> BlockRealize:
 def _partial_body(
     plan: _Plan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
 ) -> tuple[Stmt, Stmt | None]:
-    """The body and init. Without a reduce variable, each element is the single value, or the identity."""
+    """Return the body and init. Without a reduce variable, each element is the single value, or the identity."""
     how = plan.combination
     places = [_with([substitute(i, mapping) for i in index], plan.axis, factor) for index in how.indices]
     sources = [substitute(source, mapping) for source in how.sources]
@@ -290,7 +290,7 @@ def _partial_body(
 
 
 def _final(plan: _Plan, held: Sequence[Buffer]) -> Stmt:
-    """The nest that combines the partial results: the spatial loops again, and the one over the new dimension."""
+    """Return the nest that combines the partial results: the spatial loops and the loop over the new dimension."""
     old, how, loop = plan.realize.block, plan.combination, plan.loop
     reduce = variables(reduce_values(plan.realize)) - {loop.var}
     kept = [x for x in plan.chain if x.var not in reduce]

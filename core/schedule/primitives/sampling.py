@@ -168,7 +168,7 @@ def enter_postproc(sch: ScheduleState) -> None:
 
 
 def _places(sch: ScheduleState, name: str) -> dict[int, LoopRef | None]:
-    """The legal decisions for a block, with their loops."""
+    """Return the legal decisions for a block, with their loops."""
     found: dict[int, LoopRef | None] = {ROOT: None}
     if _works(sch, lambda: compute_inline(sch, name)):
         found[INLINE] = None
@@ -193,7 +193,7 @@ def _works(sch: ScheduleState, call: Callable[[], object]) -> bool:
 
 
 def _drawing(sch: ScheduleState) -> object:
-    """A token for the step that is being done."""
+    """Return a token for the step that is being done."""
     draw = object()
     sch.draws[draw] = len(sch.steps)
     return draw
@@ -207,7 +207,7 @@ def _tile(
     decision: Sequence[int] | None,
     is_legal: Callable[[list[int]], bool],
 ) -> list[SampledInt]:
-    """The factors that were drawn, or those of a decision, which are checked."""
+    """Return the factors that were drawn, or those of a decision, which are checked."""
     factors = [int(f) for f in (() if decision is None else decision)] if drawn is None else drawn
     whole = len(factors) == n and min(factors) >= 1 and math.prod(factors) == loop.extent
     if not whole or not is_legal(factors):
@@ -226,7 +226,7 @@ def _no_tile(loop: For, why: str) -> ScheduleError:
 
 
 def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
-    """An ordered factorization of `extent` into `n` factors, the last at most `limit`; all are equally likely."""
+    """Draw an ordered factorization of `extent` into `n` factors, the last at most `limit`, uniformly."""
     if n == 1:
         return [extent]
     innermost = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
@@ -242,7 +242,7 @@ def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
 
 
 def _partitioned(rng: Random, extent: int, n: int, outer: int, factor: int) -> list[int]:
-    """A factorization whose factors from `outer` on make a multiple of `factor`; all are equally likely."""
+    """Return a factorization whose factors from `outer` on make a multiple of `factor`; all are equally likely."""
     if not outer:
         return _factors(rng, extent, n, extent)
     inner = [d for d in range(factor, extent + 1, factor) if extent % d == 0]
@@ -252,12 +252,12 @@ def _partitioned(rng: Random, extent: int, n: int, outer: int, factor: int) -> l
 
 
 def _count(extent: int, n: int) -> int:
-    """The number of ordered factorizations into `n` factors."""
+    """Return the number of ordered factorizations into `n` factors."""
     return math.prod(math.comb(power + n - 1, n - 1) for power in _primes(extent).values())
 
 
 def _primes(number: int) -> dict[int, int]:
-    """The prime factors, with their powers."""
+    """Return the prime factors, with their powers."""
     powers = Counter[int]()
     divisor = 2
     while number > 1:

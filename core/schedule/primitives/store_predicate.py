@@ -70,7 +70,7 @@ class _Predicate:
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_bound}
 
     def done(self) -> Tree:
-        """The program with the condition on the block's stores."""
+        """Return the program with the condition on the block's stores."""
         condition = self._condition()
         self._check_alone()
         loops = [x for x in self.loops.values() if x.var in free_vars(condition)]

@@ -86,7 +86,7 @@ def tensorize(
 def with_intrinsic(
     outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]
 ) -> BlockRealize:
-    """The block with the intrinsic's statements inside.
+    """Return the block with the intrinsic's statements inside.
 
     Args:
         outer: a block with one nest around one block inside.
@@ -169,7 +169,7 @@ class _IntrinsicWriter:
     intrin: TensorIntrin
 
     def __call__(self, stmt: Stmt, *, goes_on: bool = False) -> Stmt:
-        """The statements; `goes_on`: they add to what is there, so that they read all that they write as well."""
+        """Return the statements. With `goes_on` they add to existing values, and so read all that they write."""
         self.goes_on = goes_on
         fresh = fresh_copy(stmt, str)
         exprs = (node for s in walk(fresh) for e in expressions(s) for node in walk_expr(e))
@@ -214,7 +214,7 @@ class _IntrinsicWriter:
         return load.at(place.buffer, where)
 
     def _assumed(self, buffer: Buffer) -> tuple[int | None, ...]:
-        """The strides that a function assumes: rows follow each other, unless it is given their distance."""
+        """Return the strides that a function assumes: rows follow each other, unless it is given their distance."""
         dims = range(len(buffer.shape))
         return tuple(None if (buffer, d) in self.strides else prod(buffer.shape[d + 1 :]) for d in dims)
 

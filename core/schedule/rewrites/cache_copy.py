@@ -28,13 +28,13 @@ def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
 
 
 def store_block(name: str, iters: tuple[BlockIter, ...], target: Buffer, where: tuple[Expr, ...], value: Expr) -> Block:
-    """The block `target[where] = value`."""
+    """Return the block `target[where] = value`."""
     body = Store(target, where, value)
     return Block(name, iters, *reads_and_writes(body), body)
 
 
 def copy_block(name: str, extents: Sequence[int], source: Buffer, target: Buffer) -> Block:
-    """The block `target[v] = source[v]` for each point v."""
+    """Return the block `target[v] = source[v]` for each point v."""
     iters = fresh_iters(extents)
     where = tuple(it.var for it in iters)
     return store_block(name, iters, target, where, Load(source, where))
@@ -43,7 +43,7 @@ def copy_block(name: str, extents: Sequence[int], source: Buffer, target: Buffer
 def read_through_copy(
     tree: Tree, source: Buffer, scope: str, name: str, readers: Sequence[str], *, at: Var | None = None
 ) -> tuple[Tree, str]:
-    """The program in which blocks read a copy of a buffer, and the name of the block that fills it.
+    """Return the program in which blocks read a copy of a buffer, and the name of the block that fills it.
 
     Args:
         name: the block on which the primitive is called.
@@ -59,7 +59,7 @@ def read_through_copy(
 def write_through_copy(
     tree: Tree, target: Buffer, scope: str, name: str, served: Sequence[str] = (), *, at: For | None = None
 ) -> tuple[Tree, str]:
-    """The program in which the writers of a buffer write to a new one, and the name of the block that copies it.
+    """Return the program in which the writers of a buffer write to a new one, and the name of the block that copies it.
 
     Args:
         name: the block on which the primitive is called.
@@ -75,7 +75,7 @@ def write_through_copy(
 
 
 def _copy_buffer(tree: Tree, original: Buffer, scope: str, name: str) -> Buffer:
-    """A buffer like another one, in a scope, with a name of its own."""
+    """Return a buffer like another one, in a scope, with a name of its own."""
     if has_gaps(tree, original):
         raise ScheduleError(
             f"the padding of {original.name} is never written, so that no copy of all of it can be taken",
@@ -86,14 +86,14 @@ def _copy_buffer(tree: Tree, original: Buffer, scope: str, name: str) -> Buffer:
 
 
 def copy_name(tree: Tree, original: Buffer, scope: str) -> str:
-    """A new name for a copy of a buffer in a scope."""
+    """Return a new name for a copy of a buffer in a scope."""
     return fresh_buffer_name(tree, f"{original.name}_{scope.replace('.', '_')}")
 
 
 def before_readers(
     tree: Tree, block: Block, source: Buffer, target: Buffer, readers: Sequence[str], *, at: For | None = None
 ) -> Tree:
-    """The program with a block that fills `target` from `source` before the readers, which read `target` already.
+    """Add a block that fills `target` from `source` before the readers, which already read `target`.
 
     Args:
         tree: the program in which the readers read `target`.
@@ -146,7 +146,7 @@ def after_writers(
     *,
     at: For | None = None,
 ) -> Tree:
-    """The program with a block that copies `cached` to `original`, once the writers (of `cached` already) are done.
+    """Add a block that copies `cached` to `original` after the writers, which already write `cached`.
 
     Args:
         tree: the program in which the writers write `cached`.
@@ -177,7 +177,7 @@ def after_writers(
 
 
 def insert_at_top(tree: Tree, top: Stmt, new: Stmt, *, after: bool) -> Tree:
-    """The program with a statement before or after a top-level one."""
+    """Return the program with a statement before or after a top-level one."""
     body = tree.func.body
     stmts = body.stmts if isinstance(body, Seq) else (body,)
     place = next(n for n, s in enumerate(stmts) if s is top) + after
@@ -187,7 +187,7 @@ def insert_at_top(tree: Tree, top: Stmt, new: Stmt, *, after: bool) -> Tree:
 def _shared_loop(
     tree: Tree, buffer: Buffer, served: Sequence[BlockRealize], others: Sequence[BlockRealize]
 ) -> For | None:
-    """The innermost loop around all of the `served` blocks and one of the `others`."""
+    """Return the innermost loop around all of the `served` blocks and one of the `others`."""
     around = [tree.ancestors(node) for node in served]
     meeting = [x for x in common_path(around) if any(tree.is_under(other, x) for other in others)]
     found = meeting[-1] if meeting else None

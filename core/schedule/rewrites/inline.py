@@ -30,7 +30,7 @@ class Element:
     back: Sequence[Expr]  # the variables in terms of places
 
     def at(self, indices: Sequence[Expr], ranges: Ranges) -> Expr:
-        """The value of the element at these indices; `ranges` are those of their variables."""
+        """Return the value of the element at these indices; `ranges` are those of their variables."""
         here = dict(zip(self.places, indices, strict=True))
         mapping = {v: substitute(b, here) for v, b in zip(self.variables, self.back, strict=True)}
         inlined = substitute(self.value, mapping)
@@ -39,7 +39,7 @@ class Element:
 
 
 def element(block: Block, indices: Sequence[Expr], value: Expr) -> Element:
-    """A block's value by the `indices`, which may be any that determine the block's variables.
+    """Return a block's value by the `indices`, which may be any that determine the block's variables.
 
     Raises:
         ExprError: they do not.
@@ -64,7 +64,7 @@ def layout(block: Block, indices: Sequence[Expr]) -> Layout:
 
 
 def plain_store(block: Block) -> Store | str:
-    """The one statement of a block that only stores an element; or why it is something else."""
+    """Return the one statement of a block that only stores an element; or why it is something else."""
     body = block.body
     if block.is_reduction or block.init is not None:
         return "it is a reduction"

@@ -26,7 +26,7 @@ _NEGATED: dict[CompareOp, CompareOp] = {"lt": "ge", "ge": "lt", "le": "gt", "gt"
 
 
 def with_indices(realize: BlockRealize, old: Buffer, new: Buffer, change: Callable[[Indices], Indices]) -> BlockRealize:
-    """The block on another buffer; `change` turns indices of the old one into indices of the new one."""
+    """Return the block on another buffer; `change` turns indices of the old one into indices of the new one."""
 
     def leaf(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer is old:
@@ -54,7 +54,7 @@ def _with_regions(realize: BlockRealize, change: Callable[[Region], Region]) -> 
 
 
 def layout_problem(realize: BlockRealize, buffer: Buffer) -> str | None:
-    """The reason that the indices of a buffer in a block cannot be changed one by one; None where they can."""
+    """Return the reason that the indices of a buffer in a block cannot be changed one by one; None where they can."""
     for stmt in walk_stmts(realize):
         if isinstance(stmt, BlockRealize):
             regions = (*stmt.block.reads, *stmt.block.writes)
@@ -82,19 +82,19 @@ def _leaves(block: Block, region: Region) -> bool:
 
 
 def with_layout(realize: BlockRealize, old: Buffer, new: Buffer, index_map: IndexMap) -> BlockRealize:
-    """The block on the buffer in its new layout."""
+    """Return the block on the buffer in its new layout."""
     ranges = loop_ranges(realize) | {v: r for b in realizes(realize) for v, r in iter_ranges(b.block.iters).items()}
     return with_indices(realize, old, new, lambda indices: tuple(index_map.map_indices(indices, ranges)))
 
 
 def pad_expr(pad_value: float | IndexMap, where: Sequence[Expr], dtype: str) -> Expr:
-    """The value of the padding at a place."""
+    """Return the value of the padding at a place."""
     value = pad_value.map_indices(where)[0] if isinstance(pad_value, IndexMap) else as_expr(pad_value)
     return cast(dtype, value)
 
 
 def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
-    """Does the block write the buffer element by element, in plain loops of its own over all of it?"""
+    """Check if the block writes the buffer element by element, in plain loops of its own over all of it."""
     block, body = realize.block, realize.block.body
     if not isinstance(body, Store) or block.is_reduction or len(body.indices) != len(block.iters):
         return False
@@ -112,7 +112,7 @@ def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
 
 
 def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
-    """Is the block in serial loops of its own, one for each variable, at the top, without notes?"""
+    """Check if the block is at the top, in serial loops of its own, one for each variable, without notes."""
     loops = tree.ancestors(realize)
     top = tree.top_of(realize)
     same = {x.var: x.extent for x in loops} == dict(
@@ -127,7 +127,7 @@ def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
 
 
 def pad_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
-    """A nest that writes the elements and the padding of the new layout."""
+    """Return a nest that writes the elements and the padding of the new layout."""
     block, store = realize.block, realize.block.body
     assert isinstance(store, Store)
     iters = fresh_iters(layout.shape)
@@ -141,7 +141,7 @@ def pad_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: 
 
 
 def padding_block(name: str, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
-    """A nest that writes the padding only."""
+    """Return a nest that writes the padding only."""
     iters = fresh_iters(layout.shape)
     where = tuple(it.var for it in iters)
     block = store_block(name, iters, new, where, pad_expr(pad_value, where, new.dtype))

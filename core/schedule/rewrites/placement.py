@@ -54,7 +54,7 @@ def nest(
 
 
 def loop_name(it: BlockIter) -> str:
-    """The name of a loop for a block variable: `vi` gets `i`."""
+    """Return the name of a loop for a block variable: `vi` gets `i`."""
     name = it.var.name
     if len(name) < 2 or not name.startswith("v"):
         return name
@@ -62,7 +62,7 @@ def loop_name(it: BlockIter) -> str:
 
 
 def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
-    """The conditions that keep the value in its domain: loops left, the constant right."""
+    """Return the conditions that keep the value in its domain: loops left, the constant right."""
     guard: Expr = TRUE
     if found.guard_low or found.guard_high:
         loops = Linear(value.terms, 0).to_expr()
@@ -83,7 +83,7 @@ def moved(
     *,
     apart_from: Collection[str] = (),
 ) -> Tree:
-    """The program with a block in a loop.
+    """Return the program with a block in a loop.
 
     Args:
         rest: the program without the block.
@@ -121,7 +121,7 @@ def moved(
 
 
 def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str] = ()) -> int:
-    """The first position among the children of the loop after everything in it that makes what the block reads.
+    """Return the first position among the children of the loop after everything in it that makes what the block reads.
 
     Args:
         later: the blocks that need not come first: what is read of them they made in earlier iterations.
@@ -134,7 +134,7 @@ def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str
 
 
 def last_position(tree: Tree, loop: For, block: Block) -> int:
-    """The last position among the children of the loop before everything in it that reads what the block makes."""
+    """Return the last position among the loop's children that comes before all readers of the block's results."""
     readers = [r for b in written_buffers(block) for r in tree.readers(b) if tree.is_under(r, loop)]
     kids = [tree.child_of(loop, r) for r in readers]
     body = children(loop)
@@ -142,7 +142,7 @@ def last_position(tree: Tree, loop: For, block: Block) -> int:
 
 
 def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
-    """The program with a statement more in the body of a loop."""
+    """Return the program with another statement in the body of a loop."""
     body = list(children(loop))
     body.insert(position, new)
     return Tree(tree.replace(loop, loop.with_body(seq(*body))))
@@ -179,7 +179,7 @@ def _not_ready(name: str, loop: For, buffer: Buffer, producer: str, why: str) ->
 
 
 def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
-    """The place in program order of what is inserted as child `position` of the loop."""
+    """Return the place in program order of what is inserted as child `position` of the loop."""
     kids = children(loop)
     if position < len(kids):
         following = kids[position]

@@ -31,7 +31,7 @@ class Move:
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
 
     def done(self, index: int = -2, *, unit_loops: bool = True, is_copy: bool = False) -> Tree:
-        """The program with the block at its new place.
+        """Return the program with the block at its new place.
 
         Args:
             is_copy: the block copies a buffer, and need not copy elements that nothing writes.

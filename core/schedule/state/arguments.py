@@ -56,7 +56,7 @@ class Signature:
                 raise ScheduleError(f"{name} = {value_text(value)} is not {words}", f"give {words}")
 
     def named(self, args: Sequence[Any], options: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-        """Each argument with the name of its parameter."""
+        """Yield each argument with the name of its parameter."""
         count = len(self.names)
         yield from zip(self.names, args, strict=False)
         if self.rest is not None:
@@ -115,7 +115,7 @@ def _all(test: _Test, values: Any) -> bool:
 
 @cache
 def _words(hint: Any) -> str:
-    """A type in words."""
+    """Return a type in words."""
     if hint in _WORDS:
         return _WORDS[hint]
     if hint is None or hint is type(None):

@@ -38,7 +38,7 @@ class BlockScope:
         return self.functions[-1]
 
     def rebuilt(self, changed: Function) -> Function:
-        """The whole function with the innermost program exchanged.
+        """Return the whole function with the innermost program exchanged.
 
         Raises:
             ScheduleError: see `replace_body`.
@@ -101,7 +101,7 @@ def _collect(block: Block, path: Path, found: dict[str | Var, Path]) -> None:
 
 
 def block_body(func: Function, name: str) -> Function:
-    """The body of the block `name` as a program."""
+    """Return the body of the block `name` as a program."""
     realize = _find(func, name)
     block = realize.block
     touched = set(_touched(block.body))
@@ -124,7 +124,7 @@ def block_body(func: Function, name: str) -> Function:
 
 
 def replace_body(func: Function, name: str, before: Function, after: Function) -> Function:
-    """The function with the body of the block exchanged; `before` is what `block_body` gave, `after` what became of it.
+    """Return the function with the block's body `before`, which `block_body` gave, replaced by `after`.
 
     Raises:
         ScheduleError: what is seen outside of the block would change, or is not ready there.
@@ -188,13 +188,13 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
 
 
 def _in_order(found: Iterable[Region], before: Iterable[Region]) -> tuple[Region, ...]:
-    """The regions in the order that those before had, new ones last: notes and primitives count them."""
+    """Return the regions in the order that those before had, new ones last: notes and primitives count them."""
     order = [r.buffer for r in before]
     return tuple(sorted(found, key=lambda r: order.index(r.buffer) if r.buffer in order else len(order)))
 
 
 def _goes_on(body: Stmt, buffer: Buffer) -> bool:
-    """Does the body both read and write the buffer, as a reduction does that started elsewhere?"""
+    """Check if the body both reads and writes the buffer, as a reduction does that started elsewhere."""
     inner = [s for s in walk(body) if not isinstance(s, BlockRealize)]
     return all(any(region.buffer is buffer for s in inner for region in found(s)) for found in (read, written))
 

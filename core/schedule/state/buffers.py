@@ -24,12 +24,12 @@ def check_scope(scope: object) -> None:
 
 
 def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
-    """A buffer that a block reads, by number or name."""
+    """Return a buffer that a block reads, by number or name."""
     return _choose(read_buffers(realize.block), which, realize.block.name, "reads")
 
 
 def choose_copied(realize: BlockRealize, which: int | str) -> Buffer:
-    """A buffer of which a block is to read a copy, by number or name.
+    """Return a buffer of which a block is to read a copy, by number or name.
 
     Raises:
         ScheduleError: there is none, or the block writes the buffer too, so that no copy has what it reads.
@@ -44,7 +44,7 @@ def choose_copied(realize: BlockRealize, which: int | str) -> Buffer:
 
 
 def choose_written(realize: BlockRealize, which: int | str) -> Buffer:
-    """A buffer that a block writes, by number or name."""
+    """Return a buffer that a block writes, by number or name."""
     return _choose(written_buffers(realize.block), which, realize.block.name, "writes")
 
 
@@ -64,13 +64,13 @@ def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: 
 
 
 def fresh_buffer_name(tree: Tree, base: str) -> str:
-    """A name that no buffer and no block has."""
+    """Return a name that no buffer and no block has."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | tree.names
     return unused_name(base, taken)
 
 
 def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree:
-    """The named blocks use another buffer at the same indices."""
+    """Return the program in which the named blocks use another buffer at the same indices."""
     mapping = {old: new}
     for name in names:
         realize = tree.blocks[name]
@@ -79,7 +79,7 @@ def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree
 
 
 def has_gaps(tree: Tree, buffer: Buffer) -> bool:
-    """Are there places of an intermediate buffer that no block writes, such as the padding of a layout?
+    """Check if an intermediate buffer has places that no block writes, such as the padding of a layout.
 
     True also where the places are not known.
     """

@@ -11,7 +11,7 @@ from pegbox.schedule.tree import BlockBody, Tree
 
 
 def has_circular_buffers(tree: Tree) -> bool:
-    """Does a block keep values of an iteration for the next one?"""
+    """Check if a block keeps values of an iteration for the next one."""
     return any(key == ROLLING for realize in tree.blocks.values() for key, _ in realize.block.annotations)
 
 

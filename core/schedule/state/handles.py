@@ -36,7 +36,7 @@ class BlockRef:
     name: str
 
     def trace_python(self) -> str:
-        """The name, as primitives take it."""
+        """Return the name, as primitives take it."""
         return repr(self.name)
 
 
@@ -69,7 +69,7 @@ class SampledLoop(LoopRef):
 
 
 def handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
-    """The blocks and loops among the arguments; a string may be a block's name only in the first place."""
+    """Yield the blocks and loops among the arguments; a string may be a block's name only in the first place."""
     for number, value in enumerate(arguments):
         if isinstance(value, LoopRef):
             yield value.var

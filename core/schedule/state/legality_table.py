@@ -22,17 +22,17 @@ class LegalityTable:
         self._rows: dict[str, bool] = {}
 
     def copy(self) -> LegalityTable:
-        """A table to be changed independently."""
+        """Return a table to be changed independently."""
         other = copy.copy(self)
         other._known, other._rows = dict(self._known), dict(self._rows)
         return other
 
     def lift(self) -> None:
-        """The functions come from a computation: all of their blocks may be reordered and moved."""
+        """Declare that the functions come from a computation: all of their blocks may be reordered and moved."""
         self._known = dict.fromkeys(self._origins, UNRESTRICTED)
 
     def rows(self, name: str) -> bool:
-        """Does a block read what it, or a later one, writes? Each step of a schedule has to keep that right."""
+        """Check if a block reads values that it or a later block writes, which each step has to preserve."""
         if name not in self._rows:
             self._rows[name] = name in self._origins and not all(map(is_update, Tree(self._origins[name]).carried))
         return self._rows[name]
@@ -59,12 +59,12 @@ class LegalityTable:
         return next((reasons[b] for b, _ in _blocks(tree, arguments) if b in reasons), None) if reasons else None
 
     def mark_immovable(self, name: str, blocks: Set[str], reason: str) -> None:
-        """The blocks that a step has made of one that has to stay where it is have to stay too."""
+        """Fix the blocks that a step has made of a fixed block."""
         self._known[name] = self._of(name).with_immovable(dict.fromkeys(blocks, reason))
 
 
 def _blocks(tree: Tree, arguments: Iterable[Any]) -> Iterator[tuple[str, bool]]:
-    """The blocks that arguments name or have below them; is it the block itself that is given?"""
+    """Yield the blocks that arguments name (True) and those below loops among them (False)."""
     for value in arguments:
         if isinstance(value, BlockRef | str) and (name := getattr(value, "name", value)) in tree.blocks:
             yield name, True

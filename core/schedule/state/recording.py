@@ -156,7 +156,7 @@ def _enter(sch: ScheduleState, arguments: Sequence[Any], *, changes: bool) -> Bl
 
 
 def _trace_value(sch: ScheduleState, value: Any, depth: int = 0) -> Any:
-    """An argument as the trace keeps it."""
+    """Return an argument as the trace keeps it."""
     if isinstance(value, SampledInt | SampledLoop) and value.draw in sch.draws:
         return Drawn(sch.draws[value.draw], value.position if isinstance(value, SampledInt) else 0)
     if isinstance(value, LoopRef):
@@ -182,7 +182,7 @@ def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:
 
 
 def given(value: Any) -> Any:
-    """An argument as primitives see it: what was drawn is a plain number."""
+    """Return an argument as primitives see it: what was drawn is a plain number."""
     if isinstance(value, SampledInt):
         return int(value)
     if isinstance(value, tuple | list) and any(isinstance(v, SampledInt) for v in value):

@@ -111,7 +111,7 @@ class ScheduleState:
         self._random: Random | None = None
 
     def fork_seed(self) -> int:
-        """A seed for another schedule, drawn like a random decision: it follows from the seed of this one."""
+        """Return a seed for another schedule, drawn like a random decision: it follows from the seed of this one."""
         return self.rng.randint(1, 2**31 - 1)
 
     @property
@@ -122,7 +122,7 @@ class ScheduleState:
         return self._random
 
     def copy(self: _State) -> _State:
-        """A schedule of the same program with the same trace, to be continued independently. Costs next to nothing."""
+        """Return a schedule of the same program and trace, which continues independently. It costs next to nothing."""
         other = copy.copy(self)
         other.steps, other.draws = list(self.steps), dict(self.draws)
         other.legality, other._random = self.legality.copy(), copy.copy(self._random)
@@ -136,7 +136,7 @@ class ScheduleState:
         return str(self.func) if len(self._module) == 1 else "\n".join(str(self.mod[name]) for name in self.mod)
 
     def find_block(self, block: BlockRef | str) -> BlockRealize:
-        """The block in the program as it is now.
+        """Return the block in the program as it is now.
 
         Raises:
             ScheduleError: there is none of that name.
@@ -150,7 +150,7 @@ class ScheduleState:
         return found
 
     def find_loop(self, loop: LoopRef) -> For:
-        """The loop in the program as it is now.
+        """Return the loop in the program as it is now.
 
         Raises:
             ScheduleError: it is not there any more, or is not a loop.
@@ -169,7 +169,7 @@ class ScheduleState:
         return found
 
     def find_loops(self, loops: Iterable[LoopRef]) -> list[For]:
-        """The loops in the program as it is now.
+        """Return the loops in the program as it is now.
 
         Raises:
             ScheduleError: one is not there any more, or is given twice.
@@ -183,7 +183,7 @@ class ScheduleState:
         return found
 
     def find(self, block_or_loop: BlockRef | LoopRef | str) -> For | BlockRealize:
-        """The loop or block in the program as it is now; raises as `find_loop` and `find_block`."""
+        """Return the loop or block in the program as it is now; raises as `find_loop` and `find_block`."""
         return self.find_loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self.find_block(block_or_loop)
 
     def update(self, changed: Function | Tree) -> None:
@@ -217,7 +217,7 @@ class ScheduleState:
 
 
 def _start(mod: object) -> tuple[IRModule, str | None]:
-    """The module, and the function to begin with: the only one, or "main"."""
+    """Return the module, and the function to begin with: the only one, or "main"."""
     if isinstance(mod, Function):
         return IRModule(mod), mod.name
     if isinstance(mod, IRModule):

@@ -18,11 +18,11 @@ class Reference:
     __slots__ = ()
 
     def resolve(self, run: Any) -> Any:
-        """The value in a run of the steps."""
+        """Return the value in a run of the steps."""
         raise NotImplementedError
 
     def python(self, context: Any) -> str:
-        """The expression for the value in Python."""
+        """Return the expression for the value in Python."""
         raise NotImplementedError
 
 
@@ -61,7 +61,7 @@ class Step:
         return dict(self.options).get("decision")
 
     def with_decision(self, decision: Any) -> Step:
-        """The same step with another decision; with None it draws anew."""
+        """Return the same step with another decision; with None it draws anew."""
         rest = tuple((k, v) for k, v in self.options if k != "decision")
         return replace(self, options=rest if decision is None else (*rest, ("decision", frozen(decision))))
 
@@ -85,13 +85,13 @@ class Step:
         return getattr(target, self.primitive)(*resolved(self.args, run), **options)
 
     def mapped(self, change: Callable[[Any], Any]) -> Step:
-        """The same step with other values: each argument, option and result, those in tuples too, is changed."""
+        """Return the same step with other values: each argument, option and result, those in tuples too, is changed."""
         args, options, results = (mapped(each, change) for each in (self.args, self.options, self.results))
         return Step(self.primitive, args, options, results, self.stage, self.origin)
 
 
 def resolved(value: Any, run: Any) -> Any:
-    """A value as a run of the steps has it."""
+    """Return a value as a run of the steps has it."""
     if isinstance(value, tuple):
         return tuple([resolved(each, run) for each in value])
     return value.resolve(run) if isinstance(value, Reference) else value
@@ -119,7 +119,7 @@ _DEEPEST = 20  # lists in lists of an argument
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
-    """A value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's.
+    """Return a value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's.
 
     Raises:
         ScheduleError: its lists are nested too deep, or one holds itself.

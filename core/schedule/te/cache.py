@@ -128,7 +128,7 @@ class CacheRewrites(TEScheduleBase):
         return cached.outputs[0]
 
     def _readers(self, tensor: Tensor, readers: Tensor | Operation | Sequence[Tensor | Operation]) -> list[Stage]:
-        """The stages that are given, all of which read the tensor."""
+        """Return the stages that are given, all of which read the tensor."""
         wanted = "a tensor or an operation that reads it, or several of these"
         given = [readers] if isinstance(readers, Tensor | Operation) else readers
         given = check_list("readers", given, wanted, error=ScheduleError)
@@ -167,14 +167,14 @@ class _Layout:
 
     @staticmethod
     def of_order(op: ComputeOp, places: Sequence[int]) -> _Layout:
-        """One that has the axes of the operation in some order."""
+        """Return a layout of the operation's axes in some order."""
         ordered = tuple(op.axis[place] for place in places)
         axes = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in ordered)
         return _Layout(ordered, axes, ordered, dict(zip(ordered, axes, strict=True)))
 
     @staticmethod
     def of_loops(stage: Stage, loops: tuple[IterVar, ...]) -> _Layout:
-        """One that has the stage's spatial loops."""
+        """Return a layout of the stage's spatial loops."""
         axes = tuple(IterVar(f"{iv.name}.c", Range(0, iv.extent), "spatial") for iv in loops)
         known, conditions = axes_of_loops(stage.relations, dict(zip(loops, axes, strict=True)))
         there = loops_of_axes(stage.relations, {iv: iv for iv in stage.op.axis})
@@ -191,7 +191,7 @@ class _Layout:
 
 
 def _order(order: object, ndim: int) -> list[int]:
-    """A permutation of the axes. Raises ScheduleError: it is none."""
+    """Return a permutation of the axes. Raises ScheduleError: it is none."""
     if order is None:
         return list(range(ndim))
     wanted = f"the numbers 0 to {ndim - 1} in some order"

@@ -19,7 +19,7 @@ class Groups(TEScheduleBase):
     def create_group(
         self, outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], include_inputs: bool = False
     ) -> Group:
-        """The stages on the way from `inputs` to `outputs`, which can then be placed together.
+        """Return the stages on the way from `inputs` to `outputs`, which can then be placed together.
 
         Args:
             include_inputs: the stages of the inputs belong to the group as well.
@@ -37,7 +37,7 @@ class Groups(TEScheduleBase):
         reached: dict[int, bool] = {}
 
         def reaches(stage: Stage) -> bool:
-            """Does the stage need one of the inputs?"""
+            """Check if the stage needs one of the inputs."""
             if id(stage) not in reached:
                 needed = [t for t in stage.op.inputs if t.buffer not in borders]
                 direct = len(needed) < len(stage.op.inputs)
@@ -85,7 +85,7 @@ def _grouped(members: list[Stage]) -> Group:
 
 
 def _outermost(stage: Stage, members: list[Stage]) -> Stage | Group:
-    """The stage, or the largest group around it that has no other stages than these."""
+    """Return the stage, or the largest group around it that has no other stages than these."""
     part: Stage | Group = stage
     while part.group is not None and all(each in members for each in part.group.stages):
         part = part.group

@@ -56,7 +56,7 @@ class IntrinBuffer:
         return self.buffer.name
 
     def as_accessed(self, access: str) -> IntrinBuffer:
-        """The same, with `data` a pointer through which it is accessed so."""
+        """Return the same, with `data` a pointer through which it is accessed so."""
         return IntrinBuffer(self.buffer, self._fixed, access)
 
     @property
@@ -72,7 +72,7 @@ class IntrinBuffer:
     def access_ptr(
         self, access_mask: str | int, ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0
     ) -> Address:
-        """A pointer to the operand, for a call: read ("r"), written ("w") or both ("rw").
+        """Return a pointer to the operand, for a call: read ("r"), written ("w") or both ("rw").
 
         Args:
             offset: in elements, of an operand of one dimension.
@@ -96,7 +96,7 @@ class IntrinBuffer:
         return Address(self.buffer, start, extents, _ACCESS[access_mask], self._walked() if not moved else None)
 
     def _walked(self) -> tuple[int | None, ...] | None:
-        """The strides that the declaration fixes; None where nothing is fixed."""
+        """Return the strides that the declaration fixes; None where nothing is fixed."""
         fixed = tuple(dtypes.integer(value) for value in self._fixed)
         return fixed if all(value is not None for value in fixed) else None
 
@@ -114,7 +114,7 @@ class IntrinBuffer:
         )
 
     def vstore(self, begin: Any, value: Any) -> Store:
-        """The statement that stores an element, or a vector to neighbours, from `begin` on."""
+        """Return the statement that stores an element, or a vector to neighbours, from `begin` on."""
         expr = as_expr(value)
         kind = dtypes.vector(self.dtype, lanes) if (lanes := dtypes.lanes(expr.dtype)) else self.dtype
         if dtypes.lanes(kind) > self.shape[-1]:
@@ -177,7 +177,7 @@ def decl_tensor_intrin(
     *,
     code: CSource | CLibrary | Iterable[ForeignCode] = (),
 ) -> TensorIntrin:
-    """A tensor intrinsic for `s[C].tensorize(axis, intrin)`.
+    """Return a tensor intrinsic for `s[C].tensorize(axis, intrin)`.
 
     Args:
         op: what it computes, on tensors as large as the tile.

@@ -25,7 +25,7 @@ def program_of(
     sizes: GivenSizes | None = None,
     shown: bool = False,
 ) -> Function:
-    """The scheduled program (with blocks) of a TE schedule.
+    """Return the scheduled program (with blocks) of a TE schedule.
 
     Args:
         sizes: the numbers of the size variables.
@@ -62,14 +62,14 @@ def shown_sizes(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
 
 
 def variables_of(schedule: TESchedule) -> list[SizeVar]:
-    """The size variables of all that a schedule computes, in order of first use."""
+    """Return the size variables of all that a schedule computes, in order of first use."""
     return size_variables([*(tensor.op for tensor in schedule.placeholders), *(stage.op for stage in schedule.stages)])
 
 
 def at_sizes(
     schedule: TESchedule, args: Sequence[Tensor], sizes: Mapping[SizeVar, int]
 ) -> tuple[TESchedule, list[Tensor]]:
-    """A schedule that says the same of the same computation with these sizes, and its arguments.
+    """Return a schedule that says the same of the same computation with these sizes, and its arguments.
 
     What depends on the sizes (whether a split leaves a tail, whether a step is legal) is decided when that schedule is
     lowered, as it is for a computation that had these numbers from the beginning.

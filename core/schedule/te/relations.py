@@ -47,7 +47,7 @@ def loops_of_axes(relations: Sequence[Step], axes: Mapping[IterVar, Expr]) -> di
 
 
 def touched_by(relations: Sequence[Step], loop: IterVar) -> set[IterVar]:
-    """The loop, the axes that it was made of, and everything else that was made of these."""
+    """Return the loop, the axes that it was made of, and everything else that was made of these."""
     touched = {loop}
     for relation in reversed(relations):
         if not touched.isdisjoint(relation.results):

@@ -124,7 +124,7 @@ def _do(phase: _Phase, state: ReplayState, stage: StageBase) -> None:
 
 
 def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft | None = None) -> list[Buffer]:
-    """The buffers among the arguments that the schedule writes.
+    """Return the buffers among the arguments that the schedule writes.
 
     Raises:
         ScheduleError: an argument is given twice, an input or an output is missing, or another schedule computes one.

@@ -67,11 +67,11 @@ class ReplayState:
     step: Step | None = None
 
     def block(self, stage: StageBase) -> BlockRef:
-        """The block of a stage."""
+        """Return the block of a stage."""
         return self.blocks[id(stage)]
 
     def live(self, stage: StageBase) -> dict[IterVar, LoopRef]:
-        """The present loops of a stage."""
+        """Return the present loops of a stage."""
         return self.loops[id(stage)]
 
     def refuse(self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None) -> None:

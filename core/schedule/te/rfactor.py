@@ -125,7 +125,7 @@ def _is_reduce(values: Subject) -> bool:
 
 
 def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]]:
-    """The axes and the body of the stage of partial results."""
+    """Return the axes and the body of the stage of partial results."""
     own = tuple(IterVar(iv.name, iv.dom, iv.kind) for iv in op.axis)
     mapping: dict[Var, Expr] = {**dict(zip(op.axis, own, strict=True)), **split.values}
     sources = tuple(substitute(source, mapping) for source in reduce.sources)
@@ -138,7 +138,7 @@ def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[
 
 
 def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, int]:
-    """The reduction, and the place of the new axis."""
+    """Return the reduction, and the place of the new axis."""
     op = stage.op
 
     if op.reduce is None:

@@ -17,7 +17,7 @@ class TESchedule(CacheRewrites, RfactorRewrites, Groups):
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> TESchedule:
-    """The default schedule of everything that `ops` need: each stage a naive nest at the root.
+    """Return the default schedule of everything that `ops` need: each stage a naive nest at the root.
 
     Raises:
         ScheduleError: nothing is computed, or what is given is not an operation.

@@ -133,7 +133,7 @@ class StageBase(Scheduled):
         return f"Stage({self.op.name}: {self.loop_names()})"
 
     def copy(self: _Stage) -> _Stage:
-        """The same of the same operation, with steps of its own; its place and its group are those of this one."""
+        """Return a stage of the same operation with steps of its own, in this stage's place and group."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), steps=self.steps.copy(), leaf_iter_vars=self.leaf_iter_vars.copy())
         return other
@@ -231,7 +231,7 @@ class StageBase(Scheduled):
             raise ScheduleError(reason, f"do this first, then {remedy}")
 
     def position(self, loop: IterVar) -> int:
-        """The number of a loop among those of the stage.
+        """Return the number of a loop among those of the stage.
 
         Raises:
             ScheduleError: it is not one of them.
@@ -245,7 +245,7 @@ class StageBase(Scheduled):
         raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
 
     def leaf_of(self, loop: IterVar) -> IterVar:
-        """The loop that one of all loops there ever were has become, as in TVM.
+        """Return the loop that one of all loops there ever were has become, as in TVM.
 
         Of a loop that was split it is the inner part, of one that was fused into the loop around it the fused one; a
         loop that is gone in another way stays what it is.
@@ -256,7 +256,7 @@ class StageBase(Scheduled):
         return loop
 
     def parts_of(self, axis: IterVar) -> set[IterVar]:
-        """An axis, and all loops that were made of it."""
+        """Return an axis, and all loops that were made of it."""
         found = {axis}
         for relation in self.relations:
             if not found.isdisjoint(loops_in(relation.args)):
@@ -278,12 +278,12 @@ def record(
 
 
 def kind_of(step: Step) -> ForKind:
-    """The kind that a step gives to a loop."""
+    """Return the kind that a step gives to a loop."""
     return _KINDS.get(step.primitive) or ForKind(step.args[1])
 
 
 def loops_in(values: tuple[Any, ...]) -> list[IterVar]:
-    """The loops among the values of a step or its subject."""
+    """Return the loops among the values of a step or its subject."""
     return [value for value in values if isinstance(value, IterVar)]
 
 

@@ -164,7 +164,7 @@ def tile(
 
 
 def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
-    """A pragma speaks of a whole nest: it goes on to the outermost loop that its own one becomes."""
+    """Move a pragma, which applies to a whole nest, to the outermost loop that its loop becomes."""
     for subject in [each for each in stage.steps if each[0] == "pragma" and each[1] is old]:
         taken = {subject: stage.steps.pop(subject)}
         stage.steps |= moved(taken, lambda value: new if value is old else value)

@@ -8,7 +8,7 @@ from pegbox.loops.nodes import Function
 
 
 def ir_module(cls: type) -> IRModule:
-    """A class whose functions are decorated with `T.prim_func`, as a module.
+    """Return a class whose functions are decorated with `T.prim_func`, as a module.
 
     Raises:
         ScriptError: it has none, or one that is not decorated.

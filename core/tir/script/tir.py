@@ -37,7 +37,7 @@ def prim_func(python: Any = None, *, name: str | None = None, private: bool = Fa
 
 
 def _names_around(frame: FrameType) -> Mapping[str, Any]:
-    """The names that the decorated function sees: of its module, and of the functions and classes around it."""
+    """Return the names that the decorated function sees: of its module, and of the functions and classes around it."""
     names: dict[str, Any] = {}
     here: FrameType | None = frame
     while here is not None and here.f_globals is frame.f_globals and here.f_locals is not here.f_globals:
