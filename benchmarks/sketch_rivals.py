@@ -5,9 +5,9 @@
     python3 benchmarks/sketch_rivals.py inductor
 
 "tvm" tunes the convolution 64→128, 56×56, 3×3 with MetaSchedule (see metaschedule.py). "inductor" compiles matmul +
-bias + gelu 256×1024×1024 with `torch.compile(mode="max-autotune")` (`pip install torch`, and a C++ compiler). Our sketches
-have the default tuner and as many trials as MetaSchedule. Then both kernels run in turns, pinned to one core with one
-thread each; the output shows medians.
+bias + gelu 256×1024×1024 with `torch.compile(mode="max-autotune")` (`pip install torch`, and a C++ compiler). Our
+sketches have the default tuner and as many trials as MetaSchedule. Then both kernels run in turns, pinned to one core
+with one thread each; the output shows medians.
 """
 
 from __future__ import annotations

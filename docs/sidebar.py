@@ -1,7 +1,7 @@
 """A hook of MkDocs: the sidebar is shown from 1,000 pixels on.
 
-Material hides it below 76.25em, which is 1,220 pixels, and has no option for that. The number is in its style sheets and
-in its script.
+Material hides it below 76.25em, which is 1,220 pixels, and has no option for that. The number is in its style sheets
+and in its script.
 """
 
 from __future__ import annotations
