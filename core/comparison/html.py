@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg
+from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg, spread_word
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import columns, seeds_text, start_text, task_line
@@ -80,7 +80,8 @@ def _charts(report: Comparison, task: str) -> str:
     tuners = list(report.runs_of(task))
     ends = ", ".join(f"{tuner} ends at {band_of(report, task, tuner).middle[-1]:.0%}" for tuner in tuners)
     arrived = ", ".join(f"{tuner} {arrivals(report, task, tuner, TARGET)[-1]:.0%}" for tuner in tuners)
-    median = "share of the best known speed: median over seeds, the middle half shaded"
+    spread = {"shaded": "the middle half shaded", "bars": "bars over the middle half"}[spread_word(report, task)]
+    median = f"share of the best known speed: median over seeds, {spread}"
     share = f"share of the seeds whose best has come to {TARGET:.0%} of the best known speed"
     left = figure("Best so far", median, f"{ends}.", best)
     right = figure(f"There yet: {TARGET:.0%} of the best known", share, f"In the end: {arrived}.", reached)

@@ -83,6 +83,7 @@ def recorded_space(
     plugins; the built-in one reads those of Kernel Tuner (T4 and cache files) and KTT.
 
     Args:
+        source: the file, or the name.
         task: the task of the records; by default the template that they name, at their arguments.
         args: the template's arguments, to choose from a file that holds several workloads.
         host, target: the machine and the target, to choose from a file that holds several.

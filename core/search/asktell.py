@@ -37,6 +37,7 @@ def create_tuner(
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
         over: the space to search, or a task or recorded space, whose space it is.
+        seed: the same seed and answers give the same proposals.
         transfer: as for `tune`; needs a task.
         options: of the tuner.
 

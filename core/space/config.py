@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 def not_a_config(value: object, wanted: str) -> SpaceError:
     """The error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
-    found = getattr(getattr(value, "best", value), "config", None)
-    if isinstance(found, Config):
-        held = ".best.config" if hasattr(value, "best") else ".config"
-        return SpaceError(f"{value!r} is not a configuration, but has one; give its {held}")
+    if hasattr(value, "best") and value.best is None:
+        return SpaceError(f"{value!r} found no configuration that runs; give {wanted}")
     written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
     remedy = written if isinstance(value, Mapping) else ""
     return SpaceError(f"{value_text(value)} is not a configuration; give {wanted}{remedy}")

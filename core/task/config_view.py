@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pegbox.checks import check_float, check_list
+from pegbox.checks import check_callable, check_float, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, SpaceError
@@ -61,7 +61,7 @@ class TemplateConfig:
         self.target = target
         self.space = ConfigSpace()
         self.flop: float | None = None
-        self.plain: Callable[[], Sequence[Tensor]] | None = None
+        self.plain: Callable[[], Sequence[Tensor]] | str | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -118,12 +118,15 @@ class TemplateConfig:
         """
         self.flop = (self.flop or 0.0) + check_float("flop", flop)
 
-    def define_plain(self, outputs: Callable[[], Sequence[Tensor]]) -> None:
-        """Give the plain computation, where the template's own has copies and layouts of a schedule in it.
+    def define_plain(self, outputs: Callable[[], Sequence[Tensor]] | str) -> None:
+        """Give the plain computation that NumPy is timed on, where pegbox cannot derive it from the template's.
 
-        `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments. It is called
-        only after a search, when NumPy is timed on the same operator.
+        `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments, without the
+        copies and layouts of a schedule. It is called only after a search. Or it is NumPy code: an expression of `np`
+        and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
         """
+        if not isinstance(outputs, str):
+            check_callable("define_plain: outputs", outputs, "a function that gives tensors, or NumPy code as a text")
         self.plain = outputs
 
 

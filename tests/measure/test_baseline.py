@@ -262,7 +262,7 @@ def bench(expected: float) -> Bench:
 def test_numpy_is_timed_only_where_its_answer_is_right() -> None:
     lines = ["y = np.empty(4, 'float32')", "return (lambda: np.add(inputs[0], 1.0, out=y)), [y]"]
     text = "\n    ".join(["def prepare(inputs):", *lines])
-    program = NumpyProgram(text, ((4,),))
+    program = NumpyProgram(text)
     costs = time_program(program, bench(2.0))
     assert costs is not None
     assert len(costs) > 1
@@ -281,7 +281,7 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
     monkeypatch.setattr(run_job, "_stage", CandidateArrays(bench(2.0)))
     monkeypatch.setattr(run_job, "blas_threads", lambda count: contextlib.nullcontext(threads.append(count)))
     monkeypatch.setattr(run_job, "time_program", lambda program, bench: ({1: 2.0, 2: 24.0, 3: 1.5}[threads[-1]],))
-    assert run_job.time_numpy(NumpyProgram("", ()), cores) == (fastest,)
+    assert run_job.time_numpy(NumpyProgram(""), cores) == (fastest,)
     assert threads == tried
 
 
@@ -410,6 +410,15 @@ def test_the_time_of_numpys_call_is_not_compared_with_a_kernel_that_python_does_
     assert Baseline.from_json(made.to_json()) == made
     old = {name: value for name, value in made.to_json().items() if name != "numpy_call"}
     assert Baseline.from_json(old).numpy_call == 0.0
+
+
+def test_a_reason_is_given_where_numpy_has_no_time() -> None:
+    made = baseline(numpy=None, numpy_missing="NumPy has no erf")
+    assert made.text(20e-3).startswith("no NumPy baseline: NumPy has no erf; 50% of the multiply-add peak")
+    assert baseline(numpy=None, numpy_missing="x", roofline=None).text(1.0) == "no NumPy baseline: x (1 core)"
+    assert Baseline.from_json(made.to_json()) == made
+    with pytest.raises(ValueError, match="a reason"):
+        Baseline.from_json({**made.to_json(), "numpy_missing": 3})
 
 
 def test_the_time_of_a_call_is_measured() -> None:

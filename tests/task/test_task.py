@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pegbox as pb
 from pegbox import lower, te, tir
 from pegbox.codegen import c_header
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
+from pegbox.errors import ArgumentError, InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
 from pegbox.hooks.refs import import_file
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template, find_template
@@ -494,3 +495,41 @@ def test_arguments_of_one_name_can_be_declared_in_c() -> None:
     task = create_task(nameless)
     header = c_header(task.lower(task.space.get(0)))
     assert "(const float *placeholder_0, const float *placeholder_1, float *compute, void *workspace)" in header
+
+
+# How a configuration is given
+
+
+def test_a_configuration_is_given_as_users_have_it() -> None:
+    task = rows_task()
+    config = task.space.get(task.space.size - 1)
+    trial = SimpleNamespace(config=config)
+    values = {name: entity.value() for name, entity in config.items()}
+    record = SimpleNamespace(config=config.to_json())
+    program = task.lower(config)
+    for given in (
+        config.index,
+        np.int64(config.index),
+        trial,
+        SimpleNamespace(best=trial),
+        record,
+        config.to_json(),
+        values,
+    ):
+        assert task.lower(given) == program
+        assert task.show_ir(given) == task.show_ir(config)
+        assert task.show_schedule(given) == task.show_schedule(config)
+        assert pb.build(task, config=given).programs == [program]
+
+
+def test_what_holds_no_configuration_is_refused() -> None:
+    task = rows_task()
+    other = create_task("matmul", args=(8, 8, 8)).space.get(0)
+    with pytest.raises(ArgumentError, match="of another space; take one of"):
+        task.lower(SimpleNamespace(best=SimpleNamespace(config=other)))
+    with pytest.raises(SpaceError, match=r"namespace.* found no configuration that runs"):
+        task.lower(SimpleNamespace(best=None))
+    with pytest.raises(SpaceError, match="no knob 'tile' in this space"):
+        task.lower({"tile": 1})
+    with pytest.raises(SpaceError, match="True is not a configuration"):
+        task.lower(True)

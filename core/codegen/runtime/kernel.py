@@ -186,6 +186,26 @@ class Kernel(EntryPoint, OwnCall):
             raise ArgumentError(f"{self.name} was loaded from object code alone; use load(compiled, program=program)")
         return [self._program]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the object code, which is loaded without LLVM.
+
+        Raises:
+            ArgumentError: the kernel calls functions of this process, or belongs to a library.
+        """
+        from pegbox.loops.foreign import PREFIX  # loads the loop IR
+
+        if python := [symbol for symbol in self.compiled.externs if symbol.startswith(PREFIX)]:
+            raise ArgumentError(
+                f"{self.name} cannot be pickled: it calls {len(python)} Python function(s), which are in this process "
+                "alone; build it in the other process, or use a C function (tir.c_source)"
+            )
+        if not self.compiled.object_code:
+            raise ArgumentError(
+                f"{self.name} cannot be pickled: it was loaded from a library; load the file in the other process "
+                "(pegbox.codegen.load_library)"
+            )
+        return _unpickled, (self.compiled, self._program, self.origin)
+
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
 
@@ -234,6 +254,20 @@ def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel
     """
     wanted = "what pegbox.codegen.compile_program gives"
     return Kernel(check_instance("compiled", compiled, CompiledProgram, wanted, error=CompileError), program)
+
+
+def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str) -> Kernel:
+    """Load the kernel that another process has pickled.
+
+    Raises:
+        TargetError: the processor lacks instructions of its target, or see `load`.
+    """
+    from pegbox.codegen.targets.features import check_processor
+
+    check_processor(compiled.target, f"the pickled kernel {compiled.name}")
+    kernel = load(compiled, program=program)
+    kernel.origin = origin
+    return kernel
 
 
 def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:

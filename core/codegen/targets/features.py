@@ -77,6 +77,24 @@ def missing_features(target: Target, offered: Collection[str]) -> list[str]:
     return sorted(used - never_chosen - set(offered))
 
 
+def check_processor(target: Target, what: str) -> None:
+    """Raise `TargetError` if this machine's processor lacks a known feature that code for the x86 target may use.
+
+    `what` names the code. LLVM is not needed for it.
+    """
+    flags = host.cpu_flags()
+    if not flags or target.is_host_cpu or target.architecture != "x86_64":
+        return
+    here = {word.replace("_", "").replace("-", "") for word in flags}
+    known = {name for name in {*_NEEDS.values(), "f16c"} if name.replace("-", "").replace(".", "") in here}
+    if missing := missing_features(target, {f"+{name}" for name in known}):
+        raise TargetError(
+            f"{what} was built for {target.cpu}, and this machine's processor ({host.cpu_model()}) lacks some of its "
+            f"instructions ({', '.join(missing[:3])}); build it here, or for a processor that both machines have: "
+            "target='llvm -mcpu=x86-64-v3'"
+        )
+
+
 def needed(intrinsic: str) -> str | None:
     """Return the feature that an intrinsic needs, if it is known."""
     fitting = [prefix for prefix in _NEEDS if intrinsic.startswith(prefix)]

@@ -35,7 +35,8 @@ class Baseline:
     median of `numpy_costs`, the single timings, which are empty where they are not known. `flop`, `read` and `written`
     (bytes) are what one call needs at least. `slow` names the operations that take far longer than a multiply-add and
     are not few, such as "exp": the limits don't know how long. `numpy_call` is what NumPy takes to be called from
-    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known.
+    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known. `numpy_missing` is the
+    reason why `numpy` is None.
     """
 
     cores: int
@@ -47,6 +48,7 @@ class Baseline:
     roofline: Roofline | None = None
     numpy_costs: tuple[float, ...] = ()
     numpy_call: float = 0.0
+    numpy_missing: str = ""
 
     def speedup(self, seconds: float) -> float | None:
         """Compute NumPy's time divided by that of a call."""
@@ -90,6 +92,8 @@ class Baseline:
         with NumPy's (`is_comparable`), there is no ratio but a remark.
         """
         found = [beside] if (beside := self._beside_numpy(seconds, costs, run_queue_wait)) else []
+        if self.numpy is None and self.numpy_missing:
+            found.append(f"no NumPy baseline: {self.numpy_missing}")
         if (share := self.share(seconds)) is not None:
             found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
@@ -114,6 +118,8 @@ class Baseline:
             numbers += [value for value in optional if value is not None]
             if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers):
                 raise TypeError("numbers of at least 0")
+            if not isinstance(made.numpy_missing, str):
+                raise TypeError("a reason")
             if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
                 raise TypeError("names of operations")
         except (TypeError, AttributeError) as error:
