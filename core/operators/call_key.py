@@ -1,16 +1,12 @@
 """`CallKey`: the properties of a call that identify its kernel before any template is imported."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Inputs: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 """The shape and the dtype of each input."""
 
 
-@dataclass(frozen=True)
-class CallKey:
+class CallKey(NamedTuple):
     """The identity of a kernel that another process can find: it is made without templates, plugins and LLVM.
 
     Attributes:
