@@ -11,8 +11,9 @@ class CallKey(NamedTuple):
 
     Attributes:
         function: the name of a template or workload, or "path/to/file.py:name" with the whole path, and with the
-            fingerprint of the code after it where the function itself was given; empty for a function that no other
-            process can find, and for a space that no text describes: then nothing is kept.
+            fingerprint of the code after it where the function itself was given, or "package.module:name" with it;
+            empty for a function that no other process can find, and for a space that no text describes: then nothing
+            is kept.
         given: the arguments that do not come from arrays, as JSON with sorted keys; empty where JSON cannot hold them:
             then nothing is kept.
         inputs: the shape and dtype of each input.
