@@ -16,7 +16,7 @@ from pegbox.checks import (
     check_text,
     with_checked_keywords,
 )
-from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import GivenSizes
@@ -277,7 +277,8 @@ def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str],
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
     Args:
-        config: as for `build`; None for the one that `build` takes.
+        config: as for `build`; None for the one that `build` takes: a stored one that cannot be built any more is left
+            out, with a warning.
         path: the file to write.
         header: write the header, too.
 
@@ -287,6 +288,7 @@ def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str],
         CompileError: no system linker for a shared library.
     """
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
+    from pegbox.operators.choice import made_of_stored
 
     if not isinstance(task, Task):
         raise ArgumentError(f"export({value_text(task)}, ...): no task; make one with pegbox.create_task(...)")
@@ -295,9 +297,17 @@ def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str],
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     beside = check_export(out, header=header)
-    chosen = _chosen(task, config) or best_config(task) or next(predicted_configs(task))
-    program = task.lower(chosen)
-    writers[out.suffix](program, out)
+
+    def written(chosen: Config) -> Program:
+        program = task.lower(chosen)
+        writers[out.suffix](program, out)
+        return program
+
+    chosen, program = _chosen(task, config), None
+    if chosen is None and (stored := best_config(task)) is not None:
+        program = made_of_stored(task, stored, lambda: written(stored))
+    if program is None:
+        program = written(chosen or next(predicted_configs(task)))
     if beside is not None:
         write_file(beside, c_header(program))
 

@@ -30,6 +30,7 @@ HELD = {
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
     return tmp_path
 
 
@@ -46,6 +47,37 @@ def test_only_a_file_of_the_same_kind_is_replaced(folder: Path, content: Content
             continue
         with pytest.raises(ArgumentError, match=rf"file' is there and is not {content.name}, .*choose another name"):
             check_output(path, content)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("tune ops.py:scale 8 --trials 1 --html no/a.html", "there is no folder 'no'; make it first"),
+        ("tune ops.py:scale 8 --trials 1 --html /proc/a.html", "free the disk, check the folder"),
+        ("tune ops.py:scale 8 --trials 1 --plot no/a.png", "there is no folder 'no'; make it first"),
+        ("tune ops.py:scale 8 --trials 1 --records no/a.jsonl", "there is no folder 'no'; make it first"),
+        ("tune ops.py:scale 8 --trials 1 --records folder", "it is a folder; name a file in it"),
+        ("compare ops.py:scale 8 --tuners random --json no/a.json", "there is no folder 'no'; make it first"),
+        ("compare ops.py:scale 8 --tuners random --json /proc/a.json", "free the disk, check the folder"),
+        ("sweep ops.py:scale 8 --records no/a.jsonl", "there is no folder 'no'; make it first"),
+        ("sweep ops.py:scale 8 --pack no/a.jsonl.xz", "there is no folder 'no'; make it first"),
+        ("sweep ops.py:scale 8 --pack /proc/a.jsonl.xz", "free the disk, check the folder"),
+        ("plot notes.txt --html no/a.html", "there is no folder 'no'; make it first"),
+        ("build ops.py:scale 8 --out no/a.so", "there is no folder 'no'; make it first"),
+        ("build ops.py:scale 8 --out /proc/a.so", "free the disk, check the folder"),
+        ("sketch ops.py:scale 8 --out no/a.py", "there is no folder 'no'; make it first"),
+        ("sketch ops.py:scale 8 --out /proc/a.py", "free the disk, check the folder"),
+    ],
+)
+def test_commands_find_before_anything_runs_that_a_file_cannot_be_written(
+    words: str, error: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("ops.py").write_text(TEMPLATE)
+    Path("folder").mkdir()
+    monkeypatch.setattr("pegbox.measure.pipeline.local.LocalMeasurer.__enter__", _nothing_runs, raising=False)
+    assert main(words.split()) == 2
+    assert re.search(f"'.*' cannot be written: .*{error}", capsys.readouterr().err)
+    assert sorted(os.listdir()) == ["folder", "ops.py"]
 
 
 def test_devices_are_written_to() -> None:

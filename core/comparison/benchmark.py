@@ -31,7 +31,7 @@ from pegbox.search.protocols import SearchTask, SelfReporting, Tuner
 from pegbox.space import Config
 
 if TYPE_CHECKING:
-    from pegbox.codegen.program import ArgSpec
+    from pegbox.codegen.compiled import ArgSpec
     from pegbox.task.task import Task
 
 _START_STREAM = 0x57A27

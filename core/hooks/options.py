@@ -147,6 +147,8 @@ def construct(owner: str, factory: Callable[..., Any], /, *args: Any, **options:
     """
     try:
         return factory(*args, **options)
+    except ArgumentError as error:
+        raise located(ArgumentError(f"{owner}: {error.message}"), error) from error
     except PegboxError as error:
         located(error)
         raise

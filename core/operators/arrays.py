@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +33,7 @@ def as_array(where: str, value: Any) -> Array:
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
         raise ArgumentError(f"{where} is a masked array, and kernels know no masks; fill it: a.filled(0)")
-    if array.dtype.name not in dtypes.BITS:
+    if dtype_name(array.dtype) not in dtypes.BITS:
         wanted = {"M": "int64", "m": "int64", "f": "float64"}.get(array.dtype.kind, "float32")
         raise ArgumentError(
             f"{where} is an array of {array.dtype}, which no kernel computes with; convert it: a.astype('{wanted}')"
@@ -43,6 +44,12 @@ def as_array(where: str, value: Any) -> Array:
             "a.astype(a.dtype.newbyteorder('='))"
         )
     return array if type(array) is np.ndarray else array.view(np.ndarray)
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype, which NumPy makes anew each time, in microseconds."""
+    return str(dtype.name)
 
 
 def as_output(where: str, value: Any) -> Array:

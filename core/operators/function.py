@@ -53,17 +53,20 @@ class OperatorFunction:
 
     @property
     def place(self) -> str:
-        """The name by which other processes find the function: its file, name and code, where a user wrote it.
+        """The name by which other processes find the function: its file or module, its name, and its code.
 
-        Empty where it is in no file, or not at its top.
+        The registered name of pegbox's own. Empty where it is in no file, or not at its top.
         """
         named = self.template.workload if isinstance(self.template, GeneratedTemplate) else self.template
         definition = Definition.of(named.function)
-        if not definition.file:
-            return "" if not definition.path or definition.path.startswith("<") else named.name
+        if not os.path.isfile(definition.path):  # of a notebook
+            return ""
+        if definition.module.partition(".")[0] == "pegbox":
+            return named.name
+        home = os.path.realpath(definition.path) if definition.file else definition.module
         name = getattr(named.function, "__qualname__", "<")
         code = code_fingerprint(named.function)  # of functions of one name, such as those that a loop defines
-        return f"{os.path.realpath(definition.path)}:{name}:{code}" if code and name.isidentifier() else ""
+        return f"{home}:{name}:{code}" if code and name.isidentifier() else ""
 
     def task(self, inputs: Inputs) -> Task:
         """The task for inputs of these shapes and dtypes.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from pegbox.operators.arrays import Array
 from pegbox.operators.packed import PackedOperand, layout_for
 
 if TYPE_CHECKING:
-    from pegbox.codegen.program import ArgSpec
+    from pegbox.codegen.compiled import ArgSpec
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.space import Config
     from pegbox.task.task import Task
@@ -24,7 +24,6 @@ Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
 """The functions that pack inputs, by the places of these."""
 
 
-@dataclass(frozen=True, eq=False)
 class Implementation:
     """A kernel for arrays of some shapes.
 
@@ -37,11 +36,18 @@ class Implementation:
         packers: those of the inputs that it takes packed.
     """
 
-    kernel: Kernel
-    origin: Origin
-    task: Task | None = None
-    config: Config | None = None
-    packers: Packers = field(default_factory=dict, repr=False)
+    def __init__(
+        self,
+        kernel: Kernel,
+        origin: Origin,
+        task: Task | None = None,
+        config: Config | None = None,
+        packers: Packers = MappingProxyType({}),
+    ) -> None:
+        self.kernel, self.origin, self.task, self.config, self.packers = kernel, origin, task, config, packers
+
+    def __repr__(self) -> str:
+        return f"Implementation({self.kernel!r}, {self.origin!r}, {self.task!r}, {self.config!r})"
 
     @cached_property
     def outputs(self) -> tuple[ArgSpec, ...]:

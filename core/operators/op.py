@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from pegbox.checks import check_flag, check_instance, check_mapping
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
-from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, contiguous, like
+from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, contiguous, dtype_name, like
 from pegbox.operators.call_key import Inputs
 from pegbox.operators.chain import KernelChain
 from pegbox.operators.implementation import Implementation, computed, input_of
@@ -274,7 +274,7 @@ def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[in
     """The shapes and dtypes of a call's inputs, the places of those that are packed, and all of them as arrays."""
     packed = tuple(number for number, each in enumerate(given) if isinstance(each, PackedOperand))
     plain = [each.original if isinstance(each, PackedOperand) else each for each in given]
-    return tuple((each.shape, each.dtype.name) for each in plain), packed, plain
+    return tuple((each.shape, dtype_name(each.dtype)) for each in plain), packed, plain
 
 
 def _first_array(arrays: Sequence[Any]) -> Any:

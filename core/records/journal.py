@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pegbox.checks import check_instance, check_path
 from pegbox.errors import RecordError
-from pegbox.output import MAKE_ROOM
+from pegbox.output import MAKE_ROOM, PROBE, check_place
 from pegbox.packed_file import is_packed, read_unpacked
 from pegbox.records.document import NotJson
 from pegbox.records.record import Record
@@ -22,6 +22,15 @@ except ImportError:  # not on Windows: two runs must then not share a file
 
 _TORN = b" #torn"
 _BLOCK = 1 << 16
+_RECORDS = "a file of records has a JSON object in each line, as 'pegbox tune' writes it"
+_KINDS = {
+    ".py": "a Python file",
+    ".csv": "a table",
+    ".html": "a page",
+    ".npz": "an archive of arrays",
+    ".onnx": "a model",
+}
+"""The kinds of other files that people give, by their suffixes."""
 
 
 class RecordWarning(UserWarning):
@@ -46,10 +55,15 @@ class Journal:
     def check_writable(self) -> None:
         """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning.
 
-        Nothing is appended to a file that holds something else: its first line has to be a record.
+        Nothing is appended to a file that holds something else: its first line has to be a record. Empty lines, which
+        are taken back, show that the disk has room.
         """
+        check_place(self.path, error=RecordError)
         with self._opened() as fd:
             held = os.fstat(fd).st_size
+            if self.path.is_file():
+                _append(fd, held, PROBE)
+                os.ftruncate(fd, held)
         if held and self.path.is_file():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RecordWarning)
@@ -67,34 +81,33 @@ class Journal:
         line = record.to_line().encode() + b"\n"
         with self._opened() as fd:
             size = os.fstat(fd).st_size
-            try:
-                left = memoryview(_ending(fd, size) + line)
-                while left:
-                    left = left[os.write(fd, left) :]
-            except OSError:
-                # Under the lock no other process has written since: take the torn piece back.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(fd, size)
-                raise
+            _append(fd, size, _ending(fd, size) + line)
 
     def read(self) -> list[Record]:
         """Read all records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
-        for number, line in enumerate(io.BytesIO(read_unpacked(self.path, "records")), start=1):
+        data, known = read_unpacked(self.path, "records"), False
+        if b"\0" in data.partition(b"\n")[0]:
+            raise RecordError(f"{str(self.path)!r} is {_KINDS.get(self.path.suffix, 'not text')}: {_RECORDS}")
+        for number, line in enumerate(io.BytesIO(data), start=1):
             if not (text := line.strip()) or text.startswith(b"#"):
                 continue
             if text.endswith(_TORN):
                 self._warn(number)
                 continue
             try:
-                yield Record.from_line(text.decode())
+                record = Record.from_line(text.decode())
             except (RecordError, UnicodeDecodeError) as error:
                 if not line.endswith(b"\n") and _is_torn(error):
                     self._warn(number)
                     continue
-                raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
+                kind = f" is {_KINDS[self.path.suffix]}" if self.path.suffix in _KINDS else ""
+                remedy = "remove or repair that line" if known else _RECORDS
+                raise RecordError(f"{str(self.path)!r}{kind}, line {number}: {error}; {remedy}") from error
+            known = True
+            yield record
 
     def _warn(self, number: int) -> None:
         message = f"{str(self.path)!r}, line {number} is torn (a write was cut short): skipped"
@@ -118,6 +131,19 @@ class Journal:
                 os.close(fd)
         except OSError as error:
             raise RecordError(f"cannot write records to {str(self.path)!r}: {error.strerror}; {MAKE_ROOM}") from error
+
+
+def _append(fd: int, size: int, data: bytes) -> None:
+    """Append bytes to a locked file of this size; it is as it was where that fails."""
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(fd, left) :]
+    except OSError:
+        # Under the lock no other process has written since: take the torn piece back.
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, size)
+        raise
 
 
 def _ending(fd: int, size: int) -> bytes:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pegbox.checks import check_instance, check_list, check_path, check_text
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError
+from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError, UnknownName
 from pegbox.hooks import registry
 from pegbox.records.history import check_target, is_of_other_code
 from pegbox.records.journal import Journal, RecordWarning
@@ -25,7 +25,8 @@ from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
-from pegbox.task.workload import template_of
+from pegbox.task.template import Template
+from pegbox.task.workload import registered_templates
 
 
 class ResultsReader(Protocol):
@@ -264,10 +265,7 @@ def _task_of(record: Record, source: str) -> Task:
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:
-        task = registered_task(record)
-        if record.ref in ("", task.ref) or task.fingerprint == record.space:
-            return task
-        error: PegboxError | None = None  # another template of that name
+        return registered_task(record)
     except PegboxError as unknown:
         error = unknown
     if record.ref:
@@ -285,6 +283,9 @@ def _task_of(record: Record, source: str) -> Task:
 def registered_task(record: Record, *, target: str | Target | None = None) -> Task:
     """Make the task of a record, of a template that is registered by that name: nothing else is imported or run.
 
+    Where several are, as where a file has its own `matmul`, it is the one whose space was recorded, or the one of the
+    record's file.
+
     Args:
         target: another target than the record's.
 
@@ -293,8 +294,23 @@ def registered_task(record: Record, *, target: str | Target | None = None) -> Ta
         RecordError: it is not a record.
     """
     check_instance("record", record, Record, "a pegbox.records.Record", error=RecordError)
-    template = template_of(record.name, registered=True)
-    return create_task(template, record.args, dict(record.kwargs), target=record.target if target is None else target)
+    templates = registered_templates(record.name)
+    found = [template for template in templates if record.ref in ("", template.ref)]
+    if len(found) != 1:
+        found = [template for template in templates if _has_space(template, record)]
+    if not found:
+        place = f" of {record.ref}" if record.ref else ""
+        raise UnknownName(f"no template {record.name!r}{place} is imported here, but another of that name")
+    where = record.target if target is None else target
+    return create_task(found[-1], record.args, dict(record.kwargs), target=where)
+
+
+def _has_space(template: Template, record: Record) -> bool:
+    try:
+        task = create_task(template, record.args, dict(record.kwargs), target=record.target)
+    except PegboxError:  # its arguments are others
+        return False
+    return task.fingerprint == record.space
 
 
 def _with_ref(record: Record) -> str:

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.checks import check_instance, check_list, check_mapping, near_names
-from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.compiled import ArgSpec
+from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.flop import count_flop
 from pegbox.compute.subscripts import check_subscripts, has_indirect_reads

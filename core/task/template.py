@@ -144,18 +144,15 @@ def template(name: str | Callable[..., Any]) -> Any:
     return lambda function: Template.registered(name, function)
 
 
-def find_template(ref: object, *, registered: bool = False) -> Template:
+def find_template(ref: object) -> Template:
     """The template that `ref` means: a Template, a function, a name, or "path/to/file.py:name".
-
-    Args:
-        registered: only a name that the registry knows: it may come from anywhere, and nothing is imported or run.
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
         TemplateError: the object found is not a template.
     """
     try:
-        found = registry.get("template", str(ref)) if registered else registry.resolve("template", ref)
+        found = registry.resolve("template", ref)
     except UnknownName as error:
         if ref not in registry.names("workload"):
             if isinstance(ref, str) and ref.isidentifier():

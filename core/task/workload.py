@@ -318,21 +318,26 @@ def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return ""
 
 
-def template_of(ref: object, *, registered: bool = False) -> Template:
+def template_of(ref: object) -> Template:
     """The template that `ref` means, "workload@generator" among them.
-
-    Args:
-        registered: look in the registry alone: nothing else is imported or run.
 
     Raises:
         UnknownName, PluginError, TemplateError: as `find_template`.
         ArgumentError: an option that the generator does not have.
     """
     match = _GENERATED.fullmatch(ref) if isinstance(ref, str) else None
+    return find_template(ref) if match is None else generated_template(*match.groups())
+
+
+def registered_templates(name: str) -> list[Template]:
+    """The templates that are registered by a name: several files may have one of it. Nothing else is imported or run.
+
+    Raises:
+        UnknownName, PluginError, TemplateError, ArgumentError: there is none.
+    """
+    match = _GENERATED.fullmatch(name)
     if match is None:
-        return find_template(ref, registered=registered)
+        return [Template.of(found, name) for found in registry.every("template", name)]
     workload, space = match.groups()
-    if registered:
-        registry.get(_GENERATOR, parse_spec(space).name)
-        workload = registry.get("workload", workload)
-    return generated_template(workload, space)
+    registry.get(_GENERATOR, parse_spec(space).name)
+    return [generated_template(found, space) for found in registry.every("workload", workload)]

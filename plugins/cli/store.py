@@ -178,9 +178,7 @@ def _useless(record: Record, *, elsewhere: bool) -> str:
         return ""
     except PegboxError as error:
         return f"its task cannot be made: {error}"
-    if record.ref not in ("", task.ref) or task.fingerprint == record.space:
-        return ""
-    return "its space has changed"
+    return "" if task.fingerprint == record.space else "its space has changed"
 
 
 def _retune(store: TuningStore, namespace: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pegbox as pb
-from pegbox.errors import SpaceError, TuningError
+from pegbox.errors import RecordError, SpaceError, TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
@@ -117,7 +117,10 @@ def run(namespace: argparse.Namespace) -> int:
             print(error.result)
             if records is not None:
                 print(f"records: {records}")
-        raise
+        if records is None or not isinstance(error.__cause__, RecordError):
+            raise
+        reason = f"{error.reason}; then go on: {_resuming(namespace)}"
+        raise TuningError(str(error), error.result, reason=reason) from error
     print(result)
     if records is not None:
         print(f"records: {records}")
@@ -152,6 +155,11 @@ def _kept(result: TuneResult) -> str:
     return f"calls of this shape use an earlier result, which is faster: {format_cost(best.cost, 's')}"
 
 
+def _resuming(namespace: argparse.Namespace) -> str:
+    """Write the command that goes on with the search."""
+    return shlex.join([*namespace.command_line, *([] if namespace.resume else ["--resume"])])
+
+
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
     """Suggest commands that show the first failure, go on, build and plot."""
     task = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
@@ -164,8 +172,7 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
     if result.best is None or records is None:
         return
     if result.stopped_because == "interrupted" and not result.emulated:
-        resume = [] if namespace.resume else ["--resume"]
-        yield f"{shlex.join([*namespace.command_line, *resume])}   (goes on)"
+        yield f"{_resuming(namespace)}   (goes on)"
     # Of records from an emulator there is no best: neither command takes them.
     chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
     yield shlex.join(["pegbox", "build", *task, *chosen, "--out", "kernel.so"])

@@ -159,7 +159,7 @@ class DaskRunner(Runner):
         if isinstance(built, Failed):
             return None if built.kind == FailureKind.CRASH else built  # so many workers died: not the program's fault
         if isinstance(job, Program) and isinstance(built, CompiledProgram):
-            return dataclasses.replace(built, target=job.target)
+            return built._replace(target=job.target)
         return built
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:

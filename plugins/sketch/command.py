@@ -9,7 +9,7 @@ from pathlib import Path
 from pegbox.codegen import Target
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
-from pegbox.report import check_distinct, write_file
+from pegbox.report import check_distinct, check_output, write_file
 
 _EPILOG = f"""\
 examples:
@@ -52,7 +52,8 @@ def run(namespace: argparse.Namespace) -> int:
     from pegbox.plugins.sketch.template_module import check_literals, template_module, template_name
     from pegbox.task import find_workload
 
-    check_distinct({"--out": namespace.out, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
+    if namespace.out is not None:
+        _check_out(namespace)
     args, kwargs = read_args(namespace.args)
     workload = find_workload(namespace.workload)
     bound = workload.bind(args, kwargs)
@@ -62,15 +63,22 @@ def run(namespace: argparse.Namespace) -> int:
         for sketch in space.sketches.values():
             print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")
         return exits.DONE
-    if namespace.out.suffix != ".py":
-        namespace.usage_error(f"--out {namespace.out}: a template is read from a Python file; give {namespace.out}.py")
-    if namespace.out.exists() and not namespace.force:
-        namespace.usage_error(f"{namespace.out} is there already; give another --out, or --force")
     check_literals(workload, bound)
     write_file(namespace.out, template_module(space, workload.name, bound))
     template = f"{namespace.out}:{template_name(workload.name)}"
     print(f"{namespace.out}: {len(space.sketches)} sketches; next: {_next(namespace, template)}")
     return exits.DONE
+
+
+def _check_out(namespace: argparse.Namespace) -> None:
+    """Check, before the sketches are derived, that the module can be written."""
+    out = namespace.out
+    if out.suffix != ".py":
+        namespace.usage_error(f"--out {out}: a template is read from a Python file; give {out}.py")
+    check_distinct({"--out": out, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
+    if out.is_file() and not namespace.force:
+        namespace.usage_error(f"{out} is there already; give another --out, or --force")
+    check_output(out)
 
 
 def _next(namespace: argparse.Namespace, template: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -286,3 +287,51 @@ def test_plugins_lists_the_built_ins(pegbox: Any) -> None:
     assert tuners["enabled"] is True
     assert tuners["problems"] == []
     assert "xgb" in tuners["provides"]["tuner"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("tune matmul 64 64 sixty", r"template matmul\(M: int, .*\): N='sixty' is not an integer"),
+        ("tune matmul 64 64 0.5", r"N=0\.5 is not an integer"),
+        ("tune softmax 8 b --space sketch", r"softmax@sketch\(.*\): m='b' is not an integer"),
+        (
+            "tune matmul 8 8 8 --tuner xgb:plan_size=-3",
+            r"tuner 'xgb': plan_size=-3 is out of range; give an integer >= 1",
+        ),
+        ("tune model.onnx 1 3", "template 'model.onnx' is a model, and nothing here reads models: tune its operators"),
+        ("sketch model.onnx", "workload 'model.onnx' is a model, and nothing here reads models"),
+        ("show t.csv 1", "template 't.csv' is a file, not the name of a template or FILE.py:NAME"),
+        (
+            "best ops.py",
+            "'ops.py' is a Python file, line 1: not JSON: .*; a file of records has a JSON object in each line",
+        ),
+        ("best t.csv", "'t.csv' is a table, line 1: not JSON"),
+        ("best binary", "'binary' is not text: a file of records has a JSON object in each line"),
+        ("best model.onnx", "'model.onnx' is a model: a file of records has"),
+        ("best list.json", "'list.json', line 1: .*; a file of records has a JSON object in each line"),
+        ("plot ops.py", "'ops.py' is a Python file"),
+        ("spaces t.csv", "'t.csv' is a table"),
+        ("compare --simulate ops.py", "'ops.py' is a Python file"),
+        ("build matmul 8 8 8 --records t.csv --out a.so", "'t.csv' is a table"),
+        ("tune matmul 8 8 8 --transfer t.csv", "'t.csv' is a table"),
+    ],
+)
+def test_files_and_arguments_of_another_kind_are_named(pegbox: Any, words: str, error: str) -> None:
+    Path("ops.py").write_text("import pegbox\n")
+    Path("t.csv").write_text("a,b\n1,2\n")
+    Path("list.json").write_text("[1, 2]\n")
+    for name in ("binary", "model.onnx"):
+        Path(name).write_bytes(bytes(range(9)))
+    ran = pegbox(*words.split())
+    assert ran.code == 2
+    assert re.search(error, ran.err), ran.err
+
+
+def test_an_empty_file_holds_no_records(pegbox: Any) -> None:
+    Path("empty.jsonl").touch()
+    ran = pegbox("best", "empty.jsonl")
+    assert (ran.code, ran.err) == (
+        1,
+        "pegbox best: error: no valid record in empty.jsonl ('pegbox tune' writes records)\n",
+    )

@@ -254,7 +254,7 @@ def test_options_outside_their_domain(task: Any, tmp_path: Path) -> None:
         pb.sweep(task, records=tmp_path / "s.jsonl", configs=0)
     with pytest.raises(ArgumentError, match="'matmul' is not a task"):
         pb.sweep("matmul", records=tmp_path / "s.jsonl")  # type: ignore[arg-type]
-    with pytest.raises(RecordError, match="cannot write records"):
+    with pytest.raises(RecordError, match="cannot be written: there is no folder"):
         pb.sweep(task, records=tmp_path / "no folder" / "s.jsonl")
     with pytest.raises(RecordError, match=r"s\.jsonl\.xz', which is compressed"):
         pb.sweep(task, records=tmp_path / "s.jsonl.xz")

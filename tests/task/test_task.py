@@ -97,9 +97,10 @@ def test_the_decorator_without_a_name_takes_the_function_s() -> None:
     assert find_template("test_undecorated_name") is test_undecorated_name
 
 
-def test_a_name_with_two_definitions_is_refused() -> None:
+def test_a_name_with_two_definitions_in_one_module_is_refused() -> None:
     def other(cfg: Any) -> None: ...
 
+    other.__module__ = task_templates.__name__
     with pytest.raises(PluginError, match="test_rows"):
         pb.template("test_rows")(other)
 

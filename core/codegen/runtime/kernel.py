@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
-from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
+from pegbox.codegen.compiled import COMPILE_SECONDS, ArgSpec, CompiledProgram
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.errors import ArgumentError, CompileError
@@ -16,6 +16,7 @@ from pegbox.own_call import OwnCall
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
+    from pegbox.codegen.program import Program
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 
 _Self = TypeVar("_Self", bound="EntryPoint")
@@ -166,6 +167,15 @@ class Kernel(EntryPoint, OwnCall):
     def args(self) -> tuple[ArgSpec, ...]:
         return self.compiled.args
 
+    @property
+    def calls_python(self) -> bool:
+        """A flag of kernels that call Python functions, which may raise any error."""
+        if not self.compiled.externs:
+            return False
+        from pegbox.codegen.runtime.python_functions import are_called  # loads the loop IR
+
+        return are_called(self.compiled.externs)
+
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         from pegbox.codegen.runtime.time_evaluator import MOST_CALLS  # imports statistics, which is slow
 
@@ -276,6 +286,7 @@ def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
+    from pegbox.codegen.program import check_program
     from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
     from pegbox.codegen.runtime.python_call import with_python_call
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from pegbox.codegen.program import COMPILE_SECONDS, Program
+from pegbox.codegen.compiled import COMPILE_SECONDS
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily, build
 from pegbox.codegen.targets.features import check_processor
 from pegbox.compute.axis import SizeVar

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, linear_bounds
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.build import conjuncts
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
+from pegbox.expr.visit import free_vars, walk
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
 from pegbox.loops.access.region import read_below, written_below
@@ -81,21 +85,45 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
     for number, access in enumerate(uses):
         if access.stores:
             continue
-        stores = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
+        before = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
+        stores = [a for a in before if _runs(a, access, still)]
         if not stores:
             return False
         tested = tested_ranges([test.condition for test in access.tests], ranges)
         for dim, extent in enumerate(access.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
-            if not _holds(spans, _span(access, dim, still, tested), extent, tested):
+            if not _holds(spans, _span(access, dim, still, ranges), extent, tested):
                 return False
     return True
 
 
+def _runs(store: Access, read: Access, still: set[Var]) -> bool:
+    """Decide whether a store runs where a read does, for each element of its span."""
+    known = [part for test in read.tests for part in conjuncts(test.condition)]
+    indices = {var for lo, _ in store.region.box for var in free_vars(lo)}
+    return all(
+        _narrows(part, indices, still) or any(same(part, each) for each in known)
+        for test in store.tests
+        for part in conjuncts(test.condition)
+    )
+
+
+def _narrows(part: Expr, indices: set[Var], still: set[Var]) -> bool:
+    """Decide whether a test leaves out only elements that a span leaves out, too, or none, as `tx == 0` may."""
+    names = free_vars(part)
+    if any(isinstance(each, Load) for each in walk(part)) or still.issuperset(names):
+        return False
+    if isinstance(part, Compare) and isinstance(part.b, Const):
+        is_sum = all(isinstance(term, Var) for term in linear(part.a).terms)
+        if isinstance(part.a, Var) or (part.op == "lt" and is_sum):
+            return True
+    return names.isdisjoint(indices | still)
+
+
 def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:
     lo, count = access.region.box[dim]
-    tests = [] if access.stores else [s.condition for s in access.tests]
-    return interval(lo, relaxation(access.loops - still, ranges, *tests), count)
+    tests = [test.condition for test in access.tests]
+    return interval(lo, relaxation(access.loops - still, tested_ranges(tests, ranges), *tests), count)
 
 
 def _holds(

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_instance, check_int
-from pegbox.errors import ArgumentError, TuningError
+from pegbox.errors import ArgumentError, RecordError, TuningError
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.origin import users_level
@@ -128,6 +128,8 @@ class _Loop:
             where = " and in the records" if self.callbacks.essential else ""
             kept = f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result{where}"
             cause = broken.__cause__ or broken
+            if isinstance(cause, RecordError):
+                kept += "; then resume=True goes on from the records"
             raise TuningError(f"{broken}; {kept}", result, reason=str(broken)) from cause
         return result
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.codegen.program import COMPILE_SECONDS, MOST_STRAIGHT
+from pegbox.codegen.compiled import COMPILE_SECONDS
+from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import CompileError, InvalidConfig, LoweringError, PegboxError, RecordError, ScheduleError
+from pegbox.errors import REFUSED, CompileError, PegboxError, RecordError
 from pegbox.features import program_features
 from pegbox.features.masked_update import has_masked_update
 from pegbox.output import write_file
@@ -89,7 +90,7 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
     for config in islice(predicted_configs(task), TRIED):
         try:
             kernel = build(task.lower(config), timeout=timeout)
-        except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
+        except REFUSED as error:
             failure = error
             continue
         compiled = True
