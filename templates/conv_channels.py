@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates import threads
 from pegbox.templates.conv_choices import AS_IT_LIES, BLOCKED, CHANNELS_INSIDE, FILTER_INSIDE, PLAIN, ROWS_OUTSIDE
 from pegbox.templates.conv_register_tiles import channel_tiles, streams_vectors
 from pegbox.templates.conv_shape import PACKED, Conv
@@ -157,7 +158,7 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     if stages.copied is not None:
         copying = s[stages.copied]
         *outer, last = copying.op.axis
-        place_copy(copying, cfg["data_at"].val, block, outer[:2])
+        place_copy(cfg, copying, cfg["data_at"].val, block, outer[:2])
         if last.extent >= conv.lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
             copying.vectorize(copying.split(last, factor=conv.lanes)[1])
     if stages.packed is not None:
@@ -192,7 +193,7 @@ def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: 
     s[out].reorder(n, *outer, *inner, *parts, *unrolled, last)
     write_out(s[out], last, unrolled)
     first = s[out].fuse(n, outer[0])
-    s[out].parallel(first)
+    threads.share(cfg, s[out], first)
     s[stages.sums].compute_at(s[out], inner[-1])
     return first
 
@@ -221,4 +222,4 @@ def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, pack
         outside = [kh, kw, outer, zv]
     s[packed].reorder(panel, co, *outside, near, zl)
     write_out(s[packed], zl, [near] if conv.weights != "HWIO" else [])
-    place_copy(s[packed], cfg["weights_at"].val, block, [panel])
+    place_copy(cfg, s[packed], cfg["weights_at"].val, block, [panel])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates import threads
 from pegbox.templates.conv_choices import AS_IT_LIES, OHW, ROWS_OUTSIDE
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, padded, place_copy, reduction_axes, reduction_loops
@@ -130,11 +131,11 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     block = s[stages.out], store(cfg, s, conv, stages)
     if stages.copied is not None:
         n, c, *_, x = s[stages.copied].op.axis
-        place_copy(s[stages.copied], cfg["data_at"].val, block, [n, c])
+        place_copy(cfg, s[stages.copied], cfg["data_at"].val, block, [n, c])
         s[stages.copied].vectorize(x)
     if stages.packed is not None:
         panel, *_, z = s[stages.packed].op.axis
-        place_copy(s[stages.packed], cfg["weights_at"].val, block, [panel])
+        place_copy(cfg, s[stages.packed], cfg["weights_at"].val, block, [panel])
         s[stages.packed].unroll(z)
     return s
 
@@ -149,7 +150,7 @@ def _store_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     outer = [qo, oo] if cfg["order"].val == ROWS_OUTSIDE else [oo, qo]
     s[out].reorder(n, *outer, om, qm, oi, qi)
     first = s[out].fuse(n, outer[0])
-    s[out].parallel(first)
+    threads.share(cfg, s[out], first)
     _schedule_tile(cfg, s, conv, s[out], stages.sums, (om, qm, oi, qi))
     return first
 
@@ -165,7 +166,7 @@ def _store_lines(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     s[out].reorder(n, *outer, *inside, yi, x)
     s[out].vectorize(x)
     first = s[out].fuse(n, outer[0])
-    s[out].parallel(first)
+    threads.share(cfg, s[out], first)
     s[lines].compute_at(s[out], outer[1])
     n, yb, o, q = s[lines].op.axis
     om, oi = s[lines].split(o, factor=cfg["tile_o"].val)

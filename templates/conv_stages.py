@@ -10,6 +10,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute import AHEAD
 from pegbox.compute import padded as with_border
+from pegbox.templates import threads
 from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LOOP
 from pegbox.templates.conv_shape import PACKED, Conv
 
@@ -80,9 +81,9 @@ def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.It
     return [co, kh, kw, outer, inner], [inner]
 
 
-def place_copy(stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
+def place_copy(cfg: pb.TemplateConfig, stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
     """Make the copy that each block needs at its loop, or all of it beforehand, in loops that threads share."""
     if where == BLOCK:
         stage.compute_at(*block)
     else:
-        stage.parallel(stage.fuse(*shared) if len(shared) > 1 else shared[0])
+        threads.share(cfg, stage, stage.fuse(*shared) if len(shared) > 1 else shared[0])

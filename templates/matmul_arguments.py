@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pegbox import te
@@ -48,6 +49,11 @@ class Product:
     @property
     def itemsize(self) -> int:
         return nbytes(self.dtype)
+
+    @property
+    def flop(self) -> int:
+        """The additions and multiplications."""
+        return 2 * math.prod(self.shape) * self.k
 
     @property
     def is_narrow(self) -> bool:

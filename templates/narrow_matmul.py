@@ -9,6 +9,7 @@ from __future__ import annotations
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import fits_registers
+from pegbox.templates import threads
 from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.register_tile import write_out
 
@@ -52,5 +53,5 @@ def schedule(cfg: pb.TemplateConfig, p: Product, c: te.Tensor) -> te.TESchedule:
     ko, ki = s[c].split(kv, factor=cfg["unroll_k"].val)
     s[c].reorder(*outer, yo, ko, ki, yi, x, lanes)
     write_out(s[c], lanes, (ki, yi, x))
-    s[c].parallel(outer[0] if p.lead and p.lead[0] > 1 else yo)
+    threads.share(cfg, s[c], outer[0] if p.lead and p.lead[0] > 1 else yo)
     return s

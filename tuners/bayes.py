@@ -3,6 +3,7 @@
 Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
 mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"
 (ASPLOS 2023), from which the logarithms of costs, the priors of length scales and the local candidates are taken.
+Functions of numbers have targets and a climbed acquisition of their own.
 """
 
 from __future__ import annotations
@@ -31,8 +32,16 @@ from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, Places, rows_of
-from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess, Posterior, one_thread
+from pegbox.tuners.surrogates.gaussian_process import (
+    DIGITS,
+    EXACT,
+    NOISE,
+    GaussianProcess,
+    Posterior,
+    one_thread,
+)
 from pegbox.tuners.surrogates.inputs import Inputs
+from pegbox.tuners.surrogates.power_transform import standardised_powers
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
@@ -55,6 +64,13 @@ there, and of a convolution's hundreds of classes of programs each takes some mi
 CLIMBERS, STEPS = 24, 4
 """The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
 of programs cost mostly by the call, and the next batch goes on from the results of this one."""
+
+NUMBERS_ROUNDS, NUMBERS_GROWTH = 5, 16
+"""The rounds of neighbours, and `GROWTH`, where there are ranges and no programs. The optimum is as fine as the
+numbers, so that the acquisition is climbed further, and a trial teaches where the next one belongs."""
+
+CAREFUL = 0.33
+"""The share of these batches, of one or two at first, that have a careful member."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +135,7 @@ class BayesTuner(LearnedTuner):
         self._process: GaussianProcess | None = None
         self._tuned = 0
         self._begun = False
+        self._numbers = program is None and any(line is not None for line in self._space.structure.lines)
         self._pending: set[Config] = set()
 
     @property
@@ -141,7 +158,8 @@ class BayesTuner(LearnedTuner):
             self._begun = True
             self._table.prepare()
             return self.random(1)
-        n = min(n, max(SMALLEST, len(self._history) // GROWTH))
+        least = len(self._history) // NUMBERS_GROWTH if self._numbers else max(SMALLEST, len(self._history) // GROWTH)
+        n = min(n, max(1, least))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
@@ -168,7 +186,7 @@ class BayesTuner(LearnedTuner):
         Raises `ArgumentError` before the first batch that was chosen by one.
         """
         if self._process is None or self._inputs is None:
-            raise ArgumentError("bayes: no model yet; it is made for the first batch that is not random")
+            raise ArgumentError("bayes: no model yet; the first batch that is not random makes it")
         return -self._process.mean(self._inputs(rows_of(configs)))
 
     def sample(self) -> Digits:
@@ -197,13 +215,16 @@ class BayesTuner(LearnedTuner):
         if means is not None:
             rows = found[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
         posterior = process.posterior(inputs(rows))
-        best = np.argsort(posterior.bounds(self._options.boldness), kind="stable")[:CLIMBERS]
-        more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
-        if len(more):
+        for _ in range(NUMBERS_ROUNDS if self._numbers else 1):
+            best = np.argsort(posterior.bounds(self._options.boldness), kind="stable")[:CLIMBERS]
+            more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows, cross=self._numbers)
+            if not len(more):
+                break
             rows = np.concatenate([rows, more])
             posterior = process.posterior(inputs(rows))
         seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
-        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness)
+        careful = not self._numbers or self._rng.random() < CAREFUL
+        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness, careful=careful)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
         # The shortlist may contain no configuration with a value that looks bad.
@@ -214,30 +235,35 @@ class BayesTuner(LearnedTuner):
     def _learned(self, inputs: Inputs) -> GaussianProcess:
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
-            self._process = GaussianProcess(inputs.groups, trends=inputs.trends)
+            noise = EXACT if self._numbers else NOISE
+            self._process = GaussianProcess(inputs.groups, trends=inputs.trends, noise=noise)
         best = np.argsort(self._history.costs, kind="stable")[: self._options.memory // 2]
         others = np.setdiff1d(np.arange(len(self._history)), best)
         kept = np.sort(np.concatenate([best, others[-(self._options.memory - len(best)) :]]))
         due = self._differ and len(self._history) >= 1.1 * self._tuned
         self._process.fit(
             inputs(self._history.rows[kept]),
-            standardised_logs(self._history.costs[kept]),
+            (standardised_powers if self._numbers else standardised_logs)(self._history.costs[kept]),
             steps=TUNING_STEPS if due else 0,
         )
         self._tuned = len(self._history) if due else self._tuned
         return self._process
 
 
-def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:
+def optimistic_batch(
+    posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float, careful: bool = True
+) -> Places:
     """Places of `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
 
-    The first is the one that looks fastest, b = 0: exploring must not keep from using what is known already. Each other
-    draws its own b, exponential with mean `boldness`, so that a batch has careful and bold members: Berk et al.,
+    The first is the one that looks fastest, b = 0, if the batch is `careful`: exploring must not keep from using what
+    is known already. Each other draws its own b, exponential with mean `boldness`, so that a batch has careful and bold
+    members: Berk et al.,
     "Randomised Gaussian Process Upper Confidence Bound for Bayesian Optimisation" (IJCAI 2020). A chosen one is
     observed at its mean before the next is chosen, which keeps a batch from crowding in one place.
     """
     chosen: list[int] = []
-    for bold in [0.0, *rng.exponential(boldness, n)][: min(n, len(posterior.mean))]:
+    bolds = [*([0.0] if careful else []), *rng.exponential(boldness, n)]
+    for bold in bolds[: min(n, len(posterior.mean))]:
         bounds = posterior.bounds(bold)
         bounds[chosen] = np.inf
         chosen.append(int(np.argmin(bounds)))

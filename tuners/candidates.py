@@ -35,11 +35,17 @@ class CandidatePool:
         self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
         return found
 
-    def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
-        """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
+    def neighbors(self, rows: Digits, *, but: Digits, cross: bool = False) -> Digits:
+        """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway.
+
+        With `cross`, half of them are crossings of the rows: a step of one number at a time does not follow a valley.
+        """
         if self._every_row is not None:
             return rows[:0]
-        found = np.concatenate([but, self._space.neighbors(rows, self._rng)])
+        near = self._space.neighbors(rows, self._rng)
+        if cross:
+            near[1::2] = self._space.crossover(near[1::2], self._rng.permutation(rows)[: len(near[1::2])], self._rng)
+        found = np.concatenate([but, near])
         places = self._visited.fresh(found)
         return found[places[places >= len(but)]]
 

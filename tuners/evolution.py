@@ -22,6 +22,12 @@ KEPT = 0.75
 """The share of a first generation's random members that the next plan's begins with, too, the newest: their features
 are known already, and random programs' cost the most, because each may be of a kind of its own."""
 
+NEAR = 0.75
+"""The share of mutations of a number that are steps on its line."""
+
+MANY = 1024
+"""A knob of more values than this is mutated no more often."""
+
 TRIES = 8
 """The number of draws after a mutation that the space excludes, before the space is asked for any neighbour."""
 
@@ -29,13 +35,14 @@ TRIES = 8
 class Mutation:
     """Mutates rows of digits: of each one knob that exists, the more values it has, the more often.
 
-    A split moves a factor (`factor_moves`), every other knob takes another of its values. The knobs that come to exist
+    A split moves a factor (`factor_moves`), a number of a range mostly moves on its line, and every other knob takes
+    another of its values. The knobs that come to exist
     by that get random values.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
         self._space = space
-        self._weights = np.log2(np.maximum(space.structure.sizes, 1))
+        self._weights = np.log2(np.clip(space.structure.sizes, 1, MANY))
         self._moves: dict[tuple[int, int], list[int]] = {}
 
     def __call__(self, rows: Digits, rng: np.random.Generator) -> Digits:
@@ -68,6 +75,8 @@ class Mutation:
         knob = self._space.structure.knobs[column]
         others = rng.integers(0, len(knob) - 1, len(digits), dtype=np.int64)
         others += others >= digits
+        if knob.line is not None:
+            return np.where(rng.random(len(digits)) < NEAR, knob.line.near(digits, rng), others)
         if isinstance(knob, SplitKnob):
             for place, (digit, luck) in enumerate(zip(digits.tolist(), rng.random(len(digits)).tolist(), strict=True)):
                 if (column, digit) not in self._moves:

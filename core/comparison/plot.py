@@ -61,7 +61,7 @@ def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
     Raises `ArgumentError` when matplotlib is not installed, the suffix is unknown to it, or there is nothing to draw.
     """
     if not report.tasks:
-        raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no run was finished")
+        raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, because no run finished")
     check_plot(path)
     with saved(path, len(report.tasks)) as panels:
         for axes, task in zip(panels, report.tasks, strict=True):

@@ -53,9 +53,7 @@ def check_plot(path: str | os.PathLike[str]) -> None:
         raise ArgumentError(f"plot to {os.fspath(path)!r} needs matplotlib ({error}); {INSTALL}") from error
     known = sorted(FigureCanvasBase.get_supported_filetypes())
     if Path(path).suffix.lstrip(".").lower() not in known:
-        raise ArgumentError(
-            f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of .{', .'.join(known)}"
-        )
+        raise ArgumentError(f"plot to {os.fspath(path)!r}: the suffix must be one of .{', .'.join(known)}")
     check_output(path, PICTURE)
 
 

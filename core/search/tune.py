@@ -215,5 +215,5 @@ def _objective(function: CostFunction | Objective, space: ConfigSpace | None, op
         return Objective(function, space, **given)  # type: ignore[arg-type]  # it checks them
     for name, value in {"space": space, **given}.items():
         if value is not None:
-            raise ArgumentError(f"{name}={value!r}: {function!r} has its own; leave it out")
+            raise ArgumentError(f"{name}={value!r}: {function!r} already has one; leave it out")
     return function

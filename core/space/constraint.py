@@ -131,7 +131,7 @@ class Probe(Config):
     def exists(self, name: str) -> bool:
         return self._shifted[self._read(name)[0]] > 0
 
-    def _read(self, name: str) -> tuple[int, tuple[Entity, ...]]:
+    def _read(self, name: str) -> tuple[int, Sequence[Entity]]:
         found = self._bound.readable.get(name)
         if found is None:
             constraint = self._bound.constraint

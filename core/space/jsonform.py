@@ -56,14 +56,21 @@ def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Di
         if type(index) is int and 0 <= index < size:
             row[:] = digits_of(index, lengths)
     exist = space.structure.active(rows).tolist() if len(forms) else []
-    # The entities as JSON gives them back.
+    # The entities as JSON gives them back; a range has too many, and its numbers come back as they are.
     known = [
-        json.loads(json.dumps([[knob.name, entity.tag, entity.value()] for entity in knob.entities]))
+        None
+        if knob.line is not None
+        else json.loads(json.dumps([[knob.name, entity.tag, entity.value()] for entity in knob.entities]))
         for knob in space.knobs.values()
     ]
+    knobs = list(space.knobs.values())
     for row, form, digits, existing in zip(rows, forms, rows.tolist(), exist, strict=True):
         # The entities decide about the meaning of an index, as for a single config.
-        spelled = [known[i][digit] for i, digit in enumerate(digits) if existing[i]]
+        spelled = [
+            [knob.name, knob.tag, knob.entities[digit].value()] if table is None else table[digit]
+            for knob, table, digit, exists in zip(knobs, known, digits, existing, strict=True)
+            if exists
+        ]
         if form.get("entity") != spelled or digits != [d if e else 0 for d, e in zip(digits, existing, strict=True)]:
             row[:] = config_from_json(space, form).digits
     return rows

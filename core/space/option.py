@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,13 +14,17 @@ from pegbox.checks import check_list
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import OtherEntity
-from pegbox.space.knob import Condition, Floats, Knob, one_hot, preview, require_values
+from pegbox.space.knob import Condition, Floats, ListedKnob, one_hot, preview, refuse_too_many, require_values
+from pegbox.space.range import RangeKnob, range_knob
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
+LISTED = 1 << 12
+"""The longest Python range that is listed."""
+
 
 @dataclass(frozen=True, eq=False)
-class OptionKnob(Knob):
+class OptionKnob(ListedKnob):
     """One of several values: numbers, strings, booleans, None, or lists of them."""
 
     kind: ClassVar[str] = "option"
@@ -70,12 +74,16 @@ class OptionKnob(Knob):
         return preview(self.entities)
 
 
-def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None = None) -> OptionKnob:
-    """Make an option knob; candidates listed twice count once.
+def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None = None) -> OptionKnob | RangeKnob:
+    """Make an option knob; candidates listed twice count once, and a long Python range is not listed.
 
     Raises:
-        SpaceError: there are no candidates, or one is not a JSON value.
+        SpaceError: there are no candidates, too many of them, or one is not a JSON value.
     """
+    if isinstance(candidates, range) and candidates[LISTED : LISTED + 1]:
+        return range_knob(name, candidates, False, when)
+    if isinstance(candidates, Sized):
+        refuse_too_many(name, len(candidates), "use define_int or define_float for numbers between two bounds")
     by_key: dict[str, OtherEntity] = {}
     for candidate in check_list(
         f"knob {value_text(name)}: candidates", candidates, "a list of values", error=SpaceError

@@ -86,7 +86,7 @@ def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Dig
 
 def draw(structure: Structure, n: int, rng: np.random.Generator, *, known: Digits | None = None) -> Digits:
     """`n` random valid canonical rows, with repetition; `known` as for `redraw`."""
-    rows = structure.canonical(rng.integers(0, structure.sizes, size=(n, len(structure.lengths)), dtype=np.int64))
+    rows = structure.canonical(structure.random(n, rng))
     for component in structure.components:
         if component.constraints:
             wanted = np.flatnonzero(~structure.holds(rows, component.constraints))
@@ -163,7 +163,7 @@ def _beyond_listing(
 def uniform(structure: Structure, component: Component, n: int, rng: np.random.Generator) -> Digits:
     rows = np.zeros((n, len(structure.lengths)), dtype=np.int64)
     columns = list(component.columns)
-    rows[:, columns] = rng.integers(0, structure.sizes[columns], size=(n, len(columns)), dtype=np.int64)
+    rows[:, columns] = structure.random_digits(np.broadcast_to(component.column_array, (n, len(columns))), rng)
     return structure.canonical(rows)
 
 

@@ -15,7 +15,7 @@ from pegbox.checks import check_callable, check_flag, check_int, check_list, nea
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import SplitEntity
-from pegbox.space.knob import Condition, Floats, Knob, preview, refuse_too_many, require_values
+from pegbox.space.knob import Condition, Floats, ListedKnob, preview, refuse_too_many, require_values
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 MAX_EXTENT = 1 << 40
@@ -23,7 +23,7 @@ MAX_OUTPUTS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class SplitKnob(Knob):
+class SplitKnob(ListedKnob):
     """Ways to split an axis of `extent` iterations; the outermost extent is inferred, rounded up."""
 
     kind: ClassVar[str] = "split"

@@ -56,7 +56,7 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
 
 def _ungated(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
     """Random valid rows of the components whose knobs all exist; zeros in the columns of the others."""
-    rows = rng.integers(0, structure.sizes, size=(n, len(structure.lengths)), dtype=np.int64)
+    rows = structure.random(n, rng)
     for component in structure.components:
         if component.gates:
             rows[:, component.column_array] = 0

@@ -87,6 +87,14 @@ class TemplateConfig:
         """See `ConfigSpace.define_knob`."""
         self.space.define_knob(name, candidates, when=when)
 
+    def define_int(self, name: str, low: int, high: int, **options: Any) -> None:
+        """See `ConfigSpace.define_int`."""
+        self.space.define_int(name, low, high, **options)
+
+    def define_float(self, name: str, low: float, high: float, **options: Any) -> None:
+        """See `ConfigSpace.define_float`."""
+        self.space.define_float(name, low, high, **options)
+
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
         """See `ConfigSpace.define_reorder`; axes, in the options as well, are axes of tensors, loops or names."""
         names = _AxisNames(axes)
@@ -158,6 +166,8 @@ class ApplyingConfig(TemplateConfig):
     def define_knob(self, name: str, *_: Any, **__: Any) -> None:
         """Declared already."""
         self._declared(name)
+
+    define_int = define_float = define_knob
 
     def add_constraint(self, *_: Any, **__: Any) -> None:
         """Declared already."""

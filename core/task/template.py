@@ -21,7 +21,7 @@ _PACKED_FORMS = "__pegbox_packed_forms__"
 """The attribute of a template's function that holds its packed forms: it is found wherever the function is."""
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
-WITHOUT_SCHEDULE = f"is a workload, which has no schedule; {ADD_SPACE}"
+WITHOUT_SCHEDULE = f"is a workload: a computation without a schedule; {ADD_SPACE}"
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def find_template(ref: object) -> Template:
             if isinstance(ref, str) and ref.isidentifier():
                 raise UnknownName(f"{error}; one of your own is named with its file: FILE.py:{ref}") from None
             raise
-        raise UnknownName(f"there is no template {ref!r}: it {WITHOUT_SCHEDULE}") from error
+        raise UnknownName(f"{ref!r} {WITHOUT_SCHEDULE}") from error
     if isinstance(found, NamedFunction) and found.kind == "workload":
         raise TemplateError(f"{ref if isinstance(ref, str) else found.name!r} {WITHOUT_SCHEDULE}")
     return Template.of(found, ref)

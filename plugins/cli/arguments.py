@@ -99,7 +99,7 @@ def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
         "--inputs",
         type=Path,
         metavar="FILE.npz",
-        help="arrays for inputs by their names, of numpy.savez, where random ones make no sense, as for indices",
+        help="a file of numpy.savez with arrays for inputs by name, if random values make no sense (indices)",
     )
 
 
@@ -152,9 +152,9 @@ def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = F
         metavar="FILE|NAME",
         help="answer from records: a file, or the name of a recorded space that ships with pegbox",
     )
-    parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
+    parser.add_argument("--host", metavar="NAME", help="the machine, if the file holds records of several")
     parser.add_argument(
-        "--objective", metavar="NAME", help="what to minimise in results of another tool (default: the time)"
+        "--objective", metavar="NAME", help="the quantity to minimise in results of another tool (default: the time)"
     )
 
 

@@ -25,7 +25,7 @@ actions:
   export   write all records to FILE.jsonl, without compiled code
   import   take the best of each task from files of records; those of other processors serve predictions only
   prune    remove the records that no template here can use, and compiled code: all, or that of the names
-  retune   tune here what is known for another processor only; the same command goes on where it was stopped
+  retune   tune here what is known for another processor only; repeat the command to go on where it was stopped
 
 examples:
   pegbox store list matmul

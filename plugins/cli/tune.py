@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,7 +135,7 @@ def run(namespace: argparse.Namespace) -> int:
     if result.best is None:
         if not result.all_trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED
-        why = "" if records is None else "; the records tell why"
+        why = "" if records is None else "; the records give the reasons"
         raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
     return exits.DONE
 
@@ -155,20 +156,32 @@ def _kept(result: TuneResult) -> str:
     return f"calls of this shape use an earlier result, which is faster: {format_cost(best.cost, 's')}"
 
 
+def _for_one_core(namespace: argparse.Namespace) -> list[str]:
+    """Write the same search for a target of one core."""
+    words = [word for word in namespace.command_line if not word.startswith(("--resume", "--target="))]
+    if "--target" in words:
+        place = words.index("--target")
+        del words[place : place + 2]
+    target = re.sub(r" *-num-cores[ =]*\d+", "", namespace.target)
+    return [*words, "--target", f"{target} -num-cores 1"]
+
+
 def _resuming(namespace: argparse.Namespace) -> str:
     """Write the command that goes on with the search."""
     return shlex.join([*namespace.command_line, *([] if namespace.resume else ["--resume"])])
 
 
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
-    """Suggest commands that show the first failure, go on, build and plot."""
+    """Suggest commands that show the first failure, avoid noise, go on, build and plot."""
     task = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
     if namespace.target != "llvm":
         task += ["--target", namespace.target]
     if result.first_failed is not None:
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
-        yield f"{shown}   (the first failed one's program)"
+        yield f"{shown}   (the program of the first failed trial)"
+    if result.notes and not result.emulated and result.task is not None and result.task.target.num_cores > 1:
+        yield f"{shlex.join(_for_one_core(namespace))}   (no thread waits for another)"
     if result.best is None or records is None:
         return
     if result.stopped_because == "interrupted" and not result.emulated:

@@ -100,7 +100,7 @@ class DaskRunner(Runner):
         """Open a pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
         if scheduler is None:
             raise ArgumentError(
-                "jobs='dask': say which cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
+                "jobs='dask': name the cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
                 "machine need none: jobs=N"
             )
         from pegbox.plugins.runners.dask_pool import DaskPool
@@ -215,7 +215,7 @@ def _warn_of_spread(found: Iterable[float]) -> None:
     if rates and (apart := max(rates) / min(rates) - 1) > APART:
         warnings.warn(
             f"equal machines of the cluster differ by {apart:.0%} on a fixed kernel ({min(rates):.4g} to "
-            f"{max(rates):.4g} GFLOP/s of a core): costs that differ by less don't compare. The best are measured "
+            f"{max(rates):.4g} GFLOP/s of a core): smaller differences of costs mean nothing. The best are measured "
             "again on one of them; 'pegbox cluster' shows which is slow",
             RuntimeWarning,
             stacklevel=users_level(),

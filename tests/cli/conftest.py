@@ -59,6 +59,7 @@ class Api:
     space: Any = field(default_factory=Space)
     first_failed: Any = None
     emulated: bool = False
+    notes: tuple[str, ...] = ()
 
     def create_task(self, template: Any, **options: Any) -> Any:
         self.calls["create_task"] = {"template": template, **options}
@@ -71,7 +72,14 @@ class Api:
 
     def tune(self, task: Any, **options: Any) -> Any:
         self.calls["tune"] = options
-        return _Result(self.best, self.stopped_because, first_failed=self.first_failed, emulated=self.emulated)
+        return _Result(
+            self.best,
+            self.stopped_because,
+            first_failed=self.first_failed,
+            emulated=self.emulated,
+            notes=self.notes,
+            task=SimpleNamespace(target=SimpleNamespace(num_cores=2)) if self.notes else None,
+        )
 
     def build(self, task: Any, *, config: Any) -> Any:
         return SimpleNamespace(source=lambda kind: f"{kind} of {config}")
@@ -87,6 +95,8 @@ class _Result:
     all_trials: tuple[int, ...] = (1, 2, 3)
     first_failed: Any = None
     emulated: bool = False
+    notes: tuple[str, ...] = ()
+    task: Any = None
 
     def __str__(self) -> str:
         return "the table"

@@ -70,6 +70,26 @@ def test_the_next_lines_after_an_emulated_search_ask_for_nothing_of_its_times(pe
     assert "--resume" not in ran.out
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--trials", "40", "--resume"], "--trials 40 --target 'llvm -num-cores 1'"),
+        (["--target", "llvm -mcpu=znver4 -num-cores 2", "-q"], None),
+        (["--target", "llvm -mcpu=znver4 -num-cores=2"], "--target 'llvm -mcpu=znver4 -num-cores 1'"),
+        (["--target=llvm -num-cores 2", "--seed", "3"], "--seed 3 --target 'llvm -num-cores 1'"),
+    ],
+)
+def test_on_a_busy_machine_the_next_line_is_the_search_for_one_core(
+    pegbox: Any, api: Any, words: list[str], expected: str | None
+) -> None:
+    api.notes, api.best = ("other programs used this machine's cores",), None
+    out = pegbox("tune", "matmul", "64", *words).out
+    if expected is None:
+        assert "next:" not in out
+    else:
+        assert f"next:    pegbox tune matmul 64 {expected}   (no thread waits for another)\n" in out
+
+
 def test_the_next_line_shows_the_program_of_what_failed_first(pegbox: Any, api: Any) -> None:
     api.first_failed = SimpleNamespace(config=SimpleNamespace(index=17))
     for words in (["matmul", "64"], ["matmul", "64", "--no-records"]):
@@ -169,14 +189,14 @@ def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> 
     ran = pegbox("tune", "matmul")
     assert ran.code == 1
     assert "the table" in ran.out
-    assert "none of the 3 trials gave a valid kernel; the records tell why" in ran.err
+    assert "none of the 3 trials gave a valid kernel; the records give the reasons" in ran.err
     assert "records" not in pegbox("tune", "matmul", "--no-records").err
 
 
 def test_tune_that_is_interrupted_before_the_first_trial_says_so(
     pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted", first_failed=None)
+    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted", first_failed=None, notes=[])
     monkeypatch.setattr(pb, "tune", lambda task, **options: nothing)
     ran = pegbox("tune", "matmul")
     assert ran.code == 130

@@ -171,3 +171,25 @@ def test_records_in_effect_that_hold_none_of_the_task_are_an_error(tmp_path: Pat
     pb.tune(pb.create_task("matmul", args=(4, 4, 4)), trials=1, records=records, progress=False)
     with pb.apply_history_best(records), pytest.raises(ArgumentError, match="matmul"):
         pb.build(pb.create_task("matmul", args=(4, 5, 6)))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "threads"),
+    [
+        ("matmul", (64, 64, 64), 1),
+        ("matmul", (64, 256, 2), 1),
+        ("batch_matmul", (8, 16, 16, 16), 1),
+        ("conv2d", (1, 8, 8, 8, 8, 3, 3), 1),
+        ("matmul", (64, 4096, 2), 2),
+    ],
+)
+def test_a_predicted_kernel_has_one_thread_for_little_work(name: str, args: tuple[int, ...], threads: int) -> None:
+    task = pb.create_task(name, args=args, target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    found = [task.lower(config).num_threads for config in islice(predicted_configs(task, candidates=60), 3)]
+    assert found == [threads] * 3
+
+
+def test_a_predicted_sketch_has_one_thread_for_little_work() -> None:
+    task = pb.create_task("softmax", args=(64, 64), space="sketch", target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    assert any("parallel" in name for name in task.space.knobs)
+    assert task.lower(next(predicted_configs(task, candidates=60))).num_threads == 1

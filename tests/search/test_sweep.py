@@ -245,7 +245,7 @@ def test_a_broken_machine_loses_nothing(task: Any, tmp_path: Path, machine: Nois
 
 def test_a_whole_space_must_be_one_that_can_be_listed(tmp_path: Path, machine: Noisy) -> None:
     huge = pb.create_task(f"{TEMPLATES}:rows", args=(2**40, 2**40))
-    with pytest.raises(ArgumentError, match=r"configs=None: the space of test_rows has .*say how many: configs=5000"):
+    with pytest.raises(ArgumentError, match=r"configs=None: the space of test_rows has .*give a number: configs=5000"):
         pb.sweep(huge, records=tmp_path / "s.jsonl", configs=None, progress=False)
 
 

@@ -192,7 +192,7 @@ def test_failures_have_their_reason_beside_a_winner() -> None:
         return 2.0
 
     said = str(pb.minimize(fussy, SPACE, tuner="grid", trials=2, progress=False))
-    assert "failed: 1 run error; the first said: ValueError: no ones\n" in f"{said}\n"
+    assert "failed: 1 run error; the first: ValueError: no ones\n" in f"{said}\n"
 
 
 def test_a_body_that_raises_in_some_configurations_names_the_first_and_how_to_see_it_again() -> None:

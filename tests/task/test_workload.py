@@ -148,7 +148,7 @@ def test_a_plain_function_without_a_schedule_says_what_to_add() -> None:
 
 @pytest.mark.parametrize("ref", ["test_doubled", f"{__name__}:doubled"])
 def test_the_name_of_a_workload_without_a_generator_says_what_to_add(ref: str) -> None:
-    with pytest.raises(PegboxError, match=r"is a workload, .*add space='sketch' \(--space sketch on"):
+    with pytest.raises(PegboxError, match=r"is a workload: .*add space='sketch' \(--space sketch on"):
         pb.create_task(ref, args=(8,))
 
 

@@ -30,6 +30,9 @@ ICML 2024)."""
 NOISE = (-4.0, 1.0)
 """Prior of the logarithm of the noise's share of the variance, mean and standard deviation: measuring is 2% to 10%."""
 
+EXACT = (-6.0, 2.0)
+"""That prior for functions of numbers, which often have no noise at all."""
+
 SIGNAL = (2.0, 2.0)
 """Inverse-gamma prior of the process's variance; targets have variance one."""
 
@@ -38,7 +41,7 @@ SLOPE = (0.5, 0.5)
 there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
-NOISE_BOUNDS = (-9.0, 1.0)
+NOISE_BOUNDS = (-14.0, 1.0)
 
 DECIMALS, DIGITS = 3, 6
 """The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
@@ -145,13 +148,14 @@ class GaussianProcess:
     Args:
         groups: for each column the number of its length scale.
         trends: so many columns after those are trends, standardised, and the targets are expected to grow with them.
+        noise: the prior of the logarithm of the noise's share.
     """
 
-    def __init__(self, groups: Groups, *, trends: int = 0) -> None:
+    def __init__(self, groups: Groups, *, trends: int = 0, noise: tuple[float, float] = NOISE) -> None:
         self._groups, self._trends = groups, trends
         count = int(groups.max(initial=-1)) + 1
-        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), NOISE[0])
-        self._spread = np.append(np.full(count, LENGTH_SPREAD), NOISE[1])
+        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), noise[0])
+        self._spread = np.append(np.full(count, LENGTH_SPREAD), noise[1])
         self.parameters: Floats = self._middle
         """Logarithms of the length scales, and at the end of the noise relative to the signal."""
 

@@ -153,8 +153,8 @@ def _knobs(result: TuneResult) -> str:
         "<section><h2>The knobs' influence</h2>"
         + table(["knob", "explains", "values", "best by value"], rows, left=[3])
         + '<p class="soft">explains: the share of the variance of the logarithm of the cost that lies between the '
-        f"knob's values (Kelley's epsilon squared). Of the trials of {where}, which tried good values more often; "
-        "what knobs do together counts for none of them.</p></section>"
+        f"knob's values (Kelley's epsilon squared). The trials are those of {where}, in which good values are more "
+        "frequent; the joint effect of several knobs is not counted.</p></section>"
     )
 
 

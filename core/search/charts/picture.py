@@ -19,12 +19,11 @@ _CAPTIONS = {
     "trial": "each trial",
     "recorded trial": "each trial from the records",
     "new trial": "each new trial",
-    "best so far, as first timed": "the best so far by the first timing of each, where the luckiest is lowest",
-    "another run": "another run of those in the records, which begins anew",
+    "best so far, as first timed": "the best so far, by first timings (so partly luck)",
+    "another run": "another run in the records, with a best of its own",
     "failed": "failed trials at the bottom",
-    "the result, measured again": "the result (star): the best as it was measured again at the end, with more care",
-    "NumPy": "NumPy's time for the same",
-    "NumPy, too noisy to compare": "NumPy's time for the same (dotted: timings are too noisy to compare)",
+    "the result, measured again": "the result (star): the best, measured again with more care at the end",
+    "NumPy": "NumPy's time for the same computation",
 }
 """The meanings of the lines of the legend, for the caption."""
 
@@ -111,11 +110,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     baseline = best.baseline if best is not None else None
     if baseline is not None and baseline.numpy is not None:
-        steady = baseline.is_comparable(best.result.costs, best.result.run_queue_wait)
-        axes.axhline(
-            baseline.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
-            label="NumPy" if steady else "NumPy, too noisy to compare",
-        )  # fmt: skip
+        axes.axhline(baseline.numpy, color=COLOURS[2], linestyle="--", linewidth=1.2, label="NumPy")
     _finish(axes, len(trials), result.unit, emulated=result.emulated)
 
 

@@ -70,21 +70,31 @@ class Trial:
 
 
 class Gain(NamedTuple):
-    """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones."""
+    """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones.
+
+    `others` is the number of the trials after those.
+    """
 
     first: int
     ratio: float
+    others: int
 
     @classmethod
     def of(cls, trials: Sequence[Trial | Record]) -> Gain | None:
         """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare."""
         first = min(FIRST_TRIALS, len(trials) // 2)
         began = min((trial.cost for trial in trials[:first]), default=math.inf)
-        return None if began == math.inf else cls(first, began / min(trial.cost for trial in trials))
+        if began == math.inf:
+            return None
+        return cls(first, began / min(trial.cost for trial in trials), len(trials) - first)
 
     def __str__(self) -> str:
-        began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
-        return f"{self.ratio:.2f}x as fast as {began}" if self.ratio > 1 else f"no trial was faster than {began}"
+        if self.ratio > 1:
+            began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
+            return f"{self.ratio:.2f}x as fast as {began}"
+        began = f"found within the first {self.first} trials" if self.first > 1 else "the first trial"
+        others = f"the other {self.others}" if self.others > 1 else "the other one"
+        return f"the best was {began}; {others} did not improve on it"
 
 
 @dataclass(frozen=True)
@@ -178,9 +188,9 @@ class TuneResult:
     the careful measurements that `best` was picked from; `model` says how good the tuner's model was on trials that it
     had not seen. Where `simulated`, all seconds are those of the virtual clock: those of the trials when they were
     recorded, and those of the tuner now. `dropped` counts proposals that were not measured, by reason: repetitions, and
-    more than was asked for. `recorded_runs` are the numbers of `trials` of each run, where they were read from the
-    records of several. `untold` are the trials that were not reported to the tuner, as a limit or an error cut their
-    batch short.
+    more than was asked for. `uneven` is `Measurer.uneven`. `recorded_runs` are the numbers of `trials` of each run,
+    where they were read from the records of several. `untold` are the trials that were not reported to the tuner, as a
+    limit or an error cut their batch short.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
@@ -196,6 +206,7 @@ class TuneResult:
     dropped: Mapping[str, int] = field(default_factory=dict)
     history: Sequence[Trial] = ()
     recorded_runs: Sequence[int] = ()
+    uneven: str = field(default="", repr=False, compare=False)
     untold: Sequence[Trial] = field(default=(), repr=False, compare=False)
 
     @property
@@ -222,7 +233,7 @@ class TuneResult:
 
         def __getattr__(self, name: str) -> NoReturn:
             own = name in BestTrial.__dataclass_fields__ or hasattr(BestTrial, name)
-            where = f"; the winner has it: result.best.{name}" if own and not name.startswith("_") else ""
+            where = f"; use result.best.{name}" if own and not name.startswith("_") else ""
             raise AttributeError(f"a TuneResult has no attribute {name!r}{where}", name=name, obj=self)
 
     @property
@@ -237,12 +248,12 @@ class TuneResult:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the timings, a line each: that other programs used the cores, or that the best took another time in
-        the search than when it was measured again. Empty for a simulation.
+        """A note on the timings, if there is one: that other programs used the cores, or that the best took another
+        time in the search than when it was measured again. Empty for a simulation.
         """
         if self.simulated or self.unit != "s":
             return []
-        return remarks(self.all_trials, self.finalists, self.best, self._threads)
+        return remarks(self.all_trials, self.finalists, self.best, self._threads, uneven=self.uneven)
 
     @property
     def _threads(self) -> int:
@@ -287,7 +298,7 @@ class TuneResult:
         """
         check_plot(path)
         if not any(trial.ok for trial in self.all_trials):
-            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no trial ran")
+            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, because no trial ran")
         save_plot(self, path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
@@ -316,7 +327,7 @@ class TuneResult:
             first = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
             parts.append(f"  not recorded: {self.not_recorded} trials; the first: {first}")
         if self.dropped:
-            parts.append(f"  proposals left out: {format_counts(self.dropped)}")
+            parts.append(f"  proposals not measured: {format_counts(self.dropped)}")
         if self.model is not None and self.model.trust:
             parts.append(f"  the model's predictions were {self.model.trust} ({self.model})")
         return "\n".join(parts)
@@ -355,7 +366,7 @@ class TuneResult:
         reason = trial.result.message if self.best is None else trial.result.message.partition("\n")[0]
         in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
         again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
-        return f"; the first said: {reason}\n    its config: {trial.config}{again}"
+        return f"; the first: {reason}\n    its config: {trial.config}{again}"
 
 
 def _trials(count: int, kind: str = "") -> str:
