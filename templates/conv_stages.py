@@ -29,7 +29,7 @@ class ConvStages:
 
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
-    """The result without the layouts of a schedule."""
+    """Return the result without the layouts of a schedule."""
     if conv.weights == PACKED:  # OIHW, made ahead of time
         lanes, ahead = conv.lanes, {AHEAD: True}
         whole = te.compute(
@@ -54,7 +54,7 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
 
 
 def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
-    """An element of the input by its place in the padded one, of which no row and column beyond `last` is asked for."""
+    """Return an element of the input by its place in the padded one, up to the row and column `last`."""
     tests: list[te.Expr] = []
     for at, pad, size, end in zip((y, x), conv.padding, conv.size, last, strict=True):
         tests += [at >= pad] if pad else []
@@ -72,7 +72,7 @@ def reduction_axes(conv: Conv, block: int) -> tuple[te.IterVar, ...]:
 
 
 def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.IterVar], list[te.IterVar]]:
-    """The loops of a stage's reduction in their order, and those of them that are unrolled."""
+    """Return the loops of a stage's reduction in their order, and those of them that are unrolled."""
     co, kh, kw, ci = stage.op.reduce_axis
     if cfg["inner"].val == FILTER_INSIDE:
         unrolled: dict[str, list[te.IterVar]] = {NO_LOOP: [], KW: [kw], KH_KW: [kh, kw]}

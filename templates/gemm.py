@@ -188,5 +188,5 @@ def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te
 
 
 def _shared(c: te.Tensor, lead: Sequence[te.IterVar], block: te.IterVar) -> te.IterVar:
-    """The loop that threads share: the batch where it is long enough to go round, else blocks of each product."""
+    """Return the loop that threads share: the batch if it is long enough for all, else blocks of each product."""
     return lead[0] if lead and c.shape[0] >= _BATCH else block

@@ -97,7 +97,7 @@ def plain(p: Product, a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_of(a: Tensor, b: Tensor, weights: str, target: Target) -> Product:
-    """The product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
+    """Return the product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
 
     Raises:
         TemplateError: another value of `weights`.

@@ -30,7 +30,7 @@ def compute(p: Product, a: te.Tensor, b: te.Tensor) -> te.Tensor:
 
 
 def declare(cfg: pb.TemplateConfig, p: Product) -> None:
-    """The knobs: rows at a time, vectors along k at a time, and how often that is written out."""
+    """Declare the knobs: rows at a time, vectors along k at a time, and the unrolling of these."""
     cfg.define_knob("rows", [r for r in (1, 2, 3, 4, 6, 8, 12) if r <= p.m])
     cfg.define_knob("vectors", [v for v in (1, 2, 4, 8) if v * p.lanes <= p.k])
     cfg.define_knob("unroll_k", [1, 2, 4])

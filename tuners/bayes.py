@@ -189,7 +189,7 @@ class BayesTuner(LearnedTuner):
         self._history.add(configs, results)
 
     def score(self, configs: Sequence[Config]) -> Floats:
-        """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
+        """Return the scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
 
         Raises `ArgumentError` before the first batch that was chosen by one.
         """
@@ -243,7 +243,7 @@ class BayesTuner(LearnedTuner):
         return batch, -np.concatenate([posterior.mean[chosen], process.mean(inputs(batch[len(chosen) :]))])
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:
-        """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
+        """Fit the process on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             noise = EXACT if self._numbers else NOISE
             self._process = GaussianProcess(inputs.groups, trends=inputs.trends, noise=noise)

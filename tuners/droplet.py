@@ -144,7 +144,7 @@ def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
 
 
 def welch(one: Floats, other: Floats) -> float:
-    """The one-sided p-value that the mean of `one` is less than that of `other`: Welch (Biometrika 34, 1947)."""
+    """Return the one-sided p-value that the mean of `one` is less than that of `other`: Welch (Biometrika 34, 1947)."""
     from scipy.special import stdtr  # slow to import
 
     parts = np.array([one.var(ddof=1) / len(one), other.var(ddof=1) / len(other)])

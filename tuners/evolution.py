@@ -46,7 +46,7 @@ class Mutation:
         self._moves: dict[tuple[int, int], list[int]] = {}
 
     def __call__(self, rows: Digits, rng: np.random.Generator) -> Digits:
-        """A mutant of each of the valid canonical rows (n, knobs): valid, canonical, and another one where there is."""
+        """Return a mutant of each valid canonical row (n, knobs): valid, canonical, and different if possible."""
         mutants: Digits = rows.copy()
         pending = np.arange(len(rows))
         for _ in range(TRIES):
@@ -87,7 +87,7 @@ class Mutation:
 
 
 def factor_moves(knob: SplitKnob, digit: int) -> list[int]:
-    """The digits of the splits that are made of this one by moving one factor from a level to another.
+    """Return the digits of the splits that are made of this one by moving one factor from a level to another.
 
     A move keeps the product of the extents, so that the tiles of the other levels change as little as can be. The
     extent of the outermost level is rounded up where the split does not divide; it gives its divisors, and powers of
@@ -120,7 +120,7 @@ class Evolution:
         self._mutated = Mutation(space)
 
     def maximise(self, score: Score, rows: Digits, rng: np.random.Generator) -> tuple[Digits, Floats]:
-        """All rows that were scored, (n, knobs), those of the first generation `rows` included, and their scores."""
+        """Return all scored rows, (n, knobs), those of the first generation `rows` included, and their scores."""
         scores = score(rows)
         seen_rows, seen_scores = [rows], [scores]
         for _ in range(self._generations):

@@ -36,7 +36,7 @@ class GridTuner(BaseTuner):
 
 
 def grids(space: ConfigSpace) -> Iterator[Config]:
-    """The valid configurations, grid after grid, the last of them with all; those of a coarser grid come again."""
+    """Yield the valid configurations, grid after finer grid, the last with all; those of a coarser grid come again."""
     longest = max((len(line) for line in space.structure.lines if line is not None), default=1)
     points = 3
     while points < longest:

@@ -131,7 +131,7 @@ class PlanTuner(LearnedTuner):
         self._plan = [config for config in self._plan if config not in measured]
 
     def score(self, configs: Sequence[Config]) -> Floats:
-        """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
+        """Return the scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
 
         Raises `ArgumentError` before there is one.
         """
@@ -159,7 +159,7 @@ class PlanTuner(LearnedTuner):
         return plan
 
     def _planned(self, n: int) -> Digits:
-        """The best by the model's scores, with a share of values that it saw little of, and a random one."""
+        """Return the best by the model's scores, with a share of values that it saw little of, and a random one."""
         rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
         # Lessons of other shapes may be wrong here, and a model needs to see bad configurations, too.
         epsilon = self._options.epsilon if self._learner.fitted else max(self._options.epsilon, UNTESTED)
@@ -175,7 +175,7 @@ class PlanTuner(LearnedTuner):
         return self._history.visited.filled(chosen, n, self._rng)
 
     def _in_parts(self, rows: Digits) -> Digits:
-        """The rows with the number of the part of its line for each value of a range."""
+        """Return the rows with the number of the part of its line for each value of a range."""
         parts: Digits = rows.copy()
         for column, line in enumerate(self._space.structure.lines):
             if line is not None:

@@ -137,7 +137,7 @@ class _ProgramWriter(StatementWriter):
                 self.fill(self._place(tensor, grid), body, grid, tensor.dtype)
 
     def _in_digits(self, expr: Expr, grid: Grid) -> tuple[Expr, Grid]:
-        """An expression and its grid with a dimension for each digit of a variable, as `reshape` gives them."""
+        """Return an expression and its grid with a dimension for each digit of a variable, as `reshape` gives them."""
         parts = {
             v: split(v, end, [expr]) or [(v, end)] for v, (_, end) in zip(grid.variables, grid.ranges, strict=True)
         }
@@ -258,7 +258,7 @@ class _ProgramWriter(StatementWriter):
         return True
 
     def _matrix(self, factor: Factor, groups: Sequence[tuple[Var, ...]], grid: Grid) -> str:
-        """A factor with one dimension for each group of variables; without the batch where that is one."""
+        """Return a factor with one dimension for each group of variables; without the batch where that is one."""
         own = grid.only(factor.variables)
         ranges = dict(zip(own.variables, own.ranges, strict=True))
         order = tuple(v for group in groups for v in group)
@@ -269,7 +269,7 @@ class _ProgramWriter(StatementWriter):
         return f"{text}.reshape({shape if shape[0] > 1 else shape[1:]})"
 
     def _place(self, tensor: Tensor, grid: Grid) -> Place:
-        """The place that a tensor is written to, where digits of one variable are side by side."""
+        """Return the place that a tensor is written to, where digits of one variable are side by side."""
         held = self.storages[tensor.buffer]
         by_axis: dict[Var, int] = dict(zip(tensor.op.axis, held.strides, strict=True))
         steps = {v: by_axis[of] * step for v in grid.variables for of, step in [self.digits[v]]}
@@ -286,7 +286,7 @@ def _check(op: Operation) -> None:
 
 
 def _window(source: Expr, spatial: Grid, both: Grid) -> Grid:
-    """The axes of a reduction that slide over a tensor: they are summed with an axis of the output in an index."""
+    """Return the axes of a reduction that slide over a tensor: an index adds them to an axis of the output."""
     outer = {v for v, n in zip(spatial.variables, spatial.shape, strict=True) if n > 1}
     sliding = set[Var]()
     for load in loads(source):

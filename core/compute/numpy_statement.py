@@ -180,7 +180,7 @@ class StatementWriter:
         return buffer
 
     def full(self, expr: Expr, grid: Grid) -> str:
-        """The text of a value with the grid's whole shape."""
+        """Return the text of a value with the grid's whole shape."""
         if grid.size > MOST_ELEMENTS:
             raise NoNumpyProgram(f"an array of {grid.size} elements would be needed")
         text, moving = self.text(expr, grid), set[Var]()
@@ -218,7 +218,7 @@ class StatementWriter:
         self.steps.append(_SYMBOL.sub(lambda found: parts[found[0]], text))
 
     def text(self, expr: Expr, grid: Grid) -> str:
-        """The text of a value; a symbol for `step` where it is computed."""
+        """Return the text of a value; a symbol for `step` where it is computed."""
         match expr:
             case Const():
                 return number(expr.value)
@@ -267,7 +267,7 @@ class StatementWriter:
         return Storage(held.name, tuple(steps.values()), offset)
 
     def target(self, place: Place, grid: Grid) -> str:
-        """The view through which the points of a grid are written, with a dimension for each variable."""
+        """Return the view through which the points of a grid are written, with a dimension for each variable."""
         steps = tuple(place.steps[v] for v in grid.variables)
         offset = place.offset + sum(first * step for (first, _), step in zip(grid.ranges, steps, strict=True))
         return self.view(place.name, offset, grid.shape, steps)
@@ -281,11 +281,11 @@ class StatementWriter:
         return name
 
     def view(self, name: str, offset: int, shape: Sequence[int], strides: Sequence[int]) -> str:
-        """The name of a view of a flat array."""
+        """Return the name of a view of a flat array."""
         return self.named(f"view({name}, {offset}, {tuple(shape)}, {tuple(strides)})")
 
     def named(self, text: str) -> str:
-        """The name of a value that is made when the program is prepared."""
+        """Return the name of a value that is made when the program is prepared."""
         if text not in self.views:
             self.views[text] = f"v{len(self.views)}"
             self.before.append(f"{self.views[text]} = {text}")
@@ -303,12 +303,12 @@ def check_array(dtype: str, shape: Sequence[int]) -> None:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The steps of a dense array."""
+    """Return the steps of a dense array."""
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def number(value: float) -> str:
-    """The text of a constant."""
+    """Return the text of a constant."""
     return repr(value) if not isinstance(value, float) or isfinite(value) else f"float('{value}')"
 
 

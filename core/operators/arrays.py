@@ -22,7 +22,7 @@ class CopyWarning(UserWarning):
 
 
 def as_array(where: str, value: Any) -> Array:
-    """The value as a NumPy array of this machine's numbers, in the memory that it has.
+    """Return the value as a NumPy array of this machine's numbers, in the memory that it has.
 
     Args:
         where: the place of the value, which begins messages.
@@ -53,7 +53,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def as_output(where: str, value: Any) -> Array:
-    """The value as a NumPy array that can be written to.
+    """Return the value as a NumPy array that can be written to.
 
     Raises:
         ArgumentError: as `as_array`, or it cannot be written to.
@@ -69,12 +69,12 @@ def as_output(where: str, value: Any) -> Array:
 
 
 def contiguous(array: Array) -> Array:
-    """The array itself where kernels can read it, or else a copy; an array without dimensions stays one."""
+    """Return the array itself where kernels can read it, or else a copy; an array without dimensions stays one."""
     return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
 
 
 def like(first: Any, output: Array) -> Any:
-    """The output as an array of the library that another array is from, in the memory that it has.
+    """Return the output as an array of the library that another array is from, in the memory that it has.
 
     Of a library that makes no arrays of others', it stays NumPy's.
     """
@@ -109,7 +109,7 @@ def _from_other(where: str, value: Any) -> Array:
 
 
 def _viewed(value: Any) -> Array:
-    """The memory of another library's array as NumPy's."""
+    """Return the memory of another library's array as NumPy's."""
     is_bfloat16 = str(value.dtype).endswith(_BFLOAT16) if hasattr(value, "dtype") else False
     if is_bfloat16:
         import ml_dtypes  # gives NumPy the type
@@ -125,13 +125,13 @@ def _viewed(value: Any) -> Array:
 
 
 def _torch_of(value: Any) -> Any:
-    """The module torch, where the value is a tensor of it; nothing is imported."""
+    """Return the module torch, where the value is a tensor of it; nothing is imported."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(value, torch.Tensor) else None
 
 
 def _writable(array: Array, value: Any) -> Array:
-    """The same memory without NumPy's note that it is read-only, which old versions make of all that is DLPack's."""
+    """Return the same memory as writable: old versions of NumPy mark all memory from DLPack as read-only."""
     again = np.asarray(value) if hasattr(value, "__array__") else array
     same = again.flags.writeable and again.__array_interface__["data"][0] == array.__array_interface__["data"][0]
     return again if same else array

@@ -28,7 +28,7 @@ _TURN = 2_000_000
 
 
 def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[Kernel, Config]:
-    """The kernel that experience predicts to be the fastest, of those that can be compiled.
+    """Return the kernel that experience predicts to be the fastest, of those that can be compiled.
 
     Args:
         first_use: the number of predicted kernels that are timed, where it is more than one.

@@ -75,13 +75,13 @@ def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
 
 
 def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array:
-    """The array that a kernel takes for a packed operand."""
+    """Return the array that a kernel takes for a packed operand."""
     pack = found.packers.get(place)
     return operand.original if pack is None or found.task is None else layout_for(operand, found.task, pack)
 
 
 def allocated(spec: ArgSpec) -> Array:
-    """A new array for an argument, whose values are not set."""
+    """Return a new array for an argument, whose values are not set."""
     return np.empty(spec.shape, _numpy_dtype(spec))
 
 

@@ -103,7 +103,7 @@ def _found(key: CallKey) -> KeptCode | None:
 
 
 def _store_for(key: CallKey) -> TuningStore | None:
-    """The store for a kernel; None where none is to be kept or found."""
+    """Return the store for a kernel; None where none is to be kept or found."""
     if not key.can_be_kept or in_effect.get() is not None:
         return None
     from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
@@ -175,7 +175,7 @@ def _described(paths: list[str]) -> list[_File] | None:
 
 
 def _process_began() -> float:
-    """The time at which this process began; 0 where the system does not say."""
+    """Return the time at which this process began; 0 where the system does not say."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

@@ -46,7 +46,7 @@ class PackedOperand:
 
 
 def layout_for(operand: PackedOperand, task: Task, pack: Callable[[Array], Array]) -> Array:
-    """The operand in the layout that the kernels of a task read, packed now if it is new."""
+    """Return the operand in the layout that the kernels of a task read, packed now if it is new."""
     latest, packed = operand._latest
     if latest is task and packed is not None:
         return packed

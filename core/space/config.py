@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def not_a_config(value: object, wanted: str) -> SpaceError:
-    """The error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
+    """Return the error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
     if hasattr(value, "best") and value.best is None:
         return SpaceError(f"{value!r} found no configuration that runs; give {wanted}")
     written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
@@ -44,7 +44,7 @@ class Config:
         return index_of(self.digits, lengths[: len(self.digits)])
 
     def __getitem__(self, name: str) -> Any:
-        """The entity chosen for a knob; its type depends on the knob: `.size`, `.val`, `.perm` or `.anns`.
+        """Return the entity chosen for a knob; its type depends on the knob: `.size`, `.val`, `.perm` or `.anns`.
 
         A knob that does not exist in this config (its condition does not hold) gives its first entity.
 

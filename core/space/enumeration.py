@@ -75,7 +75,7 @@ class Search:
         return sum(self._step(length) * length for length in lengths)
 
     def _part(self, column: int) -> int:
-        """The most digits of a column that are looked at in one go: all of a list, or a part of a long range."""
+        """Return the most digits of a column that are looked at in one go: all of a list, or a part of a long range."""
         length = self.structure.lengths[column]
         return length if self.structure.lines[column] is None else min(length, BLOCK)
 
@@ -112,7 +112,7 @@ class Search:
                     yield from self._extend(grown if self.rng is None else self.rng.permutation(grown), depth + 1)
 
     def _digits(self, column: int) -> Iterator[Digits]:
-        """The digits of a column in their order, those of a long range in parts."""
+        """Yield the digits of a column in their order, those of a long range in parts."""
         length, part, line = self.structure.lengths[column], self._part(column), self.structure.lines[column]
         if line is not None and self.points is not None:
             yield line.spread(self.points)
@@ -139,7 +139,7 @@ def search_order(structure: Structure, component: Component) -> list[int]:
 
 
 def component_rows(structure: Structure, component: Component, budget: int) -> Digits | None:
-    """All valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
+    """Return all valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
     key = (*component.columns, budget)
     if key not in structure.tables:
         order = search_order(structure, component)
@@ -156,13 +156,13 @@ def _collect(search: Search) -> Digits | None:
 
 
 def in_index_order(structure: Structure, points: int | None = None) -> Iterator[Digits]:
-    """All valid canonical rows of the space, lazily, in ascending index order; `points` as for `Search`."""
+    """Yield all valid canonical rows of the space, lazily, in ascending index order; `points` as for `Search`."""
     checks = [check for component in structure.components for check in component.checks]
     return Search(structure, range(len(structure.knobs))[::-1], checks, points=points).blocks()
 
 
 def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
-    """All columns in the order in which the checks become due soonest, those that nothing asks for last; the checks."""
+    """Return all columns in the order in which checks become due soonest, unchecked columns last, and the checks."""
     tied = [component for component in structure.components if not component.free]
     free = [column for component in structure.components if component.free for column in component.columns]
     order = [column for component in tied for column in search_order(structure, component)] + free

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def config_from_json(space: ConfigSpace, form: object) -> Config:
-    """The config that `form` describes by its index, its entities (matched by name), or both.
+    """Return the config that `form` describes by its index, its entities (matched by name), or both.
 
     Raises:
         SpaceError: it is malformed, belongs to another space, or index and entities disagree.
@@ -42,7 +42,7 @@ def config_from_json(space: ConfigSpace, form: object) -> Config:
 
 
 def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Digits:
-    """The digits of many configs at once, of shape (len(forms), knobs); ten times as fast as one by one.
+    """Return the digits of many configs at once, of shape (len(forms), knobs); ten times as fast as one by one.
 
     Raises:
         SpaceError: as `config_from_json` does for the first that is wrong.

@@ -35,7 +35,7 @@ class Condition:
 
 
 def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, Knob]) -> Condition | None:
-    """The condition of a knob that is declared after `knobs`; None where it always exists.
+    """Return the condition of a knob that is declared after `knobs`; None where it always exists.
 
     Raises:
         SpaceError: it depends on an unknown knob, or a value that the knob does not have.
@@ -111,7 +111,7 @@ class Knob(ABC):
 
     @abstractmethod
     def detail(self) -> str:
-        """The values that the knob chooses from, as one phrase for people."""
+        """Return the values that the knob chooses from, as one phrase for people."""
 
     def __len__(self) -> int:
         return len(self.entities)
@@ -150,7 +150,7 @@ class ListedKnob(Knob):
 
     @abstractmethod
     def lookup_key(self, value: Any) -> Any:
-        """The hashable form under which `digits_by_key` finds a value read from JSON or from `when=`."""
+        """Return the hashable form under which `digits_by_key` finds a value read from JSON or from `when=`."""
 
     @cached_property
     def digits_by_key(self) -> dict[Any, int]:
@@ -172,7 +172,7 @@ class AxesKnob(ListedKnob):
 
     @abstractmethod
     def texts(self) -> list[str]:
-        """The values as text, by digit."""
+        """Return the values as text, by digit."""
 
     def detail(self) -> str:
         return f"{self.policy}: {preview(self.texts(), limit=3)}"
@@ -186,7 +186,7 @@ class AxesKnob(ListedKnob):
 
 
 def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes as a tuple of distinct names."""
+    """Return the axes as a tuple of distinct names."""
     what = f"{family} knob {value_text(name)}"
     names = tuple(check_list(f"{what}: axes", axes, "a list of names", error=SpaceError))
     if not names or not all(isinstance(axis, str) for axis in names):
@@ -197,7 +197,7 @@ def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]
 
 
 def preview(items: Sequence[object], *, limit: int = 6) -> str:
-    """The first items and the last, for people."""
+    """Return the first items and the last, for people."""
     if len(items) > limit:
         items = [*items[: limit - 1], "...", items[-1]]
     return ", ".join(map(str, items))

@@ -42,26 +42,26 @@ class Line(Sequence[OtherEntity], ABC):
 
     @abstractmethod
     def number(self, digit: int) -> int | float:
-        """The value of a digit."""
+        """Return the value of a digit."""
 
     @abstractmethod
     def find(self, value: object) -> int | None:
-        """The digit of a value; None for a value that is not on the line."""
+        """Return the digit of a value; None for a value that is not on the line."""
 
     @abstractmethod
     def content(self) -> list[Any]:
-        """The numbers that define the line."""
+        """Return the numbers that define the line."""
 
     @abstractmethod
     def numbers(self, digits: Digits) -> Floats:
-        """The values of digits as floats; their binary logarithms if the line is logarithmic."""
+        """Return the values of digits as floats; their binary logarithms if the line is logarithmic."""
 
     def shares(self, digits: Digits) -> Floats:
-        """The places of digits on the line."""
+        """Return the places of digits on the line."""
         return np.asarray(digits / max(1, len(self) - 1), dtype=np.float64)
 
     def at(self, shares: Floats) -> Digits:
-        """The digits closest to these places."""
+        """Return the digits closest to these places."""
         return np.asarray(np.rint(np.clip(shares, 0.0, 1.0) * (len(self) - 1)), dtype=np.int64)
 
     def drawn(self, n: int, rng: np.random.Generator) -> Digits:
@@ -176,7 +176,7 @@ class FloatLine(Line):
         return math.floor(self._steps(self._bounds[0]))
 
     def _steps(self, place: float) -> float:
-        """A place on the line (on its logarithm) in steps, without the errors of division that make 0.3 / 0.1 < 3."""
+        """Compute a place on the line (on its logarithm) in steps, without the rounding that makes 0.3 / 0.1 < 3."""
         return round(place / 10.0**self.exponent if self.exponent >= 0 else place * 10.0**-self.exponent, 6)
 
     @cached_property
@@ -193,7 +193,7 @@ class FloatLine(Line):
         return float(f"{10.0**place:.{max(1, 1 - self.exponent)}g}") if self.log else place
 
     def find(self, value: object) -> int | None:
-        """The digit of the point closest to a number between the bounds."""
+        """Return the digit of the point closest to a number between the bounds."""
         if type(value) not in (int, float) or not self.low <= value <= self.high:  # type: ignore[operator]
             return None
         number = float(value)  # type: ignore[arg-type]
@@ -211,5 +211,5 @@ class FloatLine(Line):
 
 
 def _magnitude(number: float) -> int:
-    """The exponent of a number in decimal scientific notation."""
+    """Return the exponent of a number in decimal scientific notation."""
     return math.floor(math.log10(number))

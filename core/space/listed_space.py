@@ -62,7 +62,7 @@ class ListedSpace(ConfigSpace):
         self._tables: list[NDArray[np.float32] | None] | None = None
 
     def place(self, config: Config) -> int | None:
-        """The position of a config in `rows`, or None."""
+        """Return the position of a config in `rows`, or None."""
         check_instance("config", config, Config, "a configuration, as space.get(0) gives it", error=SpaceError)
         return self._places.get(np.array(config.digits, dtype=np.int64).tobytes())
 
@@ -87,7 +87,7 @@ class ListedSpace(ConfigSpace):
         return np.asarray(self.rows[check_generator(rng).permutation(len(self.rows))[:count]])
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
-        """One of the closest listed configs per row: fewest knobs that differ, then closest values."""
+        """Return one of the closest listed configs per row: fewest knobs that differ, then closest values."""
         rows = self.canonical(digits)
         luck = check_generator(rng).random(len(rows))
         near = [self._closest(row, place) for row, place in zip(rows, self._places_of(rows).tolist(), strict=True)]
@@ -113,7 +113,7 @@ class ListedSpace(ConfigSpace):
         )
 
     def _places_of(self, rows: Digits) -> NDArray[np.intp]:
-        """The position of each canonical row in the list, -1 for those that are not listed."""
+        """Return the position of each canonical row in the list, -1 for those that are not listed."""
         places = (self._places.get(row.tobytes(), -1) for row in np.ascontiguousarray(rows))
         return np.fromiter(places, dtype=np.intp, count=len(rows))
 

@@ -99,7 +99,7 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
 
 
 def plain_value(name: str, value: Any) -> Any:
-    """The value as plain Python data (NumPy scalars become Python's); values that JSON lacks are refused."""
+    """Return the value as plain Python data (NumPy scalars become Python's); values that JSON lacks are refused."""
     match value:
         case np.bool_() | np.integer() | np.floating():
             return plain_value(name, value.item())

@@ -27,7 +27,7 @@ def walk(structure: Structure, component: Component, rows: Digits, rng: np.rando
 
 
 def _moved(structure: Structure, component: Component, rows: Digits, rng: np.random.Generator) -> Digits:
-    """The rows with one random column of the component, or two, at random digits.
+    """Return the rows with one random column of the component, or two, at random digits.
 
     Two, because constraints such as a * b == c leave no single one to move.
     """

@@ -168,7 +168,7 @@ def uniform(structure: Structure, component: Component, n: int, rng: np.random.G
 
 
 def _search(structure: Structure, component: Component, **options: Any) -> Search:
-    """A search for some valid rows of the component, which reaches its first complete rows soon."""
+    """Return a search for some valid rows of the component, which reaches its first complete rows soon."""
     order = search_order(structure, component)
     search = Search(structure, order, component.checks, block=1 << 15, width=CONSTRUCT_WIDTH, **options)
     search.budget = DESCENT_SHARE * search.descent
@@ -176,7 +176,7 @@ def _search(structure: Structure, component: Component, **options: Any) -> Searc
 
 
 def _constructed(structure: Structure, component: Component, rng: np.random.Generator, share: float = 1.0) -> Digits:
-    """A block of valid rows found by backtracking from a random beginning; none where it gives up.
+    """Return a block of valid rows found by backtracking from a random beginning; none where it gives up.
 
     Raises:
         SpaceError: it saw everything, and nothing is valid.

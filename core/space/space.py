@@ -257,7 +257,7 @@ class ConfigSpace:
         return self._fingerprint
 
     def get(self, index: int) -> Config:
-        """The config of an index in [0, size).
+        """Return the config of an index in [0, size).
 
         Digits of knobs that do not exist in it are set to 0, so that its own index may be smaller.
 
@@ -273,7 +273,7 @@ class ConfigSpace:
         return self.config(digits_of(int(index), [len(knob) for knob in self.knobs.values()]))
 
     def config(self, digits: Sequence[int] | Digits) -> Config:
-        """The config of one digit per knob, made canonical. Constraints are not asked; see `violated`.
+        """Return the config of one digit per knob, made canonical. Constraints are not asked; see `violated`.
 
         Raises:
             SpaceError: too few or too many digits, or one outside its knob.
@@ -294,7 +294,7 @@ class ConfigSpace:
         return Config(self, row)
 
     def from_json(self, form: object) -> Config:
-        """The config that `Config.to_json` wrote; `index` or `entity` may be missing, then the other decides.
+        """Return the config that `Config.to_json` wrote; `index` or `entity` may be missing, then the other decides.
 
         Raises:
             SpaceError: it belongs to another space, or its index and its entities disagree.
@@ -302,7 +302,7 @@ class ConfigSpace:
         return config_from_json(self, form)
 
     def rows_from_json(self, forms: Sequence[Mapping[str, Any]]) -> Digits:
-        """The digits of many configs that `Config.to_json` wrote; raises as `from_json` does."""
+        """Return the digits of many configs that `Config.to_json` wrote; raises as `from_json` does."""
         return rows_from_json(self, forms)
 
     def exists(self, config: Config, name: str) -> bool:
@@ -323,7 +323,7 @@ class ConfigSpace:
         return tuple(b.constraint.message for b in structure.constraints if not structure.holds(row, [b])[0])
 
     def iterate(self, *, points: int | None = None) -> Iterator[Config]:
-        """All valid canonical configs in the order of their indices, made as they are asked for.
+        """Yield all valid canonical configs in the order of their indices, made as they are asked for.
 
         Args:
             points: so many values of each range at most, evenly spaced from the first to the last.
@@ -346,18 +346,18 @@ class ConfigSpace:
         return sampling.sample(self.structure, n, check_generator(rng))
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
-        """One random valid neighbour per row: one knob moved, mostly to one of its closest values."""
+        """Return one random valid neighbour per row: one knob moved, mostly to one of its closest values."""
         return variation.neighbors(self.structure, self._rows(digits), check_generator(rng))
 
     def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
-        """One child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
+        """Return one child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
         rows_a, rows_b = self._rows(a), self._rows(b)
         if rows_a.shape != rows_b.shape:
             raise SpaceError(f"crossover pairs rows, but got {len(rows_a)} and {len(rows_b)} of them")
         return variation.crossover(self.structure, rows_a, rows_b, check_generator(rng))
 
     def canonical(self, digits: Digits) -> Digits:
-        """The rows with digits of knobs that do not exist set to 0."""
+        """Return the rows with digits of knobs that do not exist set to 0."""
         return self.structure.canonical(self._rows(digits))
 
     def is_valid(self, digits: Digits) -> Mask:

@@ -97,7 +97,7 @@ class Structure:
         self.components = tuple(self._components())
 
     def _one_of(self, column: int, digits: Sequence[int]) -> Callable[[Digits], Mask]:
-        """The test of a column for some digits."""
+        """Return the test of a column for some digits."""
         if self.lines[column] is None:
             return np.isin(np.arange(self.lengths[column]), digits).__getitem__
         return lambda column_digits: np.isin(column_digits, digits)
@@ -183,7 +183,7 @@ class Structure:
         return constraint.holds(rows, self.active(rows, constraint.needs))
 
     def pinned(self, column: int) -> Callable[[Digits], Mask]:
-        """A knob that does not exist has digit 0."""
+        """Return the test that a knob which does not exist has the digit 0."""
         needs = self.ancestors[column] | {column}
         return lambda rows: self.active(rows, needs)[:, column] | (rows[:, column] == 0)
 
@@ -214,7 +214,7 @@ class Structure:
 
 
 def grouped(items: Iterable[int], ties: Iterable[set[int]]) -> list[list[int]]:
-    """The finest grouping of the items in which every tie lies inside one group; groups and members ascending."""
+    """Return the finest grouping of the items with every tie inside one group; groups and members ascend."""
     groups = {item: [item] for item in items}
     for tie in ties:
         merged = sorted({member for item in tie for member in groups[item]})

@@ -23,7 +23,7 @@ BEYOND = 0.25
 
 
 def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) -> Digits:
-    """One random valid neighbour per row: one knob that exists is moved, mostly to one of its closest values.
+    """Return one random valid neighbour per row: one knob that exists is moved, mostly to one of its closest values.
 
     Knobs that come to exist by the move get random values. Where no single move is valid, the knobs of one
     component are drawn anew; a row comes back unchanged only where the space has nothing else.
@@ -45,7 +45,7 @@ def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) ->
 
 
 def _moved(structure: Structure, rows: Digits, movable: Mask, rng: np.random.Generator) -> Digits:
-    """Every row with one random movable knob moved."""
+    """Return every row with one random movable knob moved."""
     chosen = np.where(movable, rng.random(rows.shape), -1.0).argmax(axis=1)
     moved = rows.copy()
     for column in np.unique(chosen).tolist():
@@ -104,7 +104,7 @@ def _nearest(raw: bytes, width: int) -> Digits:
 def _blended(
     structure: Structure, children: Digits, a: Digits, b: Digits, both: Mask, rng: np.random.Generator
 ) -> Digits:
-    """The children with some numbers of ranges blended from both parents.
+    """Return the children with some numbers of ranges blended from both parents.
 
     Eshelman and Schaffer, "Real-Coded Genetic Algorithms and Interval-Schemata" (FOGA 1993): BLX-alpha.
     """
@@ -118,7 +118,7 @@ def _blended(
 
 
 def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
-    """A random one of all valid single moves of a row; a partly redrawn row where there is none."""
+    """Make a random valid single move of a row; if there is none, redraw the row partly."""
     active = structure.active(row.reshape(1, -1))[0]
     others = {c: _others(structure, c, rng) for c in range(len(row)) if active[c]}
     columns = [c for c, values in others.items() for _ in values]
@@ -142,7 +142,7 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
 
 
 def _others(structure: Structure, column: int, rng: np.random.Generator) -> Sequence[int]:
-    """All digits of a column; of a long range, some at random."""
+    """Return all digits of a column; of a long range, some at random."""
     length = structure.lengths[column]
     if structure.lines[column] is None or length <= TABLE_LIMIT:
         return range(length)

@@ -28,7 +28,7 @@ class _AxisNames:
         self.axes = [self._name(axis, taken) for axis in axes]
 
     def _name(self, axis: Any, taken: set[str]) -> str:
-        """Its own name, numbered where several axes share it."""
+        """Return the own name of an axis, numbered if several axes share it."""
         if not isinstance(axis, Var | LoopRef):
             return axis if isinstance(axis, str) else value_text(axis)
         if axis in self.by_axis:
@@ -70,7 +70,7 @@ class TemplateConfig:
         return "the first configuration"
 
     def __getitem__(self, name: str) -> KnobValue:
-        """The value of a knob: its first one while the space is declared, else the configuration's."""
+        """Return the value of a knob: its first one while the space is declared, else the configuration's."""
         knobs = self.space.knobs
         # An unknown name is an error with the list of known ones, which Config words best.
         value: KnobValue = handle(

@@ -159,7 +159,7 @@ class _Bare(str):
 
 
 def shown(signature: inspect.Signature) -> str:
-    """The parameters, with annotations as they are written."""
+    """Return the parameters, with annotations as they are written."""
     parameters = [
         p.replace(annotation=_Bare(p.annotation)) if isinstance(p.annotation, str) else p
         for p in signature.parameters.values()

@@ -185,7 +185,7 @@ class Task:
         return self._run(ApplyingConfig(given_config(self.space, config), self.target))
 
     def schedule(self, config: GivenConfig) -> Schedule:
-        """The scheduled program of one configuration.
+        """Return the scheduled program of one configuration.
 
         Raises:
             InvalidConfig: the template refuses the configuration.
@@ -201,22 +201,22 @@ class Task:
             raise
 
     def lowered(self, config: GivenConfig) -> Function:
-        """The plain loops of one configuration."""
+        """Return the plain loops of one configuration."""
         return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
     def lower(self, config: GivenConfig) -> Program:
-        """The LLVM assembly of one configuration, with all that compiling and calling it needs."""
+        """Return the LLVM assembly of one configuration, with all that compiling and calling it needs."""
         from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
 
     def show_schedule(self, config: GivenConfig) -> str:
-        """The schedule's primitives as Python, then the program that they make, with its blocks."""
+        """Return the schedule's primitives as Python, then the program that they make, with its blocks."""
         sch = self.schedule(config)
         return f"{sch.trace}\n\n{sch.func}"
 
     def schedule_code(self, config: GivenConfig) -> str:
-        """The computation and one configuration's schedule as te code, where a generator made the space.
+        """Return the computation and one configuration's schedule as te code, where a generator made the space.
 
         Raises:
             TemplateError: a person wrote the template: its code is there; or the generator writes none.
@@ -230,7 +230,7 @@ class Task:
         return str(write(ApplyingConfig(given_config(self.space, config), self.target), self.args, self.kwargs))
 
     def show_ir(self, config: GivenConfig) -> str:
-        """The plain loops as text."""
+        """Return the plain loops as text."""
         return str(self.lowered(config))
 
     @property
@@ -297,7 +297,7 @@ class Task:
             raise
 
     def _malformed(self, why: str) -> TemplateError:
-        """The error of a template that returned, at its definition."""
+        """Return the error of a template that returned, at its definition."""
         error = TemplateError(f"template {self.name}{why}")
         error.source = definition_of(self.template.function)
         return error
@@ -315,7 +315,7 @@ def create_task(
     space: object = None,
     **misplaced: NoReturn,
 ) -> Task:
-    """A task from a template (a name, "file.py:name", or the function itself) at `args`.
+    """Make a task from a template (a name, "file.py:name", or the function itself) at `args`.
 
     With `space`, `template` is a workload, or the tensors of one computation: all arguments of the kernel, or its
     outputs.

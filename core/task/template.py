@@ -74,7 +74,7 @@ class Template(NamedFunction):
         return added
 
     def packed_form(self, name: str) -> PackedForm | None:
-        """The form of the template that takes an input packed; None where it has none."""
+        """Return the form of the template that takes an input packed; None where it has none."""
         found = self._packed_forms.get(name)
         return None if found is None else PackedForm(self, *found)
 
@@ -103,7 +103,7 @@ class Template(NamedFunction):
             raise TemplateError(f"{error}{self.remedy}") from error
 
     def without_cfg(self) -> TemplateError:
-        """The error of a function whose first parameter is not the configuration, as in AutoTVM."""
+        """Return the error of a function whose first parameter is not the configuration, as in AutoTVM."""
         parameters = list(inspect.signature(self.function).parameters)
         others = [name for name in parameters if name != "cfg"]
         error = TemplateError(
@@ -145,7 +145,7 @@ def template(name: str | Callable[..., Any]) -> Any:
 
 
 def find_template(ref: object) -> Template:
-    """The template that `ref` means: a Template, a function, a name, or "path/to/file.py:name".
+    """Return the template that `ref` means: a Template, a function, a name, or "path/to/file.py:name".
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.

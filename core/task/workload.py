@@ -48,7 +48,7 @@ class Workload(NamedFunction):
     __reduce__ = NamedFunction.__reduce__
 
     def tensors(self, /, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """The kernel's arguments in call order.
+        """Return the kernel's arguments in call order.
 
         Raises:
             TemplateError: the function raises, or gives no list of tensors, or only inputs.
@@ -117,7 +117,7 @@ class TensorWorkload(Workload):
 
 
 def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
-    """The workload of a kernel's arguments; of outputs alone, the inputs come first in the order of their use.
+    """Return the workload of a kernel's arguments; of outputs alone, the inputs come first in the order of their use.
 
     Its name has the outputs' names, and a digest of the computation, so that records tell computations apart.
 
@@ -139,7 +139,7 @@ def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
 
 
 def find_workload(ref: object) -> Workload:
-    """The workload that `ref` means: a Workload, a function, a name, "path/to/file.py:name", or a kernel's tensors.
+    """Return the workload of a reference: a Workload, a function, a name, "path/to/file.py:name", or tensors.
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
@@ -179,7 +179,7 @@ class SpaceGenerator(Protocol):
     """
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> Space:
-        """The space of a computation.
+        """Return the space of a computation.
 
         Args:
             tensors: the kernel's arguments in call order.
@@ -235,7 +235,7 @@ class GeneratedTemplate(Template):
         return str(space.schedule_code(cfg))
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        """The space's `source`, where it has one."""
+        """Return the space's `source`, where it has one."""
         found = getattr(self.space(target, args, kwargs), "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
@@ -268,7 +268,7 @@ class GeneratedTemplate(Template):
         return source_files(self.workload.function, self.function.generator)  # type: ignore[attr-defined]
 
     def with_packed(self, *names: str) -> GeneratedTemplate | None:
-        """The template whose kernels take these inputs packed, or without names none; None where it cannot pack."""
+        """Return the template whose kernels take these inputs packed (no names: none); None if it cannot pack."""
         generated: _Generated = self.function  # type: ignore[assignment]
         make = getattr(generated.generator, "with_packed", None)
         return None if make is None else generated_template(generated.workload, make(*names))
@@ -284,7 +284,7 @@ class GeneratedTemplate(Template):
         return PackedForm(template, {}, pack)
 
     def space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The generator's result for these arguments of the workload."""
+        """Return the generator's result for these arguments of the workload."""
         return self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
 
     @property
@@ -298,7 +298,7 @@ class GeneratedTemplate(Template):
 
 
 def generated_template(workload: object, space: object) -> GeneratedTemplate:
-    """A template for a workload whose space a generator derives.
+    """Return a template for a workload whose space a generator derives.
 
     Args:
         workload: a Workload, a function, a name, or "path/to/file.py:name".
@@ -327,7 +327,7 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
 
 
 def _made(spec: Spec) -> tuple[Any, str]:
-    """The generator that a name and options mean, and its label."""
+    """Return the generator that a name and options mean, and its label."""
     factory = registry.resolve(_GENERATOR, spec.name)
     if not callable(factory):
         return factory, str(spec)
@@ -360,7 +360,7 @@ def _label(generator: object, spec: Spec | None) -> str:
 
 
 def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """The reason why a function does not take these arguments; empty where it does, or has no signature."""
+    """Return the reason why a function does not take these arguments; empty where it does, or has no signature."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
@@ -371,7 +371,7 @@ def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 def template_of(ref: object) -> Template:
-    """The template that `ref` means, "workload@generator" among them.
+    """Return the template that `ref` means, "workload@generator" among them.
 
     Raises:
         UnknownName, PluginError, TemplateError: as `find_template`.
@@ -384,7 +384,7 @@ def template_of(ref: object) -> Template:
 
 
 def registered_templates(name: str) -> list[Template]:
-    """The templates that are registered by a name: several files may have one of it. Nothing else is imported or run.
+    """Return the templates registered by a name, which several files may use. Nothing else is imported or run.
 
     Raises:
         UnknownName, PluginError, TemplateError, ArgumentError: there is none.

@@ -131,6 +131,6 @@ def _check_outputs(namespace: argparse.Namespace, kept: Path | None) -> None:
 
 
 def _next(namespace: argparse.Namespace, template: str, *options: str) -> str:
-    """The command that tunes what was written."""
+    """Return the command that tunes what was written."""
     words = ["pegbox", "tune", template, *namespace.args, *options]
     return shlex.join([*words, "--target", namespace.target] if namespace.target != "llvm" else words)

@@ -30,7 +30,7 @@ _PLAIN_TEXT = re.compile(r"""'[^'"\\\s]*'|"[^'"\\\s]*\"""")
 
 
 def module_text(about: str, contents: str, functions: Sequence[str], sketch: Sketch) -> str:
-    """The text of a module with these functions, which imports what they use."""
+    """Return the text of a module with these functions, which imports what they use."""
     imports = ["import math\n"] if any("math." in text for text in functions) else []
     imports += ["import numpy as np"] if sketch.layouts else []
     imports += ["import pegbox as pb", "from pegbox import te"]
@@ -44,7 +44,7 @@ def template_name(name: str) -> str:
 
 
 def check_literals(workload: Workload, arguments: Mapping[str, Any]) -> None:
-    """Can a module be written for these arguments of a workload?
+    """Check if a module can be written for these arguments of a workload.
 
     Raises:
         TemplateError: one cannot be written as Python, or the workload takes any number of them.
@@ -70,33 +70,33 @@ def _is_literal(value: Any) -> bool:
 
 
 def constraint_text(limit: Limit | SketchLimit, function: str) -> str:
-    """The call that adds a limit to a space; the function is `limit.written_out`."""
+    """Return the call that adds a limit to a space; the function is `limit.written_out`."""
     holds = _cut(f"lambda c: {limit.text(function)},")
     given = f"reads={list_of(limit.knobs)},", f"message={quoted(limit.message)},"
     return "\n".join(["cfg.add_constraint(", *(f"    {part}" for part in (*holds, *given)), ")"])
 
 
 def helper_text(function: Callable[..., object], name: str) -> str:
-    """The source of one of pegbox's functions, under another name."""
+    """Return the source of one of pegbox's functions, under another name."""
     return re.sub(rf"\b{function.__name__}\(", f"{name}(", inspect.getsource(function).strip())
 
 
 def plain_function(sketch: Sketch, function: str) -> str:
-    """The function that computes the same of operands that are unpacked, for the time that NumPy takes."""
+    """Return the function that computes the same of operands that are unpacked, for the time that NumPy takes."""
     given = ", ".join(f"{name}: te.Tensor" for name in input_names(sketch))
     doc = "The same without packed operands: what NumPy is timed on."
     return function_text(f"{function}({given})", "list[te.Tensor]", doc, plain_lines(sketch.plain, sketch.tensors))
 
 
 def input_names(sketch: Sketch) -> list[str]:
-    """The names of the inputs among a sketch's arguments."""
+    """Return the names of the inputs among a sketch's arguments."""
     return [
         name for name, tensor in sketch.tensors.items() if tensor not in sketch.outputs and tensor in sketch.arguments
     ]
 
 
 def pack_function(layout: PackedLayout, function: str) -> str:
-    """The function that packs an operand ahead."""
+    """Return the function that packs an operand ahead."""
     wanted = f"{in_docstring(layout.name)}, {layout.dtype} of shape {layout.shape}"
     refusal = quoted(f"give {wanted}")
     lines = [
@@ -109,12 +109,12 @@ def pack_function(layout: PackedLayout, function: str) -> str:
 
 
 def argument_text(value: Any) -> str:
-    """An argument as a default; a list is a tuple, which cannot be changed."""
+    """Return an argument as a default; a list is a tuple, which cannot be changed."""
     return literal(value) if isinstance(value, int | float | str | list | None) else repr(value)
 
 
 def value_check(arguments: Mapping[str, Any], lists: str) -> list[str]:
-    """The module is for these values of some arguments: other ones are refused.
+    """Write the check that refuses other values of some arguments than these.
 
     Args:
         lists: the name of the function `lists` in the module.
@@ -137,23 +137,23 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 def in_docstring(text: str) -> str:
-    """A name as the text of a docstring can hold it."""
+    """Return a name as the text of a docstring can hold it."""
     return text if text.isprintable() and '"' not in text and "\\" not in text else ascii(text).replace('"', "'")
 
 
 def function_text(signature: str, result: str, doc: str, lines: Iterable[str]) -> str:
-    """The text of a function."""
+    """Return the text of a function."""
     body = "\n".join(textwrap.indent(_wrapped(line), "    ") for line in lines)
     return f'{_wrapped(f"def {signature} -> {result}:")}\n    """{doc}"""\n{body}'
 
 
 def block(header: str, lines: Iterable[str]) -> str:
-    """A statement with others inside."""
+    """Return a statement with others inside."""
     return "\n".join([_wrapped(header), *(textwrap.indent(_wrapped(line, 8), "    ") for line in lines)])
 
 
 def _wrapped(line: str, indent: int = 4) -> str:
-    """A line that is too long with what its first parenthesis holds on lines of its own."""
+    """Return a line that is too long with what its first parenthesis holds on lines of its own."""
     opening, closing = line.find("("), line.rfind(")")
     if len(line) + indent <= _WIDTH or opening < 0 or line.startswith(" ") or "\n" in line or _has_spaced_text(line):
         return line
@@ -175,7 +175,7 @@ def _glued(text: str, width: int) -> str:
 
 
 def _cut(line: str) -> list[str]:
-    """A line inside parentheses, cut at spaces where it is too long."""
+    """Return a line inside parentheses, cut at spaces where it is too long."""
     if _has_spaced_text(line):
         return [line]
     inner = textwrap.wrap(line, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
@@ -183,5 +183,5 @@ def _cut(line: str) -> list[str]:
 
 
 def _has_spaced_text(line: str) -> bool:
-    """Is there a text with a space or an escape in it, which must not be cut?"""
+    """Check for a text with a space or an escape in it, which must not be cut."""
     return any(quote in _PLAIN_TEXT.sub("", line) for quote in "'\"")

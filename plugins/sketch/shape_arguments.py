@@ -56,7 +56,7 @@ class _Code:
         return [*(start for start, _ in self.spans), len(self.text)]
 
     def written(self, expressions: Mapping[int, str]) -> list[str]:
-        """The lines with expressions in the place of some numbers."""
+        """Return the lines with expressions in the place of some numbers."""
         parts = self.between
         text = parts[0]
         for n, (number, after) in enumerate(zip(self.numbers, parts[1:], strict=True)):
@@ -104,7 +104,7 @@ def over_arguments(lines: Lines, given: Mapping[str, int]) -> tuple[list[str], l
 
 
 def words_of(lines: Sequence[str]) -> set[str]:
-    """The names in te code."""
+    """Return the names in te code."""
     return _Code(lines).words
 
 
@@ -119,7 +119,7 @@ def _others(value: int) -> Iterator[int]:
 def _expressions(
     names: Sequence[str], base: _Sample, alone: Mapping[str, Sequence[_Sample]], together: Sequence[_Sample]
 ) -> dict[int, str] | None:
-    """An expression for each number that is not the same in all samples; None where one has none."""
+    """Return an expression for each number that is not the same in all samples; None where one has none."""
     samples = [base, *(each for name in names for each in alone[name]), *together]
     found: dict[int, str] = {}
     for n, number in enumerate(base.numbers):
@@ -135,7 +135,7 @@ def _expressions(
 
 
 def _gives(expression: str, wanted: Sequence[tuple[Mapping[str, int], float]]) -> bool:
-    """Does an expression have the value of each sample, to the digits of a float32?"""
+    """Check if an expression has the value of each sample, to the digits of a float32."""
     made = ((eval(expression, {"math": math}, dict(values)), value) for values, value in wanted)
     return all(math.isclose(is_, value, rel_tol=1e-7) if value % 1 else is_ == value for is_, value in made)
 
@@ -174,7 +174,7 @@ def _term(name: str, factor: int) -> str:
 
 
 def _slope(name: str, wanted: Sequence[tuple[Mapping[str, int], float]]) -> float:
-    """The change of a number with an argument alone."""
+    """Return the change of a number with an argument alone."""
     base, first = wanted[0]
     for values, value in wanted[1:]:
         if [key for key in base if values[key] != base[key]] == [name]:

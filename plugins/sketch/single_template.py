@@ -70,7 +70,7 @@ def sketch_template(task: Task, config: Config | None = None, *, sketch: str = "
 
 
 def sketch_space(task: Task) -> SketchSpace:
-    """The sketches of a task. Raises `ArgumentError` where it has none."""
+    """Return the sketches of a task. Raises `ArgumentError` where it has none."""
     check_instance("task", task, Task, "what pegbox.create_task makes")
     template = task.template
     space = template.space(task.target, task.args, task.kwargs) if isinstance(template, GeneratedTemplate) else None
@@ -80,7 +80,7 @@ def sketch_space(task: Task) -> SketchSpace:
 
 
 def same_splits(task: Task, config: Config, written: Task) -> Config:
-    """The configuration of the template that was written from a configuration of a task."""
+    """Return the configuration of the template that was written from a configuration of a task."""
     space = sketch_space(task)
     cfg = ApplyingConfig(config, task.target)
     values = space.own(cfg, space.chosen(cfg))
@@ -108,7 +108,7 @@ class _Module:
         self.lines, self.varied = over_arguments(self._lines_of, sizes) if known else (lines, [])
 
     def _lines_of(self, sizes: Mapping[str, int]) -> list[str] | None:
-        """The te code of the computation for other sizes; None where it refuses them."""
+        """Return the te code of the computation for other sizes; None where it refuses them."""
         given = {key: sizes.get(name, self.arguments[key]) for key, name in self.names.items()}
         try:
             arguments = computation(self.workload.tensors(**given))
@@ -159,13 +159,13 @@ class _Module:
         return [*lines, *(constraint_text(limit, "") for limit in self._limits())]
 
     def _limits(self) -> Iterator[TileLimit]:
-        """The limits of tiles, which are those of other shapes, too, but for the least one."""
+        """Yield the limits of tiles, which are those of other shapes, too, but for the least one."""
         for limit in dict.fromkeys(each for each in self.sketch.limits if isinstance(each, TileLimit)):
             message = f"the tile fits the {limit.registers} vector registers"
             yield replace(limit, least=1, message=message) if self.varied else limit
 
     def _lanes(self) -> dict[str, int]:
-        """The lanes of the splits along vectors, where the shape may be another."""
+        """Return the lanes of the splits along vectors, where the shape may be another."""
         limits = [limit for limit in self.sketch.limits if isinstance(limit, TileLimit)]
         return {limit.knobs[-1]: limit.lanes for limit in limits} if self.varied else {}
 
@@ -193,7 +193,7 @@ class _TemplateWriter(StepWriter):
 
 
 def _without_unused(lines: list[str]) -> list[str]:
-    """The lines that do not only name axes which no other line has."""
+    """Return the lines that do not only name axes which no other line has."""
     counts = Counter(word for line in lines for word in re.findall(r"\w+", line))
     unused = re.compile(r"(\(?\w.*) = s\[\w+\]\.op\.(reduce_)?axis")
     found = ((unused.fullmatch(line), line) for line in lines)
@@ -201,7 +201,7 @@ def _without_unused(lines: list[str]) -> list[str]:
 
 
 def _fits(split: SketchKnob, lanes: int, loop: str) -> str:
-    """The filter of a split along vectors, of any extent: it fills them, as far as those of the sketch do."""
+    """Return the filter of a split along vectors, of any extent: it fills them, as far as those of the sketch do."""
     most = "" if split.innermost is None else f"split.size[-1] <= {split.innermost}"
     full = f"split.size[-1] % min({lanes}, {loop}.extent) == 0"
     parts = [full] if all(extent % lanes == 0 for extent in split.allowed) else []

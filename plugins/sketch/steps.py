@@ -181,7 +181,7 @@ class Choice:
     branches: tuple[tuple[Any, tuple[SketchStep, ...]], ...]
 
     def chosen(self, choices: KnobChoices) -> tuple[SketchStep, ...]:
-        """The steps for the chosen value."""
+        """Return the steps for the chosen value."""
         chosen = choices[self.knob].val
         return next((steps for value, steps in self.branches if value == chosen), ())
 
@@ -204,14 +204,14 @@ SketchStep: TypeAlias = Axes | Step | Tile | Choice
 
 
 def stage_call(stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any) -> Step:
-    """The step that calls a method of a stage, or of the schedule; options that are None are left out."""
+    """Return the step that calls a method of a stage, or of the schedule; options that are None are left out."""
     given = tuple((name, value) for name, value in options.items() if value is not None)
     return Step(method, arguments, given, tuple(results), stage)
 
 
 @lru_cache(maxsize=4096)  # sketches have most of them in common
 def compute_at(stage: str, consumer: str, loop: str) -> Step:
-    """The step that computes a stage in a loop of another one."""
+    """Return the step that computes a stage in a loop of another one."""
     return stage_call(stage, "compute_at", StageArgument(consumer), Name(loop))
 
 
@@ -232,7 +232,7 @@ class StepRun:
         self.bind(list(values), list(values.values()))
 
     def copy(self) -> StepRun:
-        """The same, to be continued on its own."""
+        """Return the same, to be continued on its own."""
         other = copy(self)
         other.s, other.values, other.names = self.s.copy(), self.values.copy(), self.names.copy()
         return other
@@ -271,11 +271,11 @@ class StepWriter:
     open_splits: ClassVar[bool] = False  # the code asks `cfg` for splits all the same
 
     def declared(self, knob: str, loop: str) -> Iterable[str]:
-        """The lines that declare a split before its first use."""
+        """Yield the lines that declare a split before its first use."""
         return ()
 
     def knob(self, name: str) -> str:
-        """The expression for a knob."""
+        """Return the expression for a knob."""
         return f"cfg[{quoted(self.knobs.get(name, name))}]"
 
     def lines(self, steps: Sequence[SketchStep]) -> Iterator[str]:
@@ -291,7 +291,7 @@ class StepWriter:
 def schedule_lines(
     steps: Sequence[SketchStep], cfg: KnobChoices | None = None, knobs: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The te code of a sketch's steps; see `StepWriter`."""
+    """Return the te code of a sketch's steps; see `StepWriter`."""
     return list(StepWriter(cfg, knobs or {}).lines(steps))
 
 
@@ -328,7 +328,7 @@ class SketchKnob:
         fits: Reference | None = None,
         policy: str | None = None,
     ) -> Step:
-        """The step that declares it in a template's space, under a name and a condition on other knobs.
+        """Return the step that declares it in a template's space, under a name and a condition on other knobs.
 
         Args:
             axis, fits, policy: of a split, in the place of its extent, its filter and its policy.
@@ -345,7 +345,7 @@ class SketchKnob:
         return stage_call(None, "define_split", name, self.extent if axis is None else axis, **options)
 
     def innermosts(self) -> list[int]:
-        """The extents that the last loop of a split may have."""
+        """Return the extents that the last loop of a split may have."""
         assert self.extent is not None  # a split
         splits = policy_splits(self.extent, self.policy, self.levels, self.extent, self.policy != "factors")
         fits = self._filter or (lambda split: True)

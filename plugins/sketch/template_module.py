@@ -52,7 +52,7 @@ class _Names:
 
 
 def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> str:
-    """The text of a module whose template `template_name(name)` has the same space and the same programs.
+    """Return the text of a module whose template `template_name(name)` has the same space and the same programs.
 
     Args:
         arguments: what the workload was called with, by name: the module is for these only.
@@ -98,7 +98,7 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
 
 
 def _choice(names: _Names) -> list[str]:
-    """The table of the sketches, and the function that says which of them a knob is for."""
+    """Return the table of the sketches, and the function that says which of them a knob is for."""
     entries = "".join(f"\n    {quoted(sketch)}: {function}," for sketch, function in names.schedules.items())
     condition = [
         f"left = tuple(name for name in names if name in {names.sketches})",
@@ -139,7 +139,7 @@ def _declaration(space: SketchSpace, name: str, users: Sequence[str]) -> str:
 
 
 def _helpers(space: SketchSpace, arguments: Mapping[str, Any], names: _Names) -> list[str]:
-    """The functions that other ones call, where they do."""
+    """Return the functions that other ones call, where they do."""
     limited = any(isinstance(limit, BodyLimit) for sketch in space.sketches.values() for limit in sketch.limits)
     listed = any(isinstance(value, list) for value in arguments.values())
     needed = [(lists, names.lists)] * listed + [(written_out, names.written_out)] * limited

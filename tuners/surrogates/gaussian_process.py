@@ -81,7 +81,7 @@ def matern(squared: Floats) -> tuple[Floats, Floats]:
 
 
 def covariances(a: Floats, b: Floats) -> Floats:
-    """The kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
+    """Return the kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
     squared = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
     return matern(np.maximum(squared, 0.0))[0]
 
@@ -98,17 +98,17 @@ class Points:
     trends: Floats
 
     def covariance(self, others: Points) -> Floats:
-        """The covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
+        """Return the covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
         found: Floats = covariances(self.coordinates, others.coordinates) + self.trends @ others.trends.T
         return found
 
     def variance(self) -> Floats:
-        """The variance of each, shape (m,)."""
+        """Return the variance of each point, shape (m,)."""
         variance: Floats = 1.0 + (self.trends * self.trends).sum(axis=1)
         return variance
 
     def only(self, place: int) -> Points:
-        """One of them."""
+        """Return the point at a place alone."""
         return Points(self.coordinates[place : place + 1], self.trends[place : place + 1])
 
 
@@ -128,7 +128,7 @@ class Posterior:
         return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
 
     def observe(self, place: int) -> Posterior:
-        """The rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
+        """Return the rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
 
         Means stay as they are, variances shrink around it: Ginsbourger et al., "Kriging is Well-Suited to Parallelize
         Optimization" (2010).
@@ -192,7 +192,7 @@ class GaussianProcess:
         self._signal = (2.0 * SIGNAL[1] + float((rest - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
 
     def mean(self, x: Floats) -> Floats:
-        """The means alone of the rows `x` (m, columns), to the digits that do not depend on the order of sums."""
+        """Compute the means alone of the rows `x` (m, columns), to digits that do not depend on the order of sums."""
         alike = self._points(self._x).covariance(self._points(x))
         means: Floats = np.round(self._mean + self._drift(x) + self._weights @ alike, DIGITS)
         return means

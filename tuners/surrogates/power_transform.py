@@ -43,7 +43,7 @@ def standardised_powers(costs: Floats) -> Floats:
 
 
 def _powers(logs: Floats, power: float) -> Floats:
-    """The transformation, given the logarithms of 1 + |value| with the values' signs."""
+    """Return the transformation, given the logarithms of 1 + |value| with the values' signs."""
     above, below = np.maximum(logs, 0.0), np.maximum(-logs, 0.0)
     return _power(above, power) - _power(below, 2.0 - power)
 
