@@ -219,7 +219,18 @@ CASES = {
             ),
             "an iteration of j reads what it cannot be shown to have written to S",
         )
-        for test in ("t < 3", "t == 0", "j < 1", "t % 2 == 0", "A[t, 1] < 0")
+        for test in (
+            "t < 3",
+            "t == 0",
+            "j < 1",
+            "t % 2 == 0",
+            "A[t, 1] < 0",
+            "t >= 2",
+            "t != 3",
+            "t < j",
+            "t <= 5",
+            "2 * t < 7",
+        )
     },
     "other with": (
         of_body("with ¦T.grid(8):\n    pass"),
