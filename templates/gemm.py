@@ -38,7 +38,7 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
     (narrow_matmul if p.is_narrow else gemm_space).declare(cfg, p)
-    if (p.is_narrow or p.lead) and p.shape[0] >= _BATCH:  # otherwise one thread is a choice of blocks: a single one
+    if (p.is_narrow and max(p.shape[:-1]) > 1) or (p.lead and p.shape[0] >= _BATCH):  # else one block is one thread
         threads.declare(cfg, p.flop)
     if p.is_narrow:
         c = narrow_matmul.compute(p, a, b)

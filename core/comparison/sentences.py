@@ -73,7 +73,7 @@ def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
     if len(counts) < 2:
         return [*notes, "There is one tuner, so there is nothing to compare."]
     if counts[-1] < 2:
-        return [*notes, "One seed: no statistics. A difference may be luck; seeds=10 can show it."]
+        return [*notes, "One seed: no statistics. A difference may be luck; seeds=10 can tell."]
     if counts[0] < 2:
         notes.append("A tuner with one finished seed is left out of the tests.")
     tested = [count for count in counts if count > 1]

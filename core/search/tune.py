@@ -73,7 +73,7 @@ def tune(
         batch_size: the number of configurations that the tuner is asked for at a time; by default its own number, or as
             many as a cluster has machines where these are more. With a number given, proposals do not depend on the
             machines.
-        callbacks: `pegbox.search.Callback`s, or functions of a trial, which are called with each result.
+        callbacks: `pegbox.search.Callback`s, or functions, which are called with each trial.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that

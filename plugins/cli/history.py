@@ -110,14 +110,14 @@ class HistorySummary:
         """Rate the best, as far as the records allow."""
         result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
         known = self.baseline
-        if known is not None and (compared := known.text(best.cost, result.costs, result.run_queue_wait)):
+        if known is not None and (compared := known.text(best.cost, result.costs, result.wait_in_costs)):
             yield compared
         if best.target != Objective.target and (gain := gain_of(best, self.records)) is not None:
             yield str(gain)
         if lost := lost_threads(self.trials, [record for record in self.records if record.remeasured], best):
             yield f"note: {lost}"
         elif result.run_queue_wait >= MOST_RUN_QUEUE_WAIT:
-            yield f"note: {waiting(result.run_queue_wait, known.cores if known else 1)}"
+            yield f"note: {waiting(result.run_queue_wait, result.threads or (known.cores if known else 1))}"
 
 
 def summaries(paths: Sequence[Path]) -> list[HistorySummary]:

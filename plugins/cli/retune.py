@@ -40,7 +40,7 @@ class Job(NamedTuple):
 def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace) -> int:
     """Tune each task that has no record for this processor, and print a line for each.
 
-    The trials of a search that was stopped lie beside the store, and repeat the command to go on with them.
+    The trials of a search that was stopped lie beside the store: the same command goes on with them.
     """
     folder = store.folder / "retune"
     left_out: list[Record] = []

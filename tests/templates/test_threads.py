@@ -13,7 +13,14 @@ CONV = (1, 16, 14, 14, 16, 3, 3)
 
 @pytest.mark.parametrize(
     ("name", "args"),
-    [("batch_matmul", (8, 32, 64, 32)), ("matmul", (64, 512, 2)), ("batch_matmul", (16, 16, 16, 16)), ("conv2d", CONV)],
+    [
+        ("batch_matmul", (8, 32, 64, 32)),
+        ("matmul", (64, 512, 2)),
+        ("matmul", (7, 4096, 3)),
+        ("batch_matmul", (4, 16, 256, 2)),
+        ("batch_matmul", (16, 16, 16, 16)),
+        ("conv2d", CONV),
+    ],
 )
 def test_little_work_is_tried_with_one_thread_first(name: str, args: tuple[int, ...]) -> None:
     space = (task := create_task(name, args=args, target=TWO)).space

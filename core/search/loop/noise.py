@@ -24,7 +24,6 @@ class NoiseWatch(Callback):
     """
 
     def __init__(self, threads: int = 1) -> None:
-        self.threads = threads
         self._noise = SearchNoise(threads)
         self._warned = False
 
@@ -39,5 +38,9 @@ class NoiseWatch(Callback):
     def _warning(self) -> str:
         seen = busiest_process()
         busiest = f" (the busiest is {seen})" if seen else ""
-        fewer = ", or tune for one core (-num-cores 1), where no thread waits for another" if self.threads > 1 else ""
+        fewer = (
+            ", or tune for one core (-num-cores 1), where no thread waits for another"
+            if self._noise.threads > 1
+            else ""
+        )
         return f"other programs disturb the timings{busiest}; end them, or wait{fewer}: see Noise in docs/measuring.md"

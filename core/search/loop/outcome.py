@@ -95,12 +95,11 @@ class Gain(NamedTuple):
         return cls(first, began / min(trial.cost for trial in trials), len(trials) - first)
 
     def __str__(self) -> str:
+        began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
         if self.ratio > 1:
-            began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
             return f"{self.ratio:.2f}x as fast as {began}"
-        began = f"found within the first {self.first} trials" if self.first > 1 else "the first trial"
-        others = f"the other {self.others}" if self.others > 1 else "the other one"
-        return f"the best was {began}; {others} did not improve on it"
+        others = f"none of the other {self.others} trials was" if self.others > 1 else "the other trial was not"
+        return f"{others} faster than {began}"
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class BestTrial:
     def quality(self) -> list[str]:
         """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
         result, known = self.result, self.baseline
-        beside = "" if known is None else known.text(self.cost, result.costs, result.run_queue_wait)
+        beside = "" if known is None else known.text(self.cost, result.costs, result.wait_in_costs)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:

@@ -37,11 +37,11 @@ class SearchNoise:
     """The effects of other programs on the trials of a search, trial by trial.
 
     Args:
-        threads: of each kernel.
+        threads: of the target, for kernels whose number of threads is not known.
     """
 
     def __init__(self, threads: int = 1, trials: Iterable[Trial] = ()) -> None:
-        self.threads = threads
+        self._of_target, self._most = threads, 0
         self._shares: list[float] = []
         self._timed = 0
         self._noisy: list[Trial] = []
@@ -54,10 +54,16 @@ class SearchNoise:
             return
         if isinstance(trial.result, Ok):
             self._shares.append(trial.result.run_queue_wait)
+            self._most = max(self._most, trial.result.threads)
         if len(_costs(trial)) >= 2:
             self._timed += 1
             if spread(_costs(trial)) > MANY:
                 self._noisy.append(trial)
+
+    @property
+    def threads(self) -> int:
+        """The most threads of a kernel."""
+        return self._most or self._of_target
 
     @property
     def run_queue_wait(self) -> float:
@@ -166,7 +172,7 @@ def remarks(
         (uneven and moved)
         or lost_threads(trials, finalists, best)
         or noise.describe()
-        or (wait >= MOST_RUN_QUEUE_WAIT and waiting(wait, threads))
+        or (wait >= MOST_RUN_QUEUE_WAIT and waiting(wait, noise.threads))
         or _unsteady(again)
         or moved
         or _unsteady_numpy(best)

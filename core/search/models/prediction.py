@@ -70,7 +70,7 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         RecordError: the file of the model is damaged.
     """
     search = ModelSearch(program_features(task), lambda features: _scores(task, features), np.random.default_rng(0))
-    choices = 2 if THREADS in task.space.knobs else 1  # one of them is scored
+    choices = 2 if _leaves_threads(task) else 1  # one of them is scored
     ranked = map(task.space.config, _with_threads(task, search.ranked(choices * candidates)))
     doomed = []
     for config in islice(ranked, GUARDED):
@@ -90,17 +90,24 @@ def _scores(task: Task, features: Features) -> Floats:
     """
     scores = shipped_model()(described(features, task.target))
     shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
-    if THREADS in task.space.knobs:
+    if _leaves_threads(task):
         return np.where(shared, scores, -np.inf) if shared.any() else scores
     return np.where(shared, -np.inf, scores) if _is_little(task) and not shared.all() else scores
 
 
 def _with_threads(task: Task, rows: Digits) -> Digits:
     """Choose one thread for little work, where a template leaves the choice."""
-    if THREADS not in task.space.knobs or not _is_little(task):
+    if not _leaves_threads(task) or not _is_little(task):
         return rows
     rows[:, list(task.space.knobs).index(THREADS)] = 0
-    return rows[first_of_each(rows, task.space.structure.lengths)]
+    rows = rows[first_of_each(rows, task.space.structure.lengths)]
+    return rows[task.space.is_valid(rows)]
+
+
+def _leaves_threads(task: Task) -> bool:
+    """Check for the knob `THREADS`. One of that name whose first value is not 1 means something else."""
+    knob = task.space.knobs.get(THREADS)
+    return knob is not None and knob.entities[0].value() == 1
 
 
 def _is_little(task: Task) -> bool:
