@@ -29,6 +29,8 @@ def program_of_code(code: str, tensors: Sequence[Tensor]) -> NumpyProgram:
             f"cfg.define_plain({code!r}) is not an expression of Python ({error}); write one such as "
             f'"np.maximum({inputs[0].name if inputs else 0}, 0)"'
         ) from None
+    if not code.strip() or any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(tree)):
+        raise TemplateError(f"cfg.define_plain({code!r}) has no value; write an expression without yield and await")
     known = {"np", *(t.name for t in inputs)}
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
@@ -36,8 +38,8 @@ def program_of_code(code: str, tensors: Sequence[Tensor]) -> NumpyProgram:
     for node in names:
         if node.id not in known | bound and not hasattr(builtins, node.id):
             raise TemplateError(f"cfg.define_plain({code!r}): {node.id} is none of {', '.join(sorted(known))}")
-    lines = [f"{t.name} = inputs[{place}]" for place, t in enumerate(inputs) if t.name.isidentifier()]
-    lines.append(f"made = [{', '.join(f'np.empty({t.shape}, {t.dtype!r})' for t in outputs)}]")
+    lines = [f"{t.name} = _inputs[{place}]" for place, t in enumerate(inputs) if t.name.isidentifier()]
+    lines.append(f"_made = [{', '.join(f'np.empty({t.shape}, {t.dtype!r})' for t in outputs)}]")
     values = f"[({code}\n)]" if len(outputs) == 1 else f"({code}\n)"
-    lines += ["def run():", f"    made[:] = {values}", "return run, made"]
-    return NumpyProgram("def prepare(inputs):\n" + indent("\n".join(lines), "    ") + "\n")
+    lines += ["def _run():", f"    _made[:] = {values}", "return _run, _made"]
+    return NumpyProgram("def prepare(_inputs):\n" + indent("\n".join(lines), "    ") + "\n")

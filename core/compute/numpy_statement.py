@@ -231,7 +231,7 @@ class StatementWriter:
                 found = self.access(expr, grid)
                 shape = tuple(n if step else 1 for n, step in zip(grid.shape, found.strides, strict=True))
                 return self.view(found.name, found.offset, shape, found.strides)
-            case _ if free_vars(expr) and reads_nothing(expr):
+            case _ if reads_nothing(expr):
                 return self.named(self._computed(expr, grid))
             case _:
                 return self.terms.setdefault(self._computed(expr, grid), f"{{{len(self.terms)}}}")

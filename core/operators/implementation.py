@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,9 +41,10 @@ class Implementation:
         origin: Origin,
         task: Task | None = None,
         config: Config | None = None,
-        packers: Packers = MappingProxyType({}),
+        packers: Packers | None = None,
     ) -> None:
-        self.kernel, self.origin, self.task, self.config, self.packers = kernel, origin, task, config, packers
+        self.kernel, self.origin, self.task, self.config = kernel, origin, task, config
+        self.packers: Packers = packers or {}
 
     def __repr__(self) -> str:
         return f"Implementation({self.kernel!r}, {self.origin!r}, {self.task!r}, {self.config!r})"

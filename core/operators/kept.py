@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pegbox.store.kernels import KeptCode
     from pegbox.task.task import Task
 
-_ROOMS = "codegen compute expr loops operators schedule space task templates plugins.sketch"
+_ROOMS = "codegen compute expr loops operators schedule space task te templates tir plugins.sketch"
 _PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS.split())
-"""The packages whose code decides the code of a kernel, once its configuration is chosen."""
+"""The packages, and a module, whose code decides the code of a kernel, once its configuration is chosen."""
 _File = list[str]
 """The path of a source file, and the hash of its content: in reproducible images all times of change are the same."""
 
@@ -134,6 +134,9 @@ def _state_of_pegbox() -> str:
     for package in _PACKAGES:
         spec = find_spec(package)
         pending = list((spec and spec.submodule_search_locations) or ())
+        if spec is not None and not pending and spec.origin is not None and os.path.isfile(spec.origin):
+            info = os.stat(spec.origin)
+            lines.append(f"{spec.origin} {info.st_size} {info.st_mtime_ns}")
         while pending:
             try:
                 with os.scandir(pending.pop()) as entries:

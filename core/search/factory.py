@@ -231,7 +231,7 @@ def check_factory(tuner: Any) -> TunerFactory:
             f"class ({type(tuner).__name__}), its name, or a factory such as MyTuner.with_options(option=...)"
         )
     if not callable(tuner):
-        raise ArgumentError(f"{value_text(tuner)} is not the name of a tuner or a factory")
+        raise ArgumentError(f"{value_text(tuner)} is neither the name of a tuner nor a factory")
     factory: TunerFactory = tuner
     return factory
 

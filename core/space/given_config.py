@@ -30,7 +30,8 @@ def given_config(space: ConfigSpace, given: GivenConfig) -> Config:
             raise ArgumentError(f"config={found}: of another space; take one of task.space")
         return found
     if isinstance(found, Mapping):
-        return space.from_json(found if found.keys() & {"index", "entity"} else _of_values(space, found))
+        is_form = found.keys() & {"index", "entity"} and not found.keys() <= space.knobs.keys()
+        return space.from_json(found if is_form else _of_values(space, found))
     if isinstance(found, bool) or not hasattr(found, "__index__"):
         raise not_a_config(given, "one of task.space, such as task.space.get(0), its index, or a result's best")
     return space.get(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,12 +163,12 @@ def _for_one_core(namespace: argparse.Namespace) -> list[str]:
         place = words.index("--target")
         del words[place : place + 2]
     target = re.sub(r" *-num-cores[ =]*\d+", "", namespace.target)
-    return [*words, "--target", f"{target} -num-cores 1"]
+    return _with_options(words, "--target", f"{target} -num-cores 1")
 
 
 def _resuming(namespace: argparse.Namespace) -> str:
     """Write the command that goes on with the search."""
-    return shlex.join([*namespace.command_line, *([] if namespace.resume else ["--resume"])])
+    return shlex.join(_with_options(namespace.command_line, *([] if namespace.resume else ["--resume"])))
 
 
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
@@ -202,4 +202,10 @@ def _with_trials(namespace: argparse.Namespace, trials: int) -> list[str]:
         if option in words:
             place = words.index(option)
             del words[place : place + 2]
-    return [*words, "--trials", str(trials), *([] if namespace.resume else ["--resume"])]
+    return _with_options(words, "--trials", str(trials), *([] if namespace.resume else ["--resume"]))
+
+
+def _with_options(words: Sequence[str], *options: str) -> list[str]:
+    """Add options to a command: before `--`, behind which words are operands."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], *options, *words[end:]]

@@ -171,7 +171,7 @@ def test_tasks_are_named_with_their_arguments() -> None:
         ({"tuners": ["walk", "walk"]}, "'walk' is in the list twice"),
         ({"tuners": "walk"}, "is one tuner; give a list"),
         ({"tuners": InOrder}, "is one tuner; give a list"),
-        ({"tuners": [3]}, "3 is not the name of a tuner or a factory"),
+        ({"tuners": [3]}, "3 is neither the name of a tuner nor a factory"),
         ({"tuners": [InOrder(small_space())]}, "for one space and one seed; every run needs a new one"),
         ({"tuners": ["walk:backwards=perhaps"]}, "cannot read backwards='perhaps' as .*; write yes or no"),
         ({"tuners": ["walk:speed=9"]}, "no option 'speed'"),

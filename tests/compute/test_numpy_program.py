@@ -193,9 +193,26 @@ def test_a_template_gives_numpy_code() -> None:
     check(pb.create_task(gathered, args=("np.stack([T[max(min(r, 5), 0)]\n for r in rows])",)))
 
 
+def test_inputs_may_have_the_names_of_a_program() -> None:
+    @pb.template
+    def doubled(cfg: pb.TemplateConfig, name: str) -> Any:
+        x = te.placeholder((4,), name=name)
+        y = te.compute((4,), lambda i: x[i] * 2, name="y")
+        cfg.define_plain(f"{name} * 2")
+        return te.create_schedule(y.op), [x, y]
+
+    for name in ("run", "made", "inputs", "prepare"):
+        check(pb.create_task(doubled, args=(name,)))
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
-    [("np.take(", "is not an expression of Python"), ("np.take(table, rows)", "table is none of T, np, rows")],
+    [
+        ("np.take(", "is not an expression of Python"),
+        ("np.take(table, rows)", "table is none of T, np, rows"),
+        ("(yield)", "has no value"),
+        (" ", "has no value"),
+    ],
 )
 def test_numpy_code_is_checked_when_the_task_is_made(code: str, reason: str) -> None:
     with pytest.raises(TemplateError, match=reason) as raised:

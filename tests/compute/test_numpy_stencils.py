@@ -218,3 +218,7 @@ def test_random_stencils_are_those_of_the_reference(made: Tensor) -> None:
     except NoNumpyProgram as error:  # indices modulo an extent that go around many times
         assume("not read in slices" not in str(error))
         raise
+
+
+def test_a_constant_that_is_computed_is_a_value_of_indices_too() -> None:
+    check(te.compute((24,), lambda i: X[i] + te.exp(te.const(0, "float32")) * te.cast("float32", i), name="Y"))

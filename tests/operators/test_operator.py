@@ -481,3 +481,9 @@ def test_a_fault_within_a_kernel_is_raised_once(product: Operator, monkeypatch: 
     with pytest.raises(TypeError, match="that the kernel calls"):
         product._dispatch(A, B)
     assert len(runs) == 1
+
+
+def test_the_implementation_of_a_kernel_can_be_pickled(product: Operator) -> None:
+    product(A, B)
+    copy = pickle.loads(pickle.dumps(product.implementation(A, B)))
+    assert (copy.origin, copy.packers) == (product.implementation(A, B).origin, {})

@@ -19,6 +19,8 @@ from pegbox.codegen import c_header
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
 from pegbox.hooks.refs import import_file
+from pegbox.space import ConfigSpace
+from pegbox.space.given_config import given_config
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template, find_template
 
@@ -521,6 +523,14 @@ def test_a_configuration_is_given_as_users_have_it() -> None:
         assert task.show_ir(given) == task.show_ir(config)
         assert task.show_schedule(given) == task.show_schedule(config)
         assert pb.build(task, config=given).programs == [program]
+
+
+def test_knobs_may_be_called_as_the_parts_of_a_record() -> None:
+    space = ConfigSpace()
+    space.define_knob("index", [0, 1, 5])
+    space.define_knob("mode", ["a", "b"])
+    assert given_config(space, {"index": 5, "mode": "a"}) == space.get(2)
+    assert given_config(space, space.get(2).to_json()) == space.get(2)
 
 
 def test_what_holds_no_configuration_is_refused() -> None:

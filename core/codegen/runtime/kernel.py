@@ -202,19 +202,19 @@ class Kernel(EntryPoint, OwnCall):
         Raises:
             ArgumentError: the kernel calls functions of this process, or belongs to a library.
         """
-        from pegbox.loops.foreign import PREFIX  # loads the loop IR
-
-        if python := [symbol for symbol in self.compiled.externs if symbol.startswith(PREFIX)]:
+        if self.calls_python:
             raise ArgumentError(
-                f"{self.name} cannot be pickled: it calls {len(python)} Python function(s), which are in this process "
-                "alone; build it in the other process, or use a C function (tir.c_source)"
+                f"{self.name} cannot be pickled: it calls Python functions, which are in this process alone; build it "
+                "in the other process, or use a C function (tir.c_source)"
             )
         if not self.compiled.object_code:
             raise ArgumentError(
                 f"{self.name} cannot be pickled: it was loaded from a library; load the file in the other process "
                 "(pegbox.codegen.load_library)"
             )
-        return _unpickled, (self.compiled, self._program, self.origin)
+        from pegbox.codegen.targets.host import cpu_flags
+
+        return _unpickled, (self.compiled, self._program, self.origin, cpu_flags())
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
@@ -266,7 +266,7 @@ def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel
     return Kernel(check_instance("compiled", compiled, CompiledProgram, wanted, error=CompileError), program)
 
 
-def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str) -> Kernel:
+def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str, flags: tuple[str, ...]) -> Kernel:
     """Load the kernel that another process has pickled.
 
     Raises:
@@ -274,7 +274,7 @@ def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str) 
     """
     from pegbox.codegen.targets.features import check_processor
 
-    check_processor(compiled.target, f"the pickled kernel {compiled.name}")
+    check_processor(compiled.target, f"the pickled kernel {compiled.name}", built_on=flags)
     kernel = load(compiled, program=program)
     kernel.origin = origin
     return kernel
