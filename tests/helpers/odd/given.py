@@ -478,6 +478,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Subject.speed.cost": lambda w: 1.0,
     "ProgramFeatures.digits": lambda w: task().space.sample(2, w.rng),
     "ProgramFeatures.classes": lambda w: 2,
+    "ProgramFeatures.more": lambda w: 2,
     "ProgramFeatures.sample.count": lambda w: 3,
     "RuntimeModule.__call__.arrays": lambda w: w.wide,
     "RuntimeModule.__getitem__.name": lambda w: "main",
