@@ -175,7 +175,7 @@ def test_indices_that_may_be_right_are_left_to_the_reference(index: Any) -> None
 
 def test_the_attributes_of_the_winner_are_not_those_of_the_result() -> None:
     result = pb.minimize(lambda c: c["x"].val, SPACE, tuner="random", trials=2, progress=False)
-    with pytest.raises(AttributeError, match=r"no attribute 'config'; the winner has it: result\.best\.config"):
+    with pytest.raises(AttributeError, match=r"no attribute 'config'; use result\.best\.config"):
         _ = result.config
     with pytest.raises(AttributeError, match=r"no attribute 'trails'$") as caught:
         _ = result.trails
@@ -205,7 +205,7 @@ def test_a_body_that_raises_in_some_configurations_names_the_first_and_how_to_se
     failed = Failed(FailureKind.INVALID, "no nines")
     result = TuneResult(None, [Trial(0, bad, failed)], 1.0, {}, "trials", subject=Subject(task=made))
     again = f"its config: {bad}; again: pegbox.build(task, config={bad.index})"
-    assert f"the first said: no nines\n    {again}" in str(result)
+    assert f"the first: no nines\n    {again}" in str(result)
     with pytest.raises(TemplateError, match=r"test_first_hour.py:\d+: .*no nines"):
         pb.build(made, config=bad.index)
     crashed = Trial(0, bad, Failed(FailureKind.CRASH, "signal 11"))
