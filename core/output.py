@@ -38,7 +38,8 @@ class Content:
 def check_output(path: str | os.PathLike[str] | None, content: Content | None = None) -> None:
     """Raise `ArgumentError`, before hours of measuring, if the file cannot be written or would replace another kind.
 
-    It is tried with a file beside it. A file that does not exist, or is empty, can be written; None means no file.
+    A file beside it is written and removed as a test. A file that does not exist, or is empty, can be written; None
+    means no file.
 
     Args:
         content: the kind of the file; by default it may replace every kind.
@@ -60,10 +61,11 @@ def check_output(path: str | os.PathLike[str] | None, content: Content | None = 
 def check_place(file: Path, *, error: type[PegboxError] = ArgumentError) -> None:
     """Raise `error` where the file's folder does not exist, or the file is a folder."""
     shown, folder = os.fspath(file), os.fspath(file.parent)
-    if not file.parent.is_dir():
-        raise error(f"{shown!r} cannot be written: there is no folder {folder!r}; make it first")
-    if file.is_dir():
-        raise error(f"{shown!r} cannot be written: it is a folder; name a file in it")
+    with contextlib.suppress(OSError):  # the writing says it
+        if not file.parent.is_dir():
+            raise error(f"{shown!r} cannot be written: there is no folder {folder!r}; make it first")
+        if file.is_dir():
+            raise error(f"{shown!r} cannot be written: it is a folder; name a file in it")
 
 
 def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
@@ -88,7 +90,7 @@ def written_beside(path: str | os.PathLike[str], *, error: type[PegboxError] = A
     """
     file = Path(os.path.realpath(path))
     with _beside(path, error) as part:
-        yield part or file
+        yield part or Path(path)
         if part is not None:
             if file.exists():
                 shutil.copymode(file, part)
@@ -100,7 +102,7 @@ def _beside(path: str | os.PathLike[str], error: type[PegboxError]) -> Iterator[
     """Give the name of a file in the same folder, which is removed in the end; None for a device."""
     file = Path(os.path.realpath(path))
     try:
-        if file.exists() and not file.is_file():
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe's real path does not exist
             yield None
             return
         part = file.with_name(f".pegbox-{secrets.token_hex(8)}{file.suffix}")
@@ -133,7 +135,7 @@ def _identity(path: str | os.PathLike[str]) -> object:
 
 def _head(file: Path) -> bytes:
     """Read the first bytes of a regular file; none where there is no file, or a device."""
-    if not file.is_file():
+    if not os.path.isfile(file):
         return b""
     try:
         with file.open("rb") as opened:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -45,11 +47,25 @@ class Claim:
         """The text that means this object and no other of its name, "my_ops.py:conv"; empty where there is none."""
         if isinstance(self.target, str):
             return self.target
-        name = (self.origin or "").rpartition(":")[2]
-        path = str(_definition(self.target)).rpartition(":")[0]
-        if path.endswith(".py") and name.isidentifier():
+        module, _, name = (self.origin or "").rpartition(":")
+        if module == "__main__":  # its file would run again
+            return ""
+        path = str(self.definition).rpartition(":")[0]
+        if path and name.isidentifier():
             return f"{path}:{name}"
         return self.origin if self.origin and is_module_ref(self.origin) else ""
+
+    @property
+    def definition(self) -> Definition:
+        """The place in a Python file; an empty one for others, such as a notebook's cell, and where it is unknown.
+
+        A class has no line, and is found only in a file that was given by its path.
+        """
+        found = Definition.of(self.target) if callable(self.target) else Definition()
+        module = (self.origin or "").rpartition(":")[0]
+        if not found.path and is_file_module(module):
+            found = Definition(module, str(getattr(sys.modules.get(module), "__file__", "")))
+        return found if found.path.endswith(".py") and os.path.isfile(found.path) else Definition()
 
 
 class NameTable:
@@ -92,15 +108,19 @@ class NameTable:
     def claim(self, kind: str, name: str) -> Claim:
         """Find the only claim on a name. Raises UnknownName, or PluginError when several have it."""
         check_kind(kind)
-        claims = self._claims.get((kind, name))
-        if not claims:
+        distinct = self.distinct(kind, name)
+        if not distinct:
             message = f"there is no {label(kind)} {name!r}"
             if others := [label(other) for other, known in self._claims if known == name]:
                 message += f": {name!r} is a {' and a '.join(others)}; give it as such"
             raise UnknownName(message + near_names(name, self.names(kind)))
-        if len(distinct := _distinct(claims)) > 1:
+        if len(distinct) > 1:
             raise _clash(distinct)
         return distinct[0]
+
+    def distinct(self, kind: str, name: str) -> list[Claim]:
+        """List the claims on a name, each definition once."""
+        return _distinct(self._claims.get((kind, name), []))
 
     def claims_of_module(self, module: str, name: str) -> dict[str, Claim]:
         """Find the claims of a module's definitions on a name, by their kinds."""
@@ -159,13 +179,9 @@ def _distinct(claims: list[Claim]) -> list[Claim]:
 
 
 def _is_copy(old: Claim, new: Claim) -> bool:
-    """Decide whether two claims are on the same line of the same file."""
-    place = _definition(old.target)
-    return place.path.endswith(".py") and (place.path, place.line) == _definition(new.target)[1:]
-
-
-def _definition(target: object) -> Definition:
-    return Definition.of(target) if callable(target) else Definition()
+    """Decide whether two claims are on one name in one file, which may have been edited in between."""
+    path, names = old.definition.path, [(claim.origin or "").rpartition(":")[2] for claim in (old, new)]
+    return bool(path) and path == new.definition.path and names[0] == names[1]
 
 
 def origin_of(target: object) -> str | None:
@@ -185,7 +201,9 @@ def _clash(claims: list[Claim]) -> PluginError:
         place = reference or claim.origin
         owners.append(f"{claim.owner} ({place})" if place and not is_file_module(claim.owner) else place or claim.owner)
         references += [repr(reference)] if reference else []
-    remedies = [f"in place of the name write {' or '.join(references)}"] if references else []
+    remedies = [f"instead of the name, write {' or '.join(references)}"] if references else []
+    if any((claim.origin or "").startswith("__main__:") for claim in claims):
+        remedies += ["give the function itself"]
     remedies += ["rename one"]
     if any(claim.owner.startswith(PLUGIN) for claim in claims):
         remedies += ["switch a plugin off with PEGBOX_DISABLE_PLUGINS"]

@@ -58,7 +58,8 @@ class Registry:
 
     def every(self, kind: str, name: str) -> list[Any]:
         """List all objects that are registered as `name`: where there is one, or none, as `get` does."""
-        claims = [claim for claim in self.claims(kind) if claim.name == name]
+        self.plugins()
+        claims = self._table.distinct(kind, name)
         return [claim.load() for claim in claims] if len(claims) > 1 else [self.get(kind, name)]
 
     def register(self, kind: str, name: str, obj: object, *, owner: str | None = None) -> None:
@@ -94,7 +95,8 @@ class Registry:
             return self._in_file(kind, ref, *file_ref)
         if ref.endswith(".py"):
             raise UnknownName(f"{label(kind)} {ref!r} is a file: write {ref + ':NAME'!r} for what it defines")
-        if (suffix := os.path.splitext(ref)[1]) in _MODELS:
+        suffix = os.path.splitext(ref)[1]
+        if suffix in _MODELS and kind in ("template", "workload") and ref not in self.names(kind):
             raise UnknownName(
                 f"{label(kind)} {ref!r} is a model, and nothing here reads models: tune its operators one by one, as "
                 f"{label(kind)}s of their own ('pegbox templates' lists them)"

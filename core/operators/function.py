@@ -59,10 +59,10 @@ class OperatorFunction:
         """
         named = self.template.workload if isinstance(self.template, GeneratedTemplate) else self.template
         definition = Definition.of(named.function)
-        if not os.path.isfile(definition.path):  # of a notebook
-            return ""
         if definition.module.partition(".")[0] == "pegbox":
             return named.name
+        if not os.path.isfile(definition.path):  # of a notebook
+            return ""
         home = os.path.realpath(definition.path) if definition.file else definition.module
         name = getattr(named.function, "__qualname__", "<")
         code = code_fingerprint(named.function)  # of functions of one name, such as those that a loop defines

@@ -122,14 +122,12 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     here = [record for record in own if record.target == target or (record.tool and is_for_cpu(record.target))]
     if own and not here:
         check_target([record.target for record in own], task, source)
+    here = without_namesakes(here, task)
     known = [record for record in here if record.tool or record.space == space]
     strangers = [record for record in here if not record.tool and record.space != space]
-    place = getattr(task, "ref", "")
-    if known:  # a file may hold those of another template of that name, too
-        strangers = [record for record in strangers if record.ref == place]
     if strangers:
         spaces = " and ".join(sorted({record.space[:12] for record in strangers}))
-        others = sorted({record.ref for record in strangers} - {place})
+        others = sorted({record.ref for record in strangers} - {getattr(task, "ref", "")})
         elsewhere = f"they are of {' and '.join(others)}, or " if any(others) else ""
         raise RecordError(
             f"{source}: the records of {call(*task.workload)} are from the space {spaces}, the task's space is "
@@ -137,6 +135,14 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
             "have changed since; tune again into another file"
         )
     return known
+
+
+def without_namesakes(records: list[Record], task: Task) -> list[Record]:
+    """Select the records without those of another template of that name; all of them where none is of the space."""
+    space, place = task.fingerprint, getattr(task, "ref", "")
+    if not any(record.tool or record.space == space for record in records):
+        return records
+    return [record for record in records if record.tool or record.space == space or record.ref == place]
 
 
 def check_target(recorded: Iterable[str], task: Task, source: str) -> None:

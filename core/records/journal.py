@@ -27,7 +27,6 @@ _KINDS = {
     ".py": "a Python file",
     ".csv": "a table",
     ".html": "a page",
-    ".npz": "an archive of arrays",
     ".onnx": "a model",
 }
 """The kinds of other files that people give, by their suffixes."""
@@ -56,21 +55,35 @@ class Journal:
         """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning.
 
         Nothing is appended to a file that holds something else: its first line has to be a record. Empty lines, which
-        are taken back, show that the disk has room.
+        are taken back, show that the disk has room. A file that was created on a disk without room is removed.
         """
         check_place(self.path, error=RecordError)
-        with self._opened() as fd:
+        created = not os.path.lexists(self.path)
+        with self._opened() as (fd, locked):
             held = os.fstat(fd).st_size
-            if self.path.is_file():
-                _append(fd, held, PROBE)
+            if not self.path.is_file():
+                return
+            if held:
+                self._check_first()
+            if not locked:  # another process may write meanwhile
+                return
+            try:
+                _append(fd, held, _ending(fd, held) + PROBE)
+            except OSError:
+                if created and not held:
+                    self.path.unlink(missing_ok=True)
+                raise
+            with contextlib.suppress(OSError):  # a file that can only grow keeps the empty lines, which are skipped
                 os.ftruncate(fd, held)
-        if held and self.path.is_file():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RecordWarning)
-                try:
-                    next(iter(self), None)
-                except RecordError as error:
-                    raise RecordError(f"no records are appended to a file of something else: {error}") from error
+
+    def _check_first(self) -> None:
+        """Raise `RecordError` where the first line is not a record."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecordWarning)
+            try:
+                next(iter(self), None)
+            except RecordError as error:
+                raise RecordError(f"no records are appended to a file of something else: {error}") from error
 
     def append(self, record: Record) -> None:
         """Write one record; it is in the operating system's hands when this returns.
@@ -79,7 +92,7 @@ class Journal:
         """
         check_instance("append: record", record, Record, "a pegbox.records.Record", error=RecordError)
         line = record.to_line().encode() + b"\n"
-        with self._opened() as fd:
+        with self._opened() as (fd, _):
             size = os.fstat(fd).st_size
             _append(fd, size, _ending(fd, size) + line)
 
@@ -103,9 +116,10 @@ class Journal:
                 if not line.endswith(b"\n") and _is_torn(error):
                     self._warn(number)
                     continue
-                kind = f" is {_KINDS[self.path.suffix]}" if self.path.suffix in _KINDS else ""
+                if not known and self.path.suffix in _KINDS:
+                    raise RecordError(f"{str(self.path)!r} is {_KINDS[self.path.suffix]}: {_RECORDS}") from error
                 remedy = "remove or repair that line" if known else _RECORDS
-                raise RecordError(f"{str(self.path)!r}{kind}, line {number}: {error}; {remedy}") from error
+                raise RecordError(f"{str(self.path)!r}, line {number}: {error}; {remedy}") from error
             known = True
             yield record
 
@@ -114,19 +128,25 @@ class Journal:
         warnings.warn(message, RecordWarning, stacklevel=4)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Open the file for appending, and lock it; the system's errors become `RecordError`."""
-        if is_packed(self.path):
-            raise RecordError(
-                f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another file"
-            )
+    def _opened(self) -> Iterator[tuple[int, bool]]:
+        """Open the file for appending, and lock it where that is possible; the system's errors become `RecordError`.
+
+        Gives the file's descriptor, and True where it is locked.
+        """
         try:
+            if is_packed(self.path):
+                raise RecordError(
+                    f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another "
+                    "file"
+                )
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
+                locked = False
                 if fcntl is not None:
                     with contextlib.suppress(OSError):  # some network file systems have no locks
                         fcntl.flock(fd, fcntl.LOCK_EX)
-                yield fd
+                        locked = True
+                yield fd, locked
             finally:
                 os.close(fd)
         except OSError as error:

@@ -18,7 +18,7 @@ from pegbox.checks import check_instance, check_list, check_path, check_text
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError, UnknownName
 from pegbox.hooks import registry
-from pegbox.records.history import check_target, is_of_other_code
+from pegbox.records.history import check_target, is_of_other_code, without_namesakes
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
@@ -170,6 +170,11 @@ def choose_records(
         target = str(task.target)
     kept = _of_one(_of_one(kept, source, "target", target), source, "host", host)
     if len(found := dict.fromkeys(record.space for record in kept)) > 1:
+        if len(places := dict.fromkeys(record.ref or record.name for record in kept)) > 1:
+            raise RecordError(
+                f"{source!r} mixes records of several templates: {_listed(places)}; choose one: task=... (on the "
+                "command line TEMPLATE and its arguments)"
+            )
         shown = " and ".join(fingerprint[:12] for fingerprint in found)
         raise RecordError(
             f"{source!r} mixes records of several definitions of the space ({shown}): the template has changed in "
@@ -218,7 +223,7 @@ def _of_one_workload(
         raise RecordError(f"{source!r} holds no records")
     kept = list(records)
     if task is not None:
-        kept = [record for record in kept if record.is_of(task)]
+        kept = without_namesakes([record for record in kept if record.is_of(task)], task)
     elif args is not None:
         wanted = plain(args)
         kept = [record for record in kept if record.args == wanted]
@@ -283,8 +288,8 @@ def _task_of(record: Record, source: str) -> Task:
 def registered_task(record: Record, *, target: str | Target | None = None) -> Task:
     """Make the task of a record, of a template that is registered by that name: nothing else is imported or run.
 
-    Where several are, as where a file has its own `matmul`, it is the one whose space was recorded, or the one of the
-    record's file.
+    Where several are, as where a file has its own `matmul`, it is the one of the record's file, or else the one whose
+    space was recorded.
 
     Args:
         target: another target than the record's.
@@ -295,7 +300,7 @@ def registered_task(record: Record, *, target: str | Target | None = None) -> Ta
     """
     check_instance("record", record, Record, "a pegbox.records.Record", error=RecordError)
     templates = registered_templates(record.name)
-    found = [template for template in templates if record.ref in ("", template.ref)]
+    found = [each for each in templates if each.ref == record.ref] or ([] if record.ref else templates)
     if len(found) != 1:
         found = [template for template in templates if _has_space(template, record)]
     if not found:

@@ -47,8 +47,8 @@ def pack_space(
     `target` choose as for `recorded_space`. Gives the number of configurations.
 
     Raises:
-        ArgumentError: another suffix, or `out` is the source, or cannot be written.
-        RecordError: as `recorded_space` does, or the disk is full.
+        ArgumentError: another suffix, or `out` is the source, or cannot be written, as on a full disk.
+        RecordError: as `recorded_space` does, or the file cannot be written in the end.
     """
     path, packed = find_source(source), check_path("out", out)
     check_packed(packed)

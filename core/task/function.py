@@ -76,20 +76,20 @@ class NamedFunction:
                 f"{self.kind} {self.name}{shown(self.signature)} cannot take ({given}): {error}"
                 + ("" if wrong is None else near_names(wrong, known))
             ) from error
+        self._check_integers(bound)
         bound.apply_defaults()
-        self._check_numbers(bound.arguments)
         try:
             return {name: _plain(value) for name, value in bound.arguments.items()}
         except RecursionError:
             raise TemplateError(f"{self.kind} {self.name}: an argument is a list that nests too deep") from None
 
-    def _check_numbers(self, arguments: Mapping[str, Any]) -> None:
-        """Raise `TemplateError` for text in the place of a number, as `64 64 sixty` on the command line has it."""
-        parameters = self.signature.parameters
-        for name, value in arguments.items():
+    def _check_integers(self, bound: inspect.BoundArguments) -> None:
+        """Raise `TemplateError` for text or a float in the place of an integer, as `64 64 sixty` has it."""
+        parameters = bound.signature.parameters
+        for name, value in bound.arguments.items():
             if isinstance(value, str | float) and parameters[name].annotation in (int, "int"):
                 raise TemplateError(
-                    f"{self.kind} {self.name}{shown(self.signature)}: {name}={value_text(value)} is not an integer"
+                    f"{self.kind} {self.name}{shown(bound.signature)}: {name}={value_text(value)} is not an integer"
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:

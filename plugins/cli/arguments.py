@@ -65,6 +65,12 @@ def make_task(namespace: argparse.Namespace) -> Task:
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
+def task_words(namespace: argparse.Namespace) -> list[str]:
+    """Write the task as it was given, for another command."""
+    words = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
+    return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
+
+
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
     """Add --config and --records, which exclude each other; `default` is the help for neither."""
     parser.add_argument("--config", type=natural, metavar="N", help=f"a configuration by its index ({default})")

@@ -20,6 +20,7 @@ from pegbox.plugins.cli.arguments import (
     measuring_options,
     natural,
     positive,
+    task_words,
 )
 
 _EPILOG = f"""\
@@ -90,7 +91,8 @@ def run(namespace: argparse.Namespace) -> int:
         print(f"packed:  {namespace.pack} ({count:,} configurations, {namespace.pack.stat().st_size / 1e3:.0f} kB)")
         simulated = namespace.pack
     if not namespace.quiet:
-        compared = shlex.join(["pegbox", "compare", "--simulate", str(simulated), "--tuners", "bayes,xgb,ga,random"])
+        words = ["compare", *task_words(namespace), "--simulate", str(simulated), "--tuners", "bayes,xgb,ga,random"]
+        compared = shlex.join(["pegbox", *words])
         print(f"next:    {compared if result.stopped_because == 'done' else 'repeat the command to go on'}")
     return exits.DONE
 

@@ -29,6 +29,7 @@ from pegbox.plugins.cli.arguments import (
     natural,
     positive,
     recorded_task,
+    task_words,
     write_outputs,
 )
 
@@ -173,9 +174,7 @@ def _resuming(namespace: argparse.Namespace) -> str:
 
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
     """Suggest commands that show the first failure, avoid noise, go on, build and plot."""
-    task = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
-    if namespace.target != "llvm":
-        task += ["--target", namespace.target]
+    task = task_words(namespace)
     if result.first_failed is not None:
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])

@@ -125,9 +125,9 @@ def _check_outputs(namespace: argparse.Namespace, kept: Path | None) -> None:
     given = {"--out": namespace.out, "--records": namespace.records, f"{kept}": kept}
     check_distinct({**given, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
     for file in filter(None, (namespace.out, kept)):
-        if file.is_file() and not namespace.force:
-            namespace.usage_error(f"{file} is there already; give another --out, or --force")
         check_output(file)
+        if file.exists() and not namespace.force:
+            namespace.usage_error(f"{file} is there already; give another --out, or --force")
 
 
 def _next(namespace: argparse.Namespace, template: str, *options: str) -> str:

@@ -240,6 +240,12 @@ def watch_imports() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
+def _is_offered(name: str, value: object) -> bool:
+    """Decide whether a name of a module is one that users import, not another module or Python's own."""
+    own = str(getattr(value, "__module__", _PACKAGE)).startswith("pegbox")
+    return own and not name.startswith("_") and not isinstance(value, ModuleType)
+
+
 def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Make the `__getattr__` of a module of this package.
 
@@ -258,8 +264,7 @@ def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str
         if name not in places and not name.startswith("__") and _reason(dotted):
             raise NoAttribute(_absence(dotted))
         if name not in places:
-            own = (each for each, value in module.items() if getattr(value, "__module__", "") == package)
-            known = sorted({*places, *(each for each in own if not each.startswith("_"))})
+            known = sorted(each for each in dir(sys.modules[package]) if _is_offered(each, module.get(each)))
             raise AttributeError(f"module {package!r} has no attribute {name!r}{near_names(name, known)}")
         return found(name)
 

@@ -64,7 +64,7 @@ def test_a_sweep_prints_a_summary_and_what_it_is_for(pegbox: Any) -> None:
     assert "50 of 50 configurations measured, 50 of them now" in ran.out
     assert "reach 95% of it" in ran.out
     assert "records: space.jsonl\n" in ran.out
-    assert "next:    pegbox compare --simulate space.jsonl --tuners " in ran.out
+    assert f"next:    pegbox compare {TEMPLATE} 8 4 --simulate space.jsonl --tuners " in ran.out
     assert "50/50 trials" in ran.err
     assert "pass 1 over the fastest" in ran.err
 

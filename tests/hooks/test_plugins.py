@@ -112,7 +112,7 @@ def test_a_name_of_this_process_clashes_with_a_plugins(site: Any, make_registry:
         early.get("tuner", "good")
     assert late.get("tuner", "good") is dict
     late.register("tuner", "good", list, owner="my_script")
-    with pytest.raises(PluginError, match=r"plugin one .* and my_script .*; in place of the name write"):
+    with pytest.raises(PluginError, match=r"plugin one .* and my_script .*; instead of the name, write"):
         late.get("tuner", "good")
 
 

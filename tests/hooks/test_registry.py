@@ -63,7 +63,7 @@ def test_only_the_bare_name_of_two_definitions_is_refused(registry: Registry) ->
     registry.register("tuner", "mine", dict, owner="first.module")
     registry.register("tuner", "mine", list, owner="second.module")
     said = (
-        r"first\.module \(builtins:dict\) and second\.module \(builtins:list\); in place of the name write "
+        r"first\.module \(builtins:dict\) and second\.module \(builtins:list\); instead of the name, write "
         r"'builtins:dict' or 'builtins:list', or rename one$"
     )
     with pytest.raises(PluginError, match=said):
@@ -230,3 +230,48 @@ def test_a_name_of_another_kind_is_reported(registry: Registry) -> None:
     registry.register("runner", "steady", "acme:Steady", owner="tests")
     with pytest.raises(UnknownName, match="there is no tuner 'steady': 'steady' is a runner; give it as such"):
         registry.get("tuner", "steady")
+
+
+def defined(source: str, path: str, module: str, name: str = "mine") -> Any:
+    """Make what the source of a module defines."""
+    scope: dict[str, Any] = {"__name__": module}
+    exec(compile(source, path, "exec"), scope)
+    return scope[name]
+
+
+def test_an_edited_file_that_is_imported_again_has_one_definition(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "twice.py"
+    path.touch()
+    for count, module in enumerate(["first", "second", "first"]):
+        made = defined("\n" * count + f"def mine(): return {count}\n", str(path), module)
+        registry.register("template", "mine", made)
+    assert registry.get("template", "mine")() == 2
+    assert [each() for each in registry.every("template", "mine")] == [2]
+
+
+def test_a_class_of_a_file_is_written_with_the_file(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_tuner.py").write_text("class Mine: pass\n")
+    registry.register("tuner", "mine", registry.resolve("tuner", "my_tuner.py:Mine"))
+    registry.register("tuner", "mine", list, owner="other")
+    with pytest.raises(PluginError, match=r"instead of the name, write 'my_tuner\.py:Mine' or 'builtins:list', or"):
+        registry.get("tuner", "mine")
+
+
+def test_what_no_text_means_is_given_itself(registry: Registry) -> None:
+    source = "def mine(): pass\n"
+    registry.register("template", "mine", defined(source, "/tmp/ipykernel_7/123.py", "__main__"))
+    registry.register("template", "mine", dict, owner="other")
+    with pytest.raises(PluginError, match=r"write 'builtins:dict', or give the function itself, or rename one$"):
+        registry.get("template", "mine")
+
+
+def test_only_templates_and_workloads_without_the_name_are_taken_for_models(registry: Registry) -> None:
+    registry.register("template", "mine.pt", dict, owner="tests")
+    assert registry.resolve("template", "mine.pt") is dict
+    with pytest.raises(UnknownName, match=r"'other\.pt' is a model"):
+        registry.resolve("template", "other.pt")
+    with pytest.raises(UnknownName, match=r"there is no tuner 'other\.pt'"):
+        registry.resolve("tuner", "other.pt")

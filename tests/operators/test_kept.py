@@ -17,14 +17,16 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.codegen import Kernel, build
+from pegbox.codegen import Kernel, Target, build
 from pegbox.measure import Ok
 from pegbox.operators import Implementation, kept
 from pegbox.operators.call_key import CallKey
+from pegbox.operators.function import OperatorFunction
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.records import Record
 from pegbox.space import Config
 from pegbox.store import TuningStore
+from pegbox.task.workload import template_of
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -144,6 +146,11 @@ def test_other_software_and_other_processors_find_nothing(
         assert kept_kernel(MATMUL) is None
     finally:
         kept._versions.cache_clear()
+
+
+def test_the_place_of_pegboxs_own_needs_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.isfile", lambda path: False)  # as from a zip file
+    assert OperatorFunction(template_of("matmul"), {}, Target(TARGET)).place == "matmul"
 
 
 def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

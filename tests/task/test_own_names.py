@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from pegbox.measure import Ok
 from pegbox.measure.jobs.packed_task import pack_task, unpack_task
 from pegbox.records import Record, best, registered_task
 from pegbox.records.history import matching
+from pegbox.records.library import choose_records
 
 TARGET = "llvm -num-cores 1"
 SOURCE = """
@@ -133,10 +135,20 @@ def test_a_record_of_another_file_is_no_registered_task(path: Path) -> None:
         registered_task(elsewhere)
 
 
+def test_a_record_of_an_edited_file_is_of_that_file(path: Path) -> None:
+    own, _, (record, _) = records_of(path)
+    assert registered_task(replace(record, space="0" * 64)).fingerprint == own.fingerprint
+
+
 def test_one_file_of_records_holds_both(path: Path) -> None:
     own, built_in, records = records_of(path)
     assert matching(records, own) == records[:1]
     assert matching(records, built_in) == records[1:]
     assert best(records, built_in) == records[1]
+    assert choose_records(records, "r.jsonl", task=own) == records[:1]
+    assert choose_records(records, "r.jsonl", task=built_in) == records[1:]
+    other = replace(records[1], ref="other.py:matmul", space="0" * 64)
+    with pytest.raises(RecordError, match=r"several templates: matmul, other\.py:matmul; choose one: task="):
+        choose_records([records[1], other], "r.jsonl")
     with pytest.raises(RecordError, match=r"they are of own\.py:matmul, or the template, its knobs"):
         matching(records[:1], built_in)

@@ -164,6 +164,15 @@ def test_arguments_that_mean_nothing_are_errors_of_pegbox(args: Any) -> None:
         create_task("test_rows", args=args)
 
 
+def test_a_default_of_the_template_itself_is_taken_as_it_is() -> None:
+    def automatic(cfg: Any, m: int, n: int = "auto") -> None: ...  # type: ignore[assignment]
+
+    template = Template("automatic", automatic)
+    assert template.bind((8,), {}) == {"m": 8, "n": "auto"}
+    with pytest.raises(TemplateError, match=r"n='auto' is not an integer"):
+        template.bind((8, "auto"), {})
+
+
 def test_an_unknown_target_is_refused() -> None:
     with pytest.raises(TargetError, match="unknown kind 'cuda'"):
         create_task("test_rows", args=(6, 8), target="cuda")
