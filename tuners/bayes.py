@@ -109,7 +109,8 @@ class BayesOptions:
         check_int("num_warmup", self.num_warmup)
         check_int("candidates", self.candidates)
         check_int("relatives", self.relatives, minimum=0)
-        check_int("classes", self.classes or 1)
+        if self.classes is not None:
+            check_int("classes", self.classes)
         check_float("boldness", self.boldness)
         check_float("neglected", self.neglected, maximum=1.0)
         check_int("memory", self.memory, minimum=2)

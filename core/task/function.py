@@ -126,9 +126,9 @@ class NamedFunction:
             return function
         if callable(function) and not isinstance(function, NamedFunction):
             return cls(getattr(function, "__name__", str(ref)), function)
+        found = "" if ref is function else f"{value_text(function)}, "
         raise TemplateError(
-            f"{value_text(ref)} is {value_text(function)}, not a {cls.kind} function; decorate one with "
-            f"@pegbox.{cls.kind}('name')"
+            f"{value_text(ref)} is {found}not a {cls.kind} function; decorate one with @pegbox.{cls.kind}('name')"
         )
 
 

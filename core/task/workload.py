@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from pegbox.codegen.targets.target import Target
-from pegbox.compute.graph import placeholders
+from pegbox.compute.graph import placeholders, post_order
+from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
 from pegbox.digest import sha256
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
@@ -122,7 +123,8 @@ def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
     Its name has the outputs' names, and a digest of the computation, so that records tell computations apart.
 
     Raises:
-        TemplateError: there is something else than tensors among them, or nothing is computed.
+        TemplateError: there is something else than tensors among them, nothing is computed, or an input is missing.
+        ComputeError: a size is a variable.
     """
     example = "give all arguments of the kernel, [A, B, C], or the outputs"
     others = [each for each in tensors if not isinstance(each, Tensor)]
@@ -132,7 +134,15 @@ def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
     if not outputs:
         names = ", ".join(each.name for each in tensors) or "an empty list"
         raise TemplateError(f"create_task: nothing of {names} is computed; {example}")
-    given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
+    inputs = placeholders(outputs)
+    given = tuple(tensors) if len(outputs) < len(tensors) else (*inputs, *outputs)
+    missing = [each.name for each in inputs if each not in given]
+    if missing:
+        listed = ", ".join(each.name for each in given)
+        raise TemplateError(
+            f"create_task: [{listed}] lacks the input {missing[0]}; give all arguments of the kernel, or the outputs"
+        )
+    check_static(post_order([each.op for each in given]))
     computation = f"{ComputeDAG(given)}\n{', '.join(each.name for each in given)}"
     digest = sha256(computation.encode()).hexdigest()[:8]
     return TensorWorkload(f"{'_'.join(each.name for each in outputs)}-{digest}", _Given(given))

@@ -159,10 +159,7 @@ def _kept(result: TuneResult) -> str:
 
 def _for_one_core(namespace: argparse.Namespace) -> list[str]:
     """Write the same search for a target of one core."""
-    words = [word for word in namespace.command_line if not word.startswith(("--resume", "--target="))]
-    if "--target" in words:
-        place = words.index("--target")
-        del words[place : place + 2]
+    words = [word for word in _without(namespace.command_line, "--target") if not word.startswith("--resume")]
     target = re.sub(r" *-num-cores[ =]*\d+", "", namespace.target)
     return _with_options(words, "--target", f"{target} -num-cores 1")
 
@@ -179,7 +176,7 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
         yield f"{shown}   (the program of the first failed trial)"
-    if result.notes and not result.emulated and result.task is not None and result.task.target.num_cores > 1:
+    if result.noise and not result.emulated and result.task is not None and result.task.target.num_cores > 1:
         yield f"{shlex.join(_for_one_core(namespace))}   (no thread waits for another)"
     if result.best is None or records is None:
         return
@@ -196,12 +193,18 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
 
 def _with_trials(namespace: argparse.Namespace, trials: int) -> list[str]:
     """Write the command that goes on until there are so many trials."""
-    words = list(namespace.command_line)
-    for option in ("--trials", "--budget", "--early-stopping"):
-        if option in words:
-            place = words.index(option)
-            del words[place : place + 2]
+    words = _without(namespace.command_line, "--trials", "--budget", "--early-stopping")
     return _with_options(words, "--trials", str(trials), *([] if namespace.resume else ["--resume"]))
+
+
+def _without(words: Sequence[str], *options: str) -> list[str]:
+    """Leave options with a value out of a command, as two words or as `--option=value`."""
+    left = [word for word in words if not word.startswith(tuple(f"{option}=" for option in options))]
+    for option in options:
+        if option in left:
+            place = left.index(option)
+            del left[place : place + 2]
+    return left
 
 
 def _with_options(words: Sequence[str], *options: str) -> list[str]:

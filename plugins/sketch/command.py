@@ -107,7 +107,7 @@ def _write_one(namespace: argparse.Namespace, task: Task, template: str, kept: P
     if record is None or config is None or kept is None:
         print(f"next: {_next(namespace, template)}")
         return exits.DONE
-    written = pb.create_task(template, args=task.args, kwargs=dict(task.kwargs), target=task.target)
+    written = pb.create_task(template, target=task.target)  # its defaults are the arguments
     own = same_splits(task, config, written)
     made = Record.of(written, own, record.result, tuner=record.tuner, seed=record.seed, baseline=record.baseline)
     write_file(kept, f"{replace(made, host=record.host).to_line()}\n")
@@ -132,5 +132,7 @@ def _check_outputs(namespace: argparse.Namespace, kept: Path | None) -> None:
 
 def _next(namespace: argparse.Namespace, template: str, *options: str) -> str:
     """Return the command that tunes what was written."""
-    words = ["pegbox", "tune", template, *namespace.args, *options]
+    # The template may have other names for the arguments; those that were given are its defaults.
+    given = [] if any("=" in word for word in namespace.args) else namespace.args
+    words = ["pegbox", "tune", template, *given, *options]
     return shlex.join([*words, "--target", namespace.target] if namespace.target != "llvm" else words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +14,25 @@ from typing import TypeAlias
 Lines: TypeAlias = Callable[[Mapping[str, int]], "Sequence[str] | None"]
 """The te code for some values of the arguments; None where the computation refuses them."""
 
-_PROBES = 4  # other values of each argument, by itself
+_PROBES = 6  # other values of each argument, by itself
 _LEAST_PROBES = 3
-_TOGETHER = ((5, 0), (7, 0), (5, 1))  # times all arguments, and more: values on which the expressions are checked
+_TOGETHER = ((5, 0), (7, 0), (5, 1), (1000, 0))
+"""Times all arguments, and more: values on which the expressions are checked."""
+
 _DIVISORS = range(2, 9)  # of strides
 _LEAST, _MOST = -16, 16  # the borders and windows that are added before a division
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The numbers of the code for some values of the arguments."""
+    """The numbers of the code for some values of the arguments.
+
+    `same_form` is False if the text around them is another one than for the given values.
+    """
 
     values: Mapping[str, int]
     numbers: tuple[str, ...]
+    same_form: bool = True
 
 
 class _Code:
@@ -84,8 +91,10 @@ def over_arguments(lines: Lines, given: Mapping[str, int]) -> tuple[list[str], l
 
     def sample(values: Mapping[str, int]) -> _Sample | None:
         made = lines(values)
-        other = None if made is None else _Code(made)
-        return _Sample(values, other.numbers) if other is not None and other.between == code.between else None
+        if made is None:
+            return None
+        other = _Code(made)
+        return _Sample(values, other.numbers, other.between == code.between)
 
     varied: list[str] = []
     samples: dict[str, list[_Sample]] = {}
@@ -93,7 +102,7 @@ def over_arguments(lines: Lines, given: Mapping[str, int]) -> tuple[list[str], l
     for name in given:
         probes = (sample({**given, name: value}) for value in _others(given[name]))
         samples[name] = [each for _, each in zip(range(_PROBES), filter(None, probes), strict=False)]
-        if len(samples[name]) < _LEAST_PROBES:
+        if len(samples[name]) < _LEAST_PROBES or not all(each.same_form for each in samples[name]):
             continue
         names = [*varied, name]
         together = [*filter(None, (sample(_scaled(given, names, *other)) for other in _TOGETHER))]
@@ -113,6 +122,7 @@ def _scaled(given: Mapping[str, int], names: Sequence[str], times: int, more: in
 
 
 def _others(value: int) -> Iterator[int]:
+    yield from (each for each in (value // 2, value - 1) if each > 1)
     yield from (value + 1, value + 2, 2 * value, 3 * value, 4 * value, 6 * value, value + 4, value + 8)
 
 
@@ -121,6 +131,8 @@ def _expressions(
 ) -> dict[int, str] | None:
     """Return an expression for each number that is not the same in all samples; None where one has none."""
     samples = [base, *(each for name in names for each in alone[name]), *together]
+    if not all(each.same_form for each in together):
+        return None
     found: dict[int, str] = {}
     for n, number in enumerate(base.numbers):
         if all(each.numbers[n] == number for each in samples):
@@ -135,9 +147,18 @@ def _expressions(
 
 
 def _gives(expression: str, wanted: Sequence[tuple[Mapping[str, int], float]]) -> bool:
-    """Check if an expression has the value of each sample, to the digits of a float32."""
+    """Check if an expression has the value of each sample, to the digits of its type."""
     made = ((eval(expression, {"math": math}, dict(values)), value) for values, value in wanted)
-    return all(math.isclose(is_, value, rel_tol=1e-7) if value % 1 else is_ == value for is_, value in made)
+    return all(math.isclose(is_, value, rel_tol=_digits(value)) if value % 1 else is_ == value for is_, value in made)
+
+
+def _digits(value: float) -> float:
+    return 1e-7 if _is_float32(value) else 1e-15
+
+
+def _is_float32(value: float) -> bool:
+    """Check if a float32 has exactly this value: then its text has no more digits."""
+    return abs(value) < 3e38 and bool(struct.unpack("f", struct.pack("f", value))[0] == value)
 
 
 def _candidates(on: Sequence[str], wanted: Sequence[tuple[Mapping[str, int], float]], number: str) -> Iterator[str]:

@@ -60,7 +60,7 @@ def sketch_template(task: Task, config: Config | None = None, *, sketch: str = "
     if config is None:
         if sketch not in space.sketches:
             known = near_names(sketch, space.sketches)
-            raise ArgumentError(f"sketch={sketch!r}: {task.name} has the sketches {', '.join(space.sketches)}{known}")
+            raise ArgumentError(f"{task.name} has no sketch {sketch!r}{known}")
         chosen = space.sketches[sketch]
     else:
         cfg = ApplyingConfig(check_instance("config", config, Config, "one of task.space"), task.target)
@@ -112,9 +112,9 @@ class _Module:
         given = {key: sizes.get(name, self.arguments[key]) for key, name in self.names.items()}
         try:
             arguments = computation(self.workload.tensors(**given))
-        except PegboxError:
+            return compute_lines(arguments, names_of(arguments))
+        except (PegboxError, RecursionError):
             return None
-        return compute_lines(arguments, names_of(arguments))
 
     def text(self) -> str:
         sketch, name = self.sketch, self.workload.name

@@ -1,4 +1,4 @@
-"""Runs the command line in this process, over an API that answers at once and notes how it was called."""
+"""Runs the command line in this process, over an API that answers at once and noise how it was called."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Api:
     first_failed: Any = None
     emulated: bool = False
     goes_on: bool = False
-    notes: tuple[str, ...] = ()
+    noise: tuple[str, ...] = ()
 
     def create_task(self, template: Any, **options: Any) -> Any:
         self.calls["create_task"] = {"template": template, **options}
@@ -79,8 +79,8 @@ class Api:
             first_failed=self.first_failed,
             emulated=self.emulated,
             goes_on=self.goes_on,
-            notes=self.notes,
-            task=SimpleNamespace(target=SimpleNamespace(num_cores=2)) if self.notes else None,
+            noise=self.noise,
+            task=SimpleNamespace(target=SimpleNamespace(num_cores=2)) if self.noise else None,
         )
 
     def build(self, task: Any, *, config: Any) -> Any:
@@ -98,7 +98,7 @@ class _Result:
     first_failed: Any = None
     emulated: bool = False
     goes_on: bool = False
-    notes: tuple[str, ...] = ()
+    noise: tuple[str, ...] = ()
     task: Any = None
 
     def __str__(self) -> str:

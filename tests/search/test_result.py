@@ -87,6 +87,7 @@ def test_a_result_below_numpy_says_to_go_on(task: pb.Task) -> None:
     result = dataclasses.replace(result, best=dataclasses.replace(result.best, baseline=slower))
     assert result.goes_on
     assert "slower than NumPy: go on with more trials, such as trials=60" in str(result)
+    assert (len(result.notes), result.noise) == (1, [])  # the advice is not noise
     assert not dataclasses.replace(result, stopped_because="exhausted").goes_on
     noisy = dataclasses.replace(slower, numpy_costs=(5e-4, 9e-4, 9e-4))
     assert not dataclasses.replace(result, best=dataclasses.replace(result.best, baseline=noisy)).goes_on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,19 @@ def test_the_command_writes_the_best_of_the_records_and_a_record_of_it(
     assert main([*words, "--out", str(tmp_path / "b.py"), "--sketch", "tile"]) == 2
 
 
+def test_arguments_that_the_template_names_otherwise_may_be_given_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = pb.create_task("matmul_transposed", (9, 11, 13), space="sketch", target=TARGET)
+    Journal(tmp_path / "r.jsonl").append(Record.of(task, sampled(task)[0], Ok((1e-3,), 0.1, 0.0, {})))
+    out = tmp_path / "mt.py"
+    named = [f"{name}={value}" for name, value in task.workload[1].items() if name != "dtype"]
+    words = ["sketch", "matmul_transposed", *named, "--target", TARGET, "--records", str(tmp_path / "r.jsonl")]
+    assert main([*words, "--out", str(out)]) == 0
+    assert f"pegbox tune {out}:matmul_transposed --records" in capsys.readouterr().out
+    assert "k_1" in out.read_text()
+
+
 def test_records_without_a_valid_trial_write_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "r.jsonl").write_text("")
     words = ["sketch", "matmul", "8", "8", "8", "--records", str(tmp_path / "r.jsonl"), "--out", str(tmp_path / "o.py")]
@@ -125,8 +139,9 @@ def test_records_without_a_valid_trial_write_nothing(tmp_path: Path, capsys: pyt
 
 def test_what_is_no_sketch_is_refused() -> None:
     task = pb.create_task("matmul", (8, 8, 8), space="sketch", target=TARGET)
-    with pytest.raises(ArgumentError, match="did you mean 'tile'"):
+    with pytest.raises(ArgumentError, match="has no sketch 'tiles'; did you mean 'tile'") as caught:
         sketch_template(task, sketch="tiles")
+    assert str(caught.value).count("cache+fuse(1)") == 1
     with pytest.raises(ArgumentError, match="give a config"):
         sketch_template(task)
     with pytest.raises(ArgumentError, match="space='sketch'"):
@@ -165,6 +180,35 @@ def test_numbers_become_expressions_of_the_arguments() -> None:
     text, varied = lines_over(n=16, k=2)
     assert varied == ["n", "k"]
     assert text[1] == "x[n // k] * (1 / n) + ((n + 2) // 2)"  # n is even
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda n: f"x * {n}" if n % 2 else f"x + {n}",
+        lambda n: f"x[{min(n, 100)}]",
+        lambda n: f"x[{max(n, 8)}]",
+        lambda n: "x" if n < 1000 else f"x + {n}",
+    ],
+)
+def test_an_argument_whose_code_has_another_form_for_other_values_stays_as_it_is(line: Callable[[int], str]) -> None:
+    assert over_arguments(lambda values: [line(values["n"])], {"n": 12}) == ([line(12)], [])
+
+
+@pytest.mark.parametrize(
+    ("number", "varied"), [(lambda n: 1.00000004 / n, []), (lambda n: float(np.float32(1 / n)), ["n"])]
+)
+def test_a_number_keeps_the_digits_of_its_type(number: Callable[[int], float], varied: list[str]) -> None:
+    assert over_arguments(lambda values: [f"x * {number(values['n'])!r}"], {"n": 10})[1] == varied
+
+
+def test_a_shape_whose_code_is_too_deep_is_not_asked_for(tmp_path: Path) -> None:
+    def summed(n: int, m: int) -> list[te.Tensor]:
+        A = te.placeholder((n, m), name="A")
+        return [A, te.compute((m,), lambda j: sum((A[i, j] for i in range(1, n)), A[0, j]), name="C")]
+
+    task = pb.create_task(summed, args=(150, 8), space="sketch", target=TARGET)
+    assert "Other values of m are computed" in sketch_template(task, sampled(task)[0])
 
 
 def test_an_argument_that_the_numbers_do_not_show_stays_as_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from sketch_values import check_values
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import TemplateError
+from pegbox.errors import ComputeError, TemplateError
 from pegbox.plugins.sketch import sketch_template
 from pegbox.records import Journal, best
+from pegbox.shown import value_text
 
 TARGET = "llvm -num-cores 1"
 QUIET: dict[str, Any] = {"progress": False, "store": None, "tuner": "random"}
@@ -78,8 +80,24 @@ def test_what_is_no_computation_is_refused(given: object, said: str) -> None:
 
 
 def test_a_missing_input_is_named() -> None:
-    with pytest.raises(TemplateError, match="without the input B"):
+    with pytest.raises(TemplateError, match=r"^create_task: \[A, C\] lacks the input B; give all arguments"):
         pb.create_task(product()[::2], space="sketch")
+
+
+def test_sizes_that_are_variables_are_refused() -> None:
+    A = te.placeholder((te.var("n"),), name="A")
+    doubled = te.compute(A.shape, lambda i: A[i] * 2.0, name="Y")
+    for given in (doubled, [A, doubled]):
+        with pytest.raises(ComputeError, match="its size n is a variable"):
+            pb.create_task(given, space="sketch")
+
+
+@pytest.mark.parametrize("collect", [set, iter, dict.fromkeys])
+def test_a_collection_that_is_no_list_is_shown_once(collect: Callable[[list[te.Tensor]], object]) -> None:
+    given = collect(product())
+    with pytest.raises(TemplateError) as caught:
+        pb.create_task(given, space="sketch")
+    assert str(caught.value).startswith(f"{value_text(given)} is not a workload function")
 
 
 def test_tensors_need_a_space() -> None:

@@ -357,6 +357,8 @@ def test_another_process_with_another_number_of_threads_proposes_the_same() -> N
     [
         ({"batch_size": 0}, "batch_size=0"),
         ({"num_warmup": 0}, "num_warmup=0"),
+        ({"classes": 0}, "classes=0"),
+        ({"classes": False}, "classes=False"),
         ({"candidates": 0}, "candidates=0"),
         ({"relatives": -1}, "relatives=-1"),
         ({"boldness": -0.5}, r"boldness=-0\.5"),

@@ -42,7 +42,7 @@ def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     title = f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
     lines = [title] + ([str(result.task.target)] if result.task is not None else [])
     if result.emulated:
-        lines += result.notes
+        lines += result.noise
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
         draw_title(axes, lines)

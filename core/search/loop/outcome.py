@@ -266,16 +266,20 @@ class TuneResult:
 
     @property
     def notes(self) -> list[str]:
+        """The notes on the timings, and advice to go on where NumPy is faster. Empty for a simulation."""
+        if self.simulated or not self.goes_on:
+            return self.noise
+        more = f"trials={2 * len(self.all_trials)} with records and resume=True"
+        return [*self.noise, f"slower than NumPy: go on with more trials, such as {more}"]
+
+    @property
+    def noise(self) -> list[str]:
         """A note on the timings, if there is one: that other programs used the cores, or that the best took another
         time in the search than when it was measured again. Empty for a simulation.
         """
         if self.simulated or self.unit != "s":
             return []
-        found = remarks(self.all_trials, self.finalists, self.best, self._threads, uneven=self.uneven)
-        if self.goes_on:
-            more = f"trials={2 * len(self.all_trials)} with records and resume=True"
-            found.append(f"slower than NumPy: go on with more trials, such as {more}")
-        return found
+        return remarks(self.all_trials, self.finalists, self.best, self._threads, uneven=self.uneven)
 
     @property
     def _threads(self) -> int:
