@@ -260,11 +260,6 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
         lambda c: c["order_tiles"].val == OHW or (c["block_o"].val or tiles.panels_of(c, conv)) > 1,
         "one panel in a block has one order", *panels, "order_tiles",
     )  # fmt: skip
-    if _both(conv) and not tiles.is_gapless(conv):
-        add(
-            lambda c: c["lanes"].val != PIXELS or not _is_wider_than_needed(c, conv),
-            "of the tiles that hold a block's line, the narrowest is enough", "lanes", "vectors", "tile_o", "block_h",
-        )  # fmt: skip
     add(
         lambda c: _is_first_name(c["order_tiles"].val, *tiles.trips(c, conv)),
         "an order of tiles has one name", *down, "order_tiles",
@@ -279,15 +274,6 @@ def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
     size = block * tile_bytes
     return block == 0 or ((block == 1 or size <= cfg.target.caches.l2) and (
         cfg.target.num_cores > 1 or 8 * size >= cfg.target.caches.l1))  # fmt: skip
-
-
-def _is_wider_than_needed(c: pb.Config, conv: Conv) -> bool:
-    """Decide whether a tile of fewer vectors holds a block's line, too: a wider one computes no more, and copies more.
-
-    Without a copy beforehand, both are one program.
-    """
-    line = -(-tiles.line_of(conv, c["block_h"].val) // conv.lanes)
-    return any(o == c["tile_o"].val and line <= v < c["vectors"].val for o, v in pixel_tiles(conv))
 
 
 def _is_first_name(order: str, rows: int, columns: int) -> bool:

@@ -184,16 +184,6 @@ def test_its_space_is_wide(args: Any, layout: str) -> None:
     assert str(task.lowered(config)).startswith("def conv2d(")
 
 
-def test_a_tile_of_pixels_is_no_wider_than_the_line_of_a_block() -> None:
-    """Rows of 11 pixels fit one vector, so tiles of 2 and of 4 vectors are one program."""
-    args, options = (2, 3, 9, 11, 5, 5, 3), {"stride": (2, 1), "padding": (2, 1)}
-    space = pb.create_task("conv2d", args=args, kwargs=options, target="llvm -mcpu=znver4 -num-cores 2").space
-    rows = space.sample(300, np.random.default_rng(0))
-    configs = [config for config in map(space.config, rows) if config["lanes"].val == "pixels"]
-    assert {config["vectors"].val for config in configs if config["block_h"].val == 1} == {2}
-    assert {config["vectors"].val for config in configs if config["block_h"].val == 0} == {2, 4}
-
-
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_the_inner_loop_gathers_nothing(layout: str) -> None:
     """Whatever is chosen, vectors are read as vectors: a division in an address would make each lane a load."""
