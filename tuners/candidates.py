@@ -65,7 +65,7 @@ class CandidatePool:
     def neighbors(self, rows: Digits, *, but: Digits, cross: bool = False) -> Digits:
         """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway.
 
-        With `cross`, half of them are crossings of the rows: a step of one number at a time does not follow a valley.
+        With `cross`, half of them are crossed with the rows: a step of one number at a time does not follow a valley.
         """
         if self._every_row is not None:
             return rows[:0]

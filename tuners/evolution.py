@@ -26,7 +26,7 @@ NEAR = 0.75
 """The share of mutations of a number that are steps on its line."""
 
 MANY = 1024
-"""A knob of more values than this is mutated no more often."""
+"""A range of more values than this is mutated no more often."""
 
 TRIES = 8
 """The number of draws after a mutation that the space excludes, before the space is asked for any neighbour."""
@@ -42,7 +42,10 @@ class Mutation:
 
     def __init__(self, space: ConfigSpace) -> None:
         self._space = space
-        self._weights = np.log2(np.clip(space.structure.sizes, 1, MANY))
+        structure = space.structure
+        lengths = zip(structure.lengths, structure.lines, strict=True)
+        most = [length if line is None else min(length, MANY) for length, line in lengths]
+        self._weights = np.log2(np.maximum(most, 1))
         self._moves: dict[tuple[int, int], list[int]] = {}
 
     def __call__(self, rows: Digits, rng: np.random.Generator) -> Digits:

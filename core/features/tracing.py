@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.features.graph import NumberGraph
+from pegbox.features.graph import LISTED, NumberGraph
 from pegbox.features.traced import TraceRecorder
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import Entity, OtherEntity, SplitEntity
-
-LISTED = 1 << 20
-"""The most values of a knob that are listed: a range may have more."""
 
 
 class TracedNumbers:

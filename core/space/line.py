@@ -86,6 +86,8 @@ class Line(Sequence[OtherEntity], ABC):
         return np.unique(self.at(np.linspace(0.0, 1.0, count)))
 
     def __getitem__(self, digit: int) -> OtherEntity:  # type: ignore[override]  # no slices
+        if not 0 <= digit < len(self):
+            raise IndexError(digit)  # ends an iteration
         number = self.number(digit)
         return OtherEntity(repr(number), number)
 
@@ -149,8 +151,8 @@ class IntLine(Line):
 class FloatLine(Line):
     """Decimal numbers between two floats, both of which are on it.
 
-    The points are `(first + digit) * 10**exponent`, or powers of ten with these exponents; those outside the bounds are
-    moved to them.
+    The points are `(first + digit) * 10**exponent`, or powers of ten with these exponents; the first and the
+    last are moved to the bounds.
     """
 
     low: float
@@ -173,7 +175,7 @@ class FloatLine(Line):
 
     @cached_property
     def _first(self) -> int:
-        return math.floor(self._steps(self._bounds[0]))
+        return round(self._steps(self._bounds[0]))
 
     def _steps(self, place: float) -> float:
         """Compute a place on the line (on its logarithm) in steps, without the rounding that makes 0.3 / 0.1 < 3."""
@@ -181,7 +183,7 @@ class FloatLine(Line):
 
     @cached_property
     def _length(self) -> int:
-        return 1 if self.low == self.high else math.ceil(self._steps(self._bounds[1])) - self._first + 1
+        return 1 if self.low == self.high else max(2, round(self._steps(self._bounds[1])) - self._first + 1)
 
     def __len__(self) -> int:
         return self._length

@@ -121,8 +121,8 @@ def plain_value(name: str, value: Any) -> Any:
 
 
 def value_key(value: Any) -> str:
-    """JSON text of a value: equal for (8, 4) and [8, 4], different for 1, 1.0 and True."""
+    """JSON text of a value: equal for (8, 4) and [8, 4] and for NumPy's numbers, different for 1, 1.0 and True."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=np.generic.item)
     except RecursionError:
         raise ValueError(f"{value_text(value)} nests lists too deep") from None

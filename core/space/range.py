@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pegbox.checks import check_flag, check_float, check_int
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
@@ -14,8 +16,8 @@ from pegbox.space.line import FloatLine, IntLine, Line
 MOST = 1 << 53
 """The most values of a range: their digits are exact as floats."""
 
-LARGEST = 1e300
-"""The largest bound of a range."""
+LARGEST, SMALLEST = 1e300, 1e-290
+"""The largest bound of a range, and the smallest one that is not 0: steps far below it would be no floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class RangeKnob(Knob):
         return self.entities.content()
 
     def find(self, value: Any) -> int | None:
-        return self.entities.find(value)
+        return self.entities.find(value.item() if isinstance(value, np.generic) else value)
 
     def detail(self) -> str:
         line = self.entities
@@ -58,7 +60,7 @@ def range_knob(name: str, values: range, log: bool, when: Condition | None) -> R
     """Make a knob of the integers of a range that is not empty."""
     count = (values[-1] - values[0]) // values.step + 1  # len() has a limit of its own
     if count > MOST:
-        raise SpaceError(f"knob {value_text(name)} would have {count:,} values, more than 2**53; give a larger step")
+        raise SpaceError(f"knob {value_text(name)} would have more than 2**53 values; give a larger step")
     return RangeKnob(name, IntLine(values, log), when=when)
 
 
@@ -67,6 +69,9 @@ def float_knob(name: str, low: object, high: object, log: object, *, when: Condi
     what = f"knob {value_text(name)}"
     first = check_float(f"{what}: low", low, minimum=-LARGEST, maximum=LARGEST, error=SpaceError)
     last = check_float(f"{what}: high", high, minimum=-LARGEST, maximum=LARGEST, error=SpaceError)
+    for bound, number in {"low": first, "high": last}.items():
+        if 0 < abs(number) < SMALLEST:
+            raise SpaceError(f"{what}: {bound}={number} is closer to 0 than {SMALLEST}; give 0 or a larger number")
     return RangeKnob(name, FloatLine(first, last, _checked_log(what, first, last, log)), when=when)
 
 

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from stage import SECOND
 
+import pegbox as pb
 from pegbox import te
 from pegbox.codegen.targets.target import Target
 from pegbox.features import ProgramFeatures, program
 from pegbox.features.formulas import Machine
 from pegbox.features.program import finished
+from pegbox.search import make_tuner
+from pegbox.search.asktell import AskTell
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template
 
@@ -425,3 +428,39 @@ def test_features_follow_from_numbers_that_can_be_kept(task_of: Callable[..., Ta
     numbers, refused = features.numbers(rows)
     again = finished(numbers.astype(np.float32).astype(np.float64), refused, Machine.of(task.target))
     np.testing.assert_allclose(again, features(rows), rtol=1e-5, atol=1e-5)
+
+
+def scaled(cfg: Any, n: int, m: int) -> Any:
+    """Long ranges of numbers decide about extents, annotations and loops."""
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    s = te.create_schedule(B.op)
+    y, x = s[B].op.axis
+    cfg.define_int("factor", 1, m)
+    cfg.define_int("seed", 1, 10**9, log=True)
+    cfg.define_float("share", 0, 1)
+    xo, _ = s[B].split(x, factor=cfg["factor"].val)
+    if cfg["share"].val > 0.5:
+        s[B].parallel(y)
+    if cfg["seed"].val > 10**5:
+        s[B].reorder(xo, y)
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("tuner", ["bayes:num_warmup=2", "evolution:num_warmup=2", "xgb:num_warmup=2"])
+def test_a_template_with_long_ranges_is_tuned_and_built(tuner: str) -> None:
+    task = Task(Template("scaled", scaled), (8, 64), {}, Target("llvm -num-cores 1"))
+    driven = AskTell(make_tuner(tuner, task.space, program=ProgramFeatures(task)), task.space)
+    for _ in range(3):
+        configs = driven.ask(2)
+        driven.tell(configs, [1.0 + config["share"].val for config in configs])
+    assert len({trial.config.index for trial in driven.trials}) == 6
+    assert pb.build(task, config=driven.trials[-1].config) is not None
+
+
+def test_features_of_long_ranges_equal_those_of_each_configuration_alone() -> None:
+    task = Task(Template("scaled", scaled), (8, 64), {}, Target("llvm -num-cores 1"))
+    features = ProgramFeatures(task)
+    rows = task.space.sample(6, np.random.default_rng(0))
+    for row, values in zip(rows, features(rows), strict=True):
+        np.testing.assert_array_equal(values, features.direct(task.space.config(row)))

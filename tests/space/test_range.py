@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 from itertools import pairwise
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from pegbox.errors import SpaceError
 from pegbox.space import ConfigSpace, ListedSpace, enumeration
+from pegbox.space.given_config import given_config
 
-numbers = st.floats(-1e300, 1e300, allow_subnormal=False)
+positive = st.floats(1e-290, 1e300)
+numbers = st.just(0.0) | positive | positive.map(operator.neg)
 
 
 @st.composite
@@ -23,7 +26,7 @@ def ranges(draw):
         low = draw(st.integers(1, 10**12) if log else st.integers(-(10**12), 10**12))
         space.define_int("n", low, low + draw(st.integers(0, 10**9)), step=draw(st.integers(1, 1000)), log=log)
     else:
-        low, high = sorted(draw(st.tuples(*2 * [st.floats(1e-300, 1e300) if log else numbers])))
+        low, high = sorted(draw(st.tuples(*2 * [positive if log else numbers])))
         space.define_float("n", low, high, log=log)
     return space
 
@@ -31,7 +34,8 @@ def ranges(draw):
 def some_digits(space, seed, n=12):
     length = len(space.knobs["n"])
     digits = np.random.default_rng(seed).integers(0, length, n)
-    return np.unique([0, length - 1, *digits])[:, None]
+    beside = [digit for digit in (1, length - 2) if 0 <= digit < length]
+    return np.unique([0, length - 1, *beside, *digits])[:, None]
 
 
 @settings(max_examples=40, deadline=None)
@@ -91,6 +95,36 @@ def test_a_number_between_the_points_stands_for_the_closest():
         space.from_json({"entity": [["x", "ot", 1.5]]})
 
 
+def test_a_point_next_to_a_bound_differs_from_it():
+    space = ConfigSpace()
+    space.define_float("rate", 10 ** (-4 + 1e-9), 1.0, log=True)  # a hair above a point
+    first, second = (space.get(digit)["rate"].val for digit in (0, 1))
+    assert first < second
+    space.define_float("few", 1.0, math.nextafter(1.0, 2.0))
+    assert [entity.raw for entity in space.knobs["few"].entities] == [1.0, math.nextafter(1.0, 2.0)]
+
+
+def test_the_values_of_a_range_can_be_iterated():
+    space = ConfigSpace()
+    space.define_int("n", 1, 10, step=4)
+    assert [entity.raw for entity in space.knobs["n"].line] == [1, 5, 9]
+    with pytest.raises(IndexError):
+        space.knobs["n"].line[-1]
+
+
+def test_numbers_of_numpy_are_values():
+    space = ConfigSpace()
+    space.define_float("x", 0.0, 1.0)
+    space.define_int("n", 0, 9)
+    space.define_knob("c", [1, 2.5, True])
+    space.define_knob("d", [1, 2], when={"n": np.int64(3)})
+    config = given_config(space, {"x": np.float64(0.25), "n": np.int64(3), "c": np.bool_(True), "d": np.int32(2)})
+    assert config == given_config(space, {"x": 0.25, "n": 3, "c": True, "d": 2})
+    assert given_config(space, {"x": np.float32(0.1), "n": 3, "c": np.float32(2.5), "d": 2})["x"].val == 0.1
+    with pytest.raises(SpaceError, match="not a value"):
+        given_config(space, {"x": np.bool_(True), "n": 3, "c": 1, "d": 1})
+
+
 def test_logarithmic_samples_have_as_many_small_numbers_as_large_ones():
     space = ConfigSpace()
     space.define_float("rate", 1e-4, 1.0, log=True)
@@ -133,6 +167,8 @@ def test_a_long_python_range_is_a_range_and_a_short_one_a_list():
     down = ConfigSpace()
     down.define_knob("n", range(10**7, 0, -2))
     assert down.get(1)["n"].val == 10**7 - 2
+    with pytest.raises(SpaceError, match="more than 2\\*\\*53 values; give a larger step"):
+        ConfigSpace().define_knob("n", range(10**5000))
     with pytest.raises(SpaceError, match="define_int or define_float"):
         ConfigSpace().define_knob("n", np.zeros(2_000_000))
 
@@ -205,7 +241,9 @@ def test_a_printed_space_names_the_bounds():
         ("int", (3, 1), {}, "low=3 is above high=1; give the smaller bound first"),
         ("int", (1, 9), {"step": 0}, "step=0 is out of range; give an integer >= 1"),
         ("int", (0, 9), {"log": True}, "low=0 has no logarithm; give a bound above 0, or leave out log=True"),
-        ("int", (0, 1 << 60), {}, "more than 2\\*\\*53; give a larger step"),
+        ("int", (0, 1 << 60), {}, "would have more than 2\\*\\*53 values; give a larger step"),
+        ("float", (0.0, 5e-324), {}, "high=5e-324 is closer to 0 than 1e-290; give 0 or a larger number"),
+        ("float", (1e-300, 1.0), {"log": True}, "low=1e-300 is closer to 0 than 1e-290"),
         ("float", ("a", 1.0), {}, "low='a' is not a number"),
         ("float", (0.0, math.nan), {}, "high=nan is out of range"),
         ("float", (0.0, math.inf), {}, "high=inf is out of range"),

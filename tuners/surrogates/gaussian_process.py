@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,11 +27,23 @@ LENGTH, LENGTH_SPREAD = 0.5, 0.8
 their number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions",
 ICML 2024)."""
 
-NOISE = (-4.0, 1.0)
-"""Prior of the logarithm of the noise's share of the variance, mean and standard deviation: measuring is 2% to 10%."""
 
-EXACT = (-6.0, 2.0)
-"""That prior for functions of numbers, which often have no noise at all."""
+class NoisePrior(NamedTuple):
+    """A prior of the logarithm of the noise's share of the variance: normal, above a least one."""
+
+    mean: float
+    spread: float
+    least: float
+
+
+NOISE = NoisePrior(-4.0, 1.0, -9.0)
+"""The prior of measured programs: measuring is 2% to 10%."""
+
+EXACT = NoisePrior(-6.0, 2.0, -14.0)
+"""The prior of functions of numbers, which often have no noise at all."""
+
+MOST_NOISE = 1.0
+"""The largest logarithm of that share."""
 
 SIGNAL = (2.0, 2.0)
 """Inverse-gamma prior of the process's variance; targets have variance one."""
@@ -41,7 +53,6 @@ SLOPE = (0.5, 0.5)
 there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
-NOISE_BOUNDS = (-14.0, 1.0)
 
 DECIMALS, DIGITS = 3, 6
 """The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
@@ -151,11 +162,12 @@ class GaussianProcess:
         noise: the prior of the logarithm of the noise's share.
     """
 
-    def __init__(self, groups: Groups, *, trends: int = 0, noise: tuple[float, float] = NOISE) -> None:
+    def __init__(self, groups: Groups, *, trends: int = 0, noise: NoisePrior = NOISE) -> None:
         self._groups, self._trends = groups, trends
         count = int(groups.max(initial=-1)) + 1
-        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), noise[0])
-        self._spread = np.append(np.full(count, LENGTH_SPREAD), noise[1])
+        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), noise.mean)
+        self._spread = np.append(np.full(count, LENGTH_SPREAD), noise.spread)
+        self._bounds = [LENGTH_BOUNDS] * count + [(noise.least, MOST_NOISE)]
         self.parameters: Floats = self._middle
         """Logarithms of the length scales, and at the end of the noise relative to the signal."""
 
@@ -172,14 +184,13 @@ class GaussianProcess:
         apart = squared_distances(x[:, : len(self._groups)], self._groups)
         distances = apart.reshape(len(apart), len(y) ** 2)
         if steps:
-            bounds = [LENGTH_BOUNDS] * (len(self.parameters) - 1) + [NOISE_BOUNDS]
             found = minimize(
                 self.loss,
                 self.parameters,
                 args=(distances, linear, rest),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=bounds,
+                bounds=self._bounds,
                 options={"maxiter": steps},
             )
             self.parameters = np.round(found.x, DECIMALS)

@@ -17,6 +17,9 @@ from pegbox.search import Floats
 POWERS = (0.0, 2.0)
 """The bounds of the exponent: 1 leaves targets as they are, and below 0 smooth valleys get sharp."""
 
+LARGEST = 150.0
+"""The largest logarithm of a scaled cost: the square of its square is still a float."""
+
 
 def standardised_powers(costs: Floats) -> Floats:
     """Transform and standardise costs (infinite for a failure): the lower, the better; shape (n,).
@@ -30,8 +33,9 @@ def standardised_powers(costs: Floats) -> Floats:
     if not ran.any() or not np.ptp(values) > 1e-12 * np.abs(values).max():
         return np.zeros(len(costs))
     apart = values - np.median(values)
+    apart /= np.abs(apart).max()  # the squares of large costs would overflow
     scaled: Floats = apart / (np.median(np.abs(apart)) or apart.std())
-    logs = np.sign(scaled) * np.log1p(np.abs(scaled))
+    logs = np.sign(scaled) * np.minimum(np.log1p(np.abs(scaled)), LARGEST)
 
     def loss(power: float) -> float:
         """Negative log-likelihood of a normal distribution."""
