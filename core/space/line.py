@@ -82,7 +82,7 @@ class Line(Sequence[OtherEntity], ABC):
         return np.where(moved == digits, beside, moved)
 
     def spread(self, count: int) -> Digits:
-        """At most `count` digits from the first to the last, evenly spaced on the line."""
+        """Return at most `count` digits from the first to the last, evenly spaced on the line."""
         return np.unique(self.at(np.linspace(0.0, 1.0, count)))
 
     def __getitem__(self, digit: int) -> OtherEntity:  # type: ignore[override]  # no slices
