@@ -1,6 +1,6 @@
 """Kernels that TVM's MetaSchedule finds for workloads of pegbox.
 
-    pip install apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14 xgboost psutil tornado
+    pip install apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post0 xgboost psutil tornado
 
 MetaSchedule of TVM 0.27 crashes with later versions of apache-tvm-ffi.
 """
