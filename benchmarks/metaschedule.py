@@ -47,8 +47,10 @@ def tuned_kernel(
     program = tvm.script.parser.parse(text.partition("\n")[2])  # without the comment that imports I and T
     cpu = tvm.target.Target({"kind": "llvm", "mcpu": pb.Target(options.target).cpu, "num-cores": 1})
     with tempfile.TemporaryDirectory() as folder:
+        # On one core, several workers take so long to import TVM that their builds time out.
+        builder = meta_schedule.builder.LocalBuilder(max_workers=1, timeout_sec=120.0)
         found = meta_schedule.tir_integration.tune_tir(
-            program, cpu, folder, options.trials, num_trials_per_iter=32, seed=options.seed + 1
+            program, cpu, folder, options.trials, num_trials_per_iter=32, builder=builder, seed=options.seed + 1
         )
         schedule = meta_schedule.tir_integration.compile_tir(found, program, cpu)
     if schedule is None:
