@@ -1,0 +1,74 @@
+"""`OperatorNode`, a node of an ONNX model with everything but its tensors, and the table of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox import te
+from pegbox.errors import GraphError
+
+Array = NDArray[Any]
+Meaning = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorNode:
+    """An ONNX node without its tensors.
+
+    Attributes:
+        name, kind, opset: the node's name, its operator, and the version of the operators.
+        attributes: its attributes by name.
+        constants: the arrays of those inputs whose values decide shapes.
+        outputs: the number of outputs.
+    """
+
+    name: str
+    kind: str
+    opset: int
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[int, Array] = field(default_factory=dict)
+    outputs: int = 1
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute."""
+        return self.attributes.get(name, default)
+
+    def numbers(self, place: int, name: str = "", default: Any = None) -> Any:
+        """Return the integers of a constant input, or of the attribute that it was in older versions."""
+        if place in self.constants:
+            return np.atleast_1d(self.constants[place]).tolist()
+        return self.get(name, default)
+
+    def refuse(self, reason: str) -> GraphError:
+        """Make the error of a node that cannot be computed."""
+        return GraphError(f"{self.kind} {self.name!r}: {reason}")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The meaning of an operator, and the places of its inputs whose values must be known when a model is read."""
+
+    meaning: Meaning
+    constants: tuple[int, ...] = ()
+    static: bool = False  # the meaning is an array, which the inputs' shapes and types decide
+
+
+OPERATORS: dict[str, Operator] = {}
+
+
+def operator(
+    *kinds: str, constants: Sequence[int] = (), static: bool = False
+) -> Callable[[Meaning], Meaning]:
+    """Register the function of a node and of its tensors that computes an operator."""
+
+    def register(meaning: Meaning) -> Meaning:
+        for kind in kinds:
+            OPERATORS[kind] = Operator(meaning, tuple(constants), static)
+        return meaning
+
+    return register

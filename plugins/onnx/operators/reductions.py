@@ -1,0 +1,278 @@
+"""Operators that combine elements along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pegbox import te
+from pegbox.compute import elementwise
+from pegbox.expr import is_float
+from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.shapes import axis_of, reshaped
+
+Combine = Callable[..., Any]
+
+
+def reduced(
+    x: te.Tensor, axes: Sequence[int], combine: Combine, *, keep: bool = True, name: str = "reduce",
+    map_: Callable[[Any], Any] = lambda e: e,
+) -> te.Tensor:  # fmt: skip
+    """Combine the elements along axes, which stay with an extent of 1 or go."""
+    if not axes:
+        return elementwise(map_, x, name=name)
+    over = {axis: te.reduce_axis((0, x.shape[axis]), name=f"k{axis}") for axis in axes}
+    shape = tuple(1 if d in over else e for d, e in enumerate(x.shape) if keep or d not in over)
+
+    def element(*at: Any) -> Any:
+        kept = iter(at)
+        indices = []
+        for d in range(x.ndim):
+            place = next(kept) if keep or d not in over else None
+            indices.append(over[d] if d in over else place)
+        return combine(map_(x(*indices)), axis=list(over.values()))
+
+    return te.compute(shape, element, name=name)
+
+
+def _axes(node: OperatorNode, x: te.Tensor) -> list[int]:
+    axes = list(node.numbers(1, "axes") or [])
+    if not axes:
+        return [] if node.get("noop_with_empty_axes", 0) else list(range(x.ndim))
+    return sorted(axis_of(node, axis, x.ndim) for axis in axes)
+
+
+def _reduction(kind: str, combine: Combine, *, before: Combine | None = None, after: Combine | None = None) -> None:
+    @operator(kind, constants=(1,))
+    def meaning(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+        axes = _axes(node, x)
+        made = reduced(
+            x, axes, combine, keep=bool(node.get("keepdims", 1)), name=kind, map_=before or (lambda e: e)
+        )
+        if after is None:
+            return made
+        count = math.prod(x.shape[axis] for axis in axes)
+        return elementwise(lambda e: after(e, count), made, name=kind)
+
+
+_square: Combine = lambda e: e * e  # noqa: E731
+_reduction("ReduceSum", te.sum)
+_reduction("ReduceProd", te.prod)
+_reduction("ReduceMax", te.max)
+_reduction("ReduceMin", te.min)
+_reduction("ReduceMean", te.sum, after=lambda e, count: e / count if is_float(e.dtype) else te.truncdiv(e, count))
+_reduction("ReduceL1", te.sum, before=te.abs)
+_reduction("ReduceSumSquare", te.sum, before=_square)
+_reduction("ReduceL2", te.sum, before=_square, after=lambda e, count: te.cast(e.dtype, te.sqrt(te.cast("float64", e))) if not is_float(e.dtype) else te.sqrt(e))
+_reduction("ReduceLogSum", te.sum, after=lambda e, count: te.log(e))
+
+
+@operator("ReduceLogSumExp", constants=(1,))
+def log_sum_exp(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    axes, keep = _axes(node, x), bool(node.get("keepdims", 1))
+    high = reduced(x, axes, te.max, name="high")
+    finite = elementwise(lambda e: te.if_then_else(te.isinf(e), te.const(0, e.dtype), e), high, name="finite")
+    powers = elementwise(lambda e, h: te.exp(e - h), x, finite, name="powers")
+    total = reduced(powers, axes, te.sum, name="total")
+    made = elementwise(lambda e, h: te.log(e) + h, total, finite, name="ReduceLogSumExp")
+    return made if keep else reshaped(made, [e for d, e in enumerate(x.shape) if d not in axes])
+
+
+def _powers(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """The differences to the largest element of a row, their powers, and these powers' sum."""
+    axis = axis_of(node, node.get("axis", -1), x.ndim)
+    high = reduced(x, [axis], te.max, name="high")
+    low = elementwise(lambda e, h: e - h, x, high, name="shifted")
+    powers = elementwise(te.exp, low, name="powers")
+    return low, powers, reduced(powers, [axis], te.sum, name="total")
+
+
+def _by_rows(node: OperatorNode, x: te.Tensor, function: Callable[[OperatorNode, te.Tensor], te.Tensor]) -> te.Tensor:
+    """Apply a function of one axis; before opset 13 the axis and all behind it were one."""
+    if node.opset >= 13:
+        return function(node, x)
+    axis = node.get("axis", 1) % x.ndim
+    rows = reshaped(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+    row = OperatorNode(node.name, node.kind, 13, {"axis": 1})
+    return reshaped(function(row, rows), x.shape)
+
+
+def _softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    _, powers, total = _powers(node, x)
+    return elementwise(lambda e, t: e / t, powers, total, name="Softmax")
+
+
+def _log_softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    low, _, total = _powers(node, x)
+    return elementwise(lambda e, t: e - te.log(t), low, total, name="LogSoftmax")
+
+
+@operator("Softmax")
+def softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    return _by_rows(node, x, _softmax)
+
+
+@operator("LogSoftmax")
+def log_softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    return _by_rows(node, x, _log_softmax)
+
+
+@operator("ArgMax", "ArgMin")
+def arg_extremum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    axis, last = axis_of(node, node.get("axis", 0), x.ndim), node.get("select_last_index", 0)
+    largest = node.kind == "ArgMax"
+
+    def better(a: Any, b: Any) -> Any:
+        return te.any_of([
+            a[1] > b[1] if largest else a[1] < b[1],
+            te.all_of([a[1].equal(b[1]), a[0] > b[0] if last else a[0] < b[0]]),
+        ])  # fmt: skip
+
+    def combine(a: Any, b: Any) -> Any:
+        chosen = better(a, b)
+        return te.if_then_else(chosen, a[0], b[0]), te.if_then_else(chosen, a[1], b[1])
+
+    def start(index: str, value: str) -> Any:
+        return te.const(-1, index), te.min_value(value) if largest else te.max_value(value)
+
+    reducer = te.comm_reducer(combine, start, name=node.kind.lower())
+    k = te.reduce_axis((0, x.shape[axis]), name="k")
+    keep = node.get("keepdims", 1)
+    shape = tuple(1 if d == axis else e for d, e in enumerate(x.shape) if keep or d != axis)
+
+    def element(*at: Any) -> Any:
+        return reducer((te.cast("int64", k), x(*at[:axis], k, *at[axis + bool(keep) :])), axis=k)
+
+    found = te.compute(shape, element, name=node.kind)[0]
+    return te.compute(shape, lambda *at: found(*at), name="place")
+
+
+@operator("CumSum", constants=(1,))
+def cum_sum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    axis = axis_of(node, int(node.constants[1].item()), x.ndim)
+    back, apart = node.get("reverse", 0), node.get("exclusive", 0)
+    extent = x.shape[axis]
+
+    def at_axis(at: Sequence[Any], place: Any) -> list[Any]:
+        return [place if d == axis else i for d, i in enumerate(at)]
+
+    def turned(value: te.Tensor) -> te.Tensor:
+        return te.compute(value.shape, lambda *at: value(*at_axis(at, extent - 1 - at[axis])), name="turned")
+
+    if back:
+        x = turned(x)
+    made = te.cumsum(x, axis=axis)
+    if apart:
+        whole = made
+        made = te.compute(
+            x.shape,
+            lambda *at: te.if_then_else(
+                at[axis].equal(0), te.const(0, x.dtype), whole(*at_axis(at, te.maximum(at[axis] - 1, 0)))
+            ),
+            name="CumSum",
+        )
+    return turned(made) if back else made
+
+
+def _moments(x: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, te.Tensor]:
+    count = math.prod(x.shape[axis] for axis in axes)
+    total = reduced(x, axes, te.sum, name="total")
+    mean = elementwise(lambda e: e / count, total, name="mean")
+    apart = elementwise(lambda e, m: (e - m) * (e - m), x, mean, name="apart")
+    return mean, elementwise(lambda e: e / count, reduced(apart, axes, te.sum, name="squares"), name="variance")
+
+
+@operator("LayerNormalization")
+def layer_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor | None = None) -> Any:
+    axis = axis_of(node, node.get("axis", -1), x.ndim)
+    epsilon = node.get("epsilon", 1e-5)
+    mean, variance = _moments(x, list(range(axis, x.ndim)))
+    inverse = elementwise(lambda v: 1 / te.sqrt(v + epsilon), variance, name="inverse")
+    terms = [x, mean, inverse, scale, *([bias] if bias is not None else [])]
+    made = elementwise(
+        lambda e, m, i, s, b=None: (e - m) * i * s + (0 if b is None else b), *terms, name="LayerNormalization"
+    )
+    return made if node.outputs == 1 else (made, mean, inverse)[: node.outputs]
+
+
+@operator("BatchNormalization")
+def batch_normalization(
+    node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor, mean: te.Tensor, variance: te.Tensor
+) -> te.Tensor:
+    if node.get("training_mode", 0):
+        raise node.refuse("training mode")
+    epsilon = node.get("epsilon", 1e-5)
+
+    def element(*at: Any) -> Any:
+        c = at[1]
+        return (x(*at) - mean(c)) / te.sqrt(variance(c) + epsilon) * scale(c) + bias(c)
+
+    return te.compute(x.shape, element, name="BatchNormalization")
+
+
+@operator("InstanceNormalization")
+def instance_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor) -> te.Tensor:
+    mean, variance = _moments(x, list(range(2, x.ndim)))
+    epsilon, zeros = node.get("epsilon", 1e-5), [0] * (x.ndim - 2)
+
+    def element(*at: Any) -> Any:
+        n, c = at[:2]
+        return (x(*at) - mean(n, c, *zeros)) / te.sqrt(variance(n, c, *zeros) + epsilon) * scale(c) + bias(c)
+
+    return te.compute(x.shape, element, name="InstanceNormalization")
+
+
+@operator("LpNormalization")
+def lp_normalization(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    axis, p = axis_of(node, node.get("axis", -1), x.ndim), node.get("p", 2)
+    total = reduced(x, [axis], te.sum, map_=te.abs if p == 1 else _square, name="norm")
+
+    def element(e: Any, t: Any) -> Any:
+        norm = t if p == 1 else te.sqrt(t)
+        return te.if_then_else(norm.equal(0), te.const(0, e.dtype), e / norm)
+
+    return elementwise(element, x, total, name="LpNormalization")
+
+
+@operator("LRN")
+def lrn(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    size, alpha, beta, bias = node.get("size"), node.get("alpha", 1e-4), node.get("beta", 0.75), node.get("bias", 1.0)
+    k = te.reduce_axis((0, size), name="k")
+    low = (size - 1) // 2
+
+    def term(n: Any, c: Any, *at: Any) -> Any:
+        place = c + k - low
+        inside = te.all_of([place >= 0, place < x.shape[1]])
+        value = x(n, te.minimum(te.maximum(place, 0), x.shape[1] - 1), *at)
+        return te.sum(te.if_then_else(inside, value * value, te.const(0, x.dtype)), axis=k)
+
+    squares = te.compute(x.shape, term, name="squares")
+    return elementwise(lambda e, s: e / te.pow(bias + alpha / size * s, beta), x, squares, name="LRN")
+
+
+@operator("GlobalAveragePool")
+def global_average(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    count = math.prod(x.shape[2:])
+    total = reduced(x, list(range(2, x.ndim)), te.sum, name="total")
+    return elementwise(lambda e: e / count, total, name="GlobalAveragePool")
+
+
+@operator("GlobalMaxPool")
+def global_max(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    return reduced(x, list(range(2, x.ndim)), te.max, name="GlobalMaxPool")
+
+
+@operator("Hardmax")
+def hardmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    def rows(inner: OperatorNode, value: te.Tensor) -> te.Tensor:
+        axis = axis_of(inner, inner.get("axis", -1), value.ndim)
+        first = arg_extremum(OperatorNode(inner.name, "ArgMax", 13, {"axis": axis}), value)
+
+        def element(*at: Any) -> Any:
+            place = first(*(0 if d == axis else i for d, i in enumerate(at)))
+            return te.cast(x.dtype, place.equal(te.cast("int64", at[axis])))
+
+        return te.compute(value.shape, element, name="Hardmax")
+
+    return _by_rows(node, x, rows)
