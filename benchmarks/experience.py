@@ -2,12 +2,16 @@
 
     python3 benchmarks/experience.py --sweep             # measure the missing workloads on this machine (half an hour)
     python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
+    python3 benchmarks/experience.py --random 90         # measure random shapes of templates and sketches
+    python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
     python3 benchmarks/experience.py --check --across    # and from other kinds of machines
 
 Workloads are shapes that none of the recorded spaces has, and a part of the recorded spaces themselves. A search never
-uses the measurements of its own shape.
+uses the measurements of its own shape. A few configurations of many shapes teach more than many of a few shapes
+(`random_shapes.py`). Some of them are those that the model of today prefers: there its errors matter.
+Measure on a core on which nothing else runs (`taskset`), with one target at a time.
 
 `benchmarks/experience/` has a folder of records (`*.jsonl.xz`) for each processor. Records of a space that the template
 no longer has are left out, with a line that says so: delete them, or measure the workload again. Delete also what was
@@ -25,18 +29,23 @@ import json
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from random_shapes import Shape, shapes
 
 import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.errors import RecordError
 from pegbox.features import program_features
 from pegbox.features.program import ProgramFeatures
+from pegbox.records.journal import Journal
 from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded_space import RecordedSpace
+from pegbox.search.loop.recorder import Recorder
 from pegbox.search.models.experience import (
     FILE,
     Experience,
@@ -48,16 +57,22 @@ from pegbox.search.models.experience import (
     shipped_sources,
     write_experience,
 )
-from pegbox.search.models.prediction import MODEL, described, write_model
+from pegbox.search.models.prediction import MODEL, described, predicted_configs, write_model
 from pegbox.search.models.training import rank_and_speed
 from pegbox.search.models.trees import Trees
+from pegbox.search.problem import local_measurer
 from pegbox.search.protocols import Features, Floats, Transfer
+from pegbox.search.sweep.sweep import Sweep
 from pegbox.space import Config
+from pegbox.space.uniform_sample import uniform_order
 from pegbox.task.task import Task
 
 Verdict: TypeAlias = tuple[float, float, float]
 
 HERE = Path(__file__).parent / "experience"
+
+HELD_OUT = HERE / "held-out"
+"""The folder of records that no model learns from."""
 
 SAME: dict[str, Any] = {"padding": 1}
 HALF: dict[str, Any] = {"stride": 2}
@@ -115,9 +130,10 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """The workloads whose sketches are measured, some at two shapes. (That of `elementwise_chain` leaves no choice.)"""
 
-CONFIGS, PASSES = 500, 2
+CONFIGS, LIKED, PASSES = 70, 40, 1
+"""The random configurations of a workload, those that the model of today prefers, and the passes over all of them."""
 
-ROWS = 1000
+ROWS = 500
 """The largest number of configurations that are taken from a recorded space."""
 
 MODELS, ROUNDS, DEPTH, SHARE = 5, 100, 6, 0.75
@@ -134,8 +150,10 @@ TRAINED_ROWS = 250
 
 def main() -> int:
     options = parse()
-    if options.sweep:
+    if options.sweep or options.random:
         measure(options)
+    if options.random:
+        return 0
     if options.check:
         check(shipped_sources(), across=options.across)
         return 0
@@ -153,8 +171,12 @@ def parse() -> argparse.Namespace:
     names = [*WORKLOADS, *(f"{PREFIX}{name}" for name in SKETCHES)]
     parser.add_argument("--sweep", action="store_true", help="measure the workloads that have no file yet")
     parser.add_argument("--target", default="llvm -num-cores 1", help="target of --sweep")
-    parser.add_argument("--configs", type=int, default=CONFIGS, help="number of configurations of each workload")
+    parser.add_argument("--configs", type=int, default=CONFIGS, help="number of random configurations of each workload")
+    parser.add_argument("--liked", type=int, default=LIKED, help="number of configurations that the model prefers")
     parser.add_argument("--passes", type=int, default=PASSES)
+    parser.add_argument("--random", type=int, metavar="COUNT", help="measure so many random shapes")
+    parser.add_argument("--seed", type=int, default=1, help="which random shapes")
+    parser.add_argument("--held-out", action="store_true", help="with --random: for benchmarks, not for models")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
     parser.add_argument("--across", action="store_true", help="with --check: also from other kinds of machines only")
@@ -163,31 +185,76 @@ def parse() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace) -> None:
     target = Target(options.target)
-    folder = HERE / target.cpu
+    folder = (HELD_OUT if options.held_out else HERE) / target.cpu
     folder.mkdir(parents=True, exist_ok=True)
-    for name in options.only:
+    for name, shape in wanted(options):
         packed = folder / f"{name}.jsonl.xz"
-        if packed.exists():
-            continue
-        task = task_of(name, target)
-        with tempfile.TemporaryDirectory() as temporary:
-            records = Path(temporary) / "sweep.jsonl"
-            print(pb.sweep(task, records=records, configs=options.configs, passes=options.passes), flush=True)
-            pb.pack_space(records, packed)
+        if not packed.exists():
+            record(task_of(shape, target), packed, options)
 
 
-def task_of(name: str, target: Target) -> Task:
-    """Make the task of a workload by its name."""
-    if name.startswith(PREFIX):
+def wanted(options: argparse.Namespace) -> Iterator[tuple[str, Shape]]:
+    """Yield the workloads to measure, with their names."""
+    if options.random:
+        for shape in islice(shapes(options.seed), options.random):
+            template, args, kwargs = shape
+            words = (value if isinstance(value, str) else f"{key}{value}" for key, value in sorted(kwargs.items()))
+            yield "-".join((template, "x".join(map(str, args)), *words)), shape
+        return
+    for name in options.only:
         label = name.removeprefix(PREFIX)
-        return pb.create_task(label.partition("-")[0], args=SKETCHES[label], space="sketch", target=target)
-    template, args, kwargs = WORKLOADS[name]
+        yield name, WORKLOADS[name] if label == name else (PREFIX + label.partition("-")[0], SKETCHES[label], {})
+
+
+def task_of(shape: Shape, target: Target) -> Task:
+    """Make the task of a workload."""
+    template, args, kwargs = shape
+    if template.startswith(PREFIX):
+        return pb.create_task(template.removeprefix(PREFIX), args=args, space="sketch", target=target)
     return pb.create_task(template, args=args, kwargs=kwargs, target=target)
 
 
-def spaces() -> Iterator[RecordedSpace]:
-    """Open the recorded spaces, those that the templates still have."""
-    for file in (*sorted(HERE.glob("*/*.jsonl.xz")), *recorded_spaces()):
+@dataclass
+class Sampling(Sweep):
+    """A sweep of chosen configurations."""
+
+    chosen: Sequence[Config] = ()
+
+    def _missing(self) -> list[Config]:
+        return list(self.chosen)
+
+
+def record(task: Task, packed: Path, options: argparse.Namespace) -> None:
+    """Measure random configurations of a task, and some that the model prefers, in one random order."""
+    configs = chosen(task, options.configs, options.liked)
+    with tempfile.TemporaryDirectory() as temporary:
+        journal = Journal(Path(temporary) / "sweep.jsonl")
+        recorder = Recorder(journal, task, "sweep", 0, "sweep")
+        sampling = Sampling(task, len(configs), passes=options.passes, recorder=recorder, chosen=configs)
+        defaults = {"kept_builds": len(configs), "rounds": 3}
+        with local_measurer(None, timeout=5.0, seed=0, runner="local", defaults=defaults)(
+            task, best=float("inf")
+        ) as measurer:
+            print(sampling.run(measurer), flush=True)
+        pb.pack_space(journal.path, packed)
+
+
+def chosen(task: Task, uniform: int, liked: int) -> list[Config]:
+    """Choose random configurations and the model's: half of them its first, the others from its first 400."""
+    rows = (row for block in uniform_order(task.space, 0) for row in block.tolist())
+    found = dict.fromkeys(map(task.space.config, islice(rows, uniform)))
+    ranked = list(islice(predicted_configs(task), 400)) if liked else []
+    first, others = ranked[: liked // 2], ranked[liked // 2 :]
+    if others:
+        places = np.geomspace(1, len(others), liked - len(first)).round().astype(int) - 1
+        first += [others[place] for place in np.unique(places)]
+    configs = list(found | dict.fromkeys(first))
+    return [configs[place] for place in np.random.default_rng(2).permutation(len(configs))]
+
+
+def spaces(folder: Path = HERE) -> Iterator[RecordedSpace]:
+    """Open the recorded spaces of a folder, those that the templates still have; of this one, also those that ship."""
+    for file in (*sorted(folder.glob("*/*.jsonl.xz")), *(recorded_spaces() if folder == HERE else ())):
         try:
             yield pb.recorded_space(file)
         except RecordError as error:

@@ -3,7 +3,8 @@
     python3 benchmarks/first_call.py                 # products of several shapes, 15 processes each
     python3 benchmarks/first_call.py --rounds 31 --shapes 64 512
 
-A first process compiles what experience predicts and keeps it in a store of its own. Each further process finds the
+A first process compiles what experience predicts and keeps it in a store of its own: a line for each shape has the
+seconds of that whole process, and of its part after the imports of NumPy and pegbox. Each further process finds the
 kernel there: it imports neither the template nor LLVM. The table has the medians of `pegbox.operator`, the first call
 and the second, by the clock, and the processor time of the first two together, which other programs on the machine
 disturb less. The first call computes a product, too, so the time of the second call is subtracted from that of both
@@ -14,16 +15,17 @@ same process is printed beside it.
 from __future__ import annotations
 
 import argparse
-import json
+import ast
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 BAR = 30.0
 _CHILD = """
-import json, sys, time
+import sys, time
 import numpy as np, pegbox as pb
 size = int(sys.argv[1])
 a = np.ones((size, size), "float32")
@@ -38,7 +40,7 @@ a @ a
 numpy = time.perf_counter()
 assert (c == size).all()
 seconds = [made - start, first - made, second - first, spent, numpy - second]
-print(json.dumps([op.implementation(a, a).origin, "llvmlite" in sys.modules, [1e3 * each for each in seconds]]))
+print([op.implementation(a, a).origin, "llvmlite" in sys.modules, [1e3 * each for each in seconds]])
 """
 
 
@@ -49,7 +51,7 @@ def call(size: int, store: str) -> tuple[str, bool, list[float]]:
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, str(size)], env=env, capture_output=True, text=True, check=True
     )
-    origin, llvm, milliseconds = json.loads(done.stdout)
+    origin, llvm, milliseconds = ast.literal_eval(done.stdout)
     return origin, llvm, milliseconds
 
 
@@ -58,12 +60,16 @@ def main() -> int:
     parser.add_argument("--shapes", type=int, nargs="+", default=[64, 256, 1024], help="sizes of square products")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
-    print(" product  operator()  first call     CPU   second   NumPy   start  bar/start")
     worst = float("inf")
     with tempfile.TemporaryDirectory() as store:
         rounds: dict[int, list[list[float]]] = {size: [] for size in options.shapes}
         for size in rounds:
-            call(size, store)
+            begun = time.perf_counter()
+            _, _, (made, first, _, spent, _) = call(size, store)
+            whole = time.perf_counter() - begun
+            after = f"{(made + first) / 1e3:.2f} s after the imports ({spent / 1e3:.2f} s of the processor)"
+            print(f"nothing kept, {size}: the whole process {whole:.2f} s, {after}")
+        print(" product  operator()  first call     CPU   second   NumPy   start  bar/start")
         for _ in range(options.rounds):  # interleaved, so that a slow minute meets all
             for size, found in rounds.items():
                 origin, llvm, milliseconds = call(size, store)

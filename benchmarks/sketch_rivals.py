@@ -4,10 +4,10 @@
     python3 benchmarks/sketch_rivals.py tvm --trials 200
     python3 benchmarks/sketch_rivals.py inductor
 
-"tvm" tunes the convolution 64→128, 56×56, 3×3 with MetaSchedule (`pip install apache-tvm xgboost psutil cloudpickle
-tornado`). "inductor" compiles matmul + bias + gelu 256×1024×1024 with `torch.compile(mode="max-autotune")`
-(`pip install torch`, and a C++ compiler). Our sketches have the default tuner and as many trials as MetaSchedule. Then
-both kernels run in turns, pinned to one core with one thread each; the output shows medians.
+"tvm" tunes the convolution 64→128, 56×56, 3×3 with MetaSchedule (see metaschedule.py). "inductor" compiles matmul +
+bias + gelu 256×1024×1024 with `torch.compile(mode="max-autotune")` (`pip install torch`, and a C++ compiler). Our
+sketches have the default tuner and as many trials as MetaSchedule. Then both kernels run in turns, pinned to one core
+with one thread each; the output shows medians.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from matmul import settle_environment
+from metaschedule import tuned_kernel
 from sketch import add_options, arrays_of, timed, tuned
 
 import pegbox as pb
@@ -72,46 +72,10 @@ def compare(
 def metaschedule(args: tuple[int, ...], arrays: list[np.ndarray], options: argparse.Namespace) -> tuple[Any, Any]:
     """The call of TVM's tuned kernel and what reads its result; or None and why there is none."""
     try:
-        import tvm
-        from tvm import te
-        from tvm.s_tir import meta_schedule
+        call = tuned_kernel("conv2d", args, arrays, options)
     except ImportError as error:
-        return None, f"TVM's MetaSchedule is not installed ({error}): pip install apache-tvm xgboost psutil"
-    function = te.create_prim_func(convolution(te, *args))
-    cpu = pb.Target(options.target).cpu
-    target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": 1})
-    with tempfile.TemporaryDirectory() as folder:
-        found = meta_schedule.tir_integration.tune_tir(
-            function, target, folder, options.trials, num_trials_per_iter=32, seed=options.seed + 1
-        )
-        schedule = meta_schedule.tir_integration.compile_tir(found, function, target)
-    library = tvm.compile(schedule.mod, target=target)
-    given = [tvm.runtime.tensor(array) for array in arrays]
-    kernel = library["main"]
-    return lambda: kernel(*given), lambda: given[-1].numpy()
-
-
-def convolution(te: Any, n: int, c: int, y: int, x: int, o: int, k: int, stride: int, padding: int) -> list[Any]:
-    """The convolution in TVM's language."""
-    data = te.placeholder((n, c, y, x), name="data")
-    weight = te.placeholder((o, c, k, k), name="weight")
-    rows, columns = ((size + 2 * padding - k) // stride + 1 for size in (y, x))
-    import tvm
-
-    def inside(b: Any, ch: Any, i: Any, j: Any) -> Any:
-        there = tvm.tirx.all(i >= padding, i < y + padding, j >= padding, j < x + padding)
-        return tvm.tirx.if_then_else(there, data[b, ch, i - padding, j - padding], tvm.tirx.const(0, "float32"))
-
-    padded = te.compute((n, c, y + 2 * padding, x + 2 * padding), inside, name="padded")
-    rc, ry, rx = (te.reduce_axis((0, extent), name=name) for extent, name in ((c, "rc"), (k, "ry"), (k, "rx")))
-    conv = te.compute(
-        (n, o, rows, columns),
-        lambda b, f, i, j: te.sum(
-            padded[b, rc, i * stride + ry, j * stride + rx] * weight[f, rc, ry, rx], axis=[rc, ry, rx]
-        ),
-        name="conv",
-    )
-    return [data, weight, conv]
+        return None, f"TVM's MetaSchedule is not installed ({error}): see metaschedule.py"
+    return call, lambda: call().numpy()
 
 
 def inductor(args: tuple[int, ...], arrays: list[np.ndarray], options: argparse.Namespace) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from pegbox.checks import (
@@ -16,7 +16,7 @@ from pegbox.checks import (
     check_text,
     with_checked_keywords,
 )
-from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import GivenSizes
@@ -42,7 +42,8 @@ from pegbox.search.models.prediction import PREDICTED, compiled_predictions, pre
 from pegbox.search.problem import local_measurer
 from pegbox.search.tune import tune
 from pegbox.shown import value_text
-from pegbox.space import Config
+from pegbox.space.config import Config
+from pegbox.space.given_config import GivenConfig, given_config
 from pegbox.store import best_config
 from pegbox.task.task import Task, create_task
 
@@ -151,15 +152,24 @@ def _build_sized(
     timeout: float,
 ) -> SizedKernel:
     """Make a kernel that is compiled when it is called, of a copy of the schedule as it is now."""
-    from pegbox.codegen import SizedKernel, emit
+    from pegbox.codegen import SizedKernel
 
     check_arguments(schedule, args)
-    schedule = schedule.copy()
+    return SizedKernel(name or "main", args, variables, _SizedEmitter(schedule.copy(), args, machine), timeout=timeout)
 
-    def emit_at(sizes: Mapping[SizeVar, int], called: str) -> Program:
-        return emit(lower_function(replay(*at_sizes(schedule, args, sizes), called).func), machine)
 
-    return SizedKernel(name or "main", args, variables, emit_at, timeout=timeout)
+@dataclass(frozen=True)
+class _SizedEmitter:
+    """A function that makes the program of a schedule for some sizes, which can be pickled."""
+
+    schedule: TESchedule
+    args: list[Tensor]
+    machine: Target
+
+    def __call__(self, sizes: Mapping[SizeVar, int], called: str) -> Program:
+        from pegbox.codegen import emit
+
+        return emit(lower_function(replay(*at_sizes(self.schedule, self.args, sizes), called).func), self.machine)
 
 
 @overload
@@ -179,7 +189,7 @@ def build(
     target: str | Target | None = None,
     *,
     name: str | None = None,
-    config: Config | int | None = None,
+    config: GivenConfig | None = None,
     sizes: GivenSizes | None = None,
     timeout: float | str = COMPILE_SECONDS,
 ) -> Kernel | SizedKernel: ...
@@ -192,13 +202,15 @@ def build(
     target: str | Target | None = None,
     *,
     name: str | None = None,
-    config: Config | int | None = None,
+    config: GivenConfig | None = None,
     sizes: GivenSizes | None = None,
     timeout: float | str = COMPILE_SECONDS,
 ) -> Kernel | SizedKernel | RuntimeModule:
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
-    A task is built with `config` (a configuration or its index), or else with the best one of the records that
+    `what` is a task, a schedule, a program with blocks or a lowered one, or a module of such programs.
+    A task is built with `config` (a configuration, its index, `result.best`, a record, or the values of all knobs by
+    name), or else with the best one of the records that
     `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
     predicted one that can be compiled: then its `origin` is "predicted, not tuned". A stored one that cannot be built
     any more is left out, with a warning. A schedule or program is built as it is, for `target` (by default that of the
@@ -247,14 +259,10 @@ def build(
     return compiled(emit(lower(what, args, name, sizes=sizes), machine), timeout=seconds)
 
 
-def _chosen(task: Task, config: Config | int | None) -> Config | None:
+def _chosen(task: Task, config: GivenConfig | None) -> Config | None:
     """Find the configuration that was asked for, or else the best of the records in effect; None without these."""
-    if isinstance(config, Config):
-        if config.space.fingerprint != task.space.fingerprint:
-            raise ArgumentError(f"config={config}: of another space than that of {task!r}; take one of task.space")
-        return config
     if config is not None:
-        return task.space.get(config)
+        return given_config(task.space, config)
     history = current_history()
     if history is None:
         return None
@@ -265,10 +273,14 @@ def _chosen(task: Task, config: Config | int | None) -> Config | None:
 
 
 @with_checked_keywords
-def export(task: Task, config: Config | int | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
+def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
-    Without a configuration it is the one that `build` takes.
+    Args:
+        config: as for `build`; None for the one that `build` takes: a stored one that cannot be built any more is left
+            out, with a warning.
+        path: the file to write.
+        header: write the header, too.
 
     Raises:
         ArgumentError: another suffix, no such folder, a folder of that name, a file of that name that pegbox did not
@@ -276,6 +288,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
         CompileError: no system linker for a shared library.
     """
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
+    from pegbox.operators.choice import made_of_stored
 
     if not isinstance(task, Task):
         raise ArgumentError(f"export({value_text(task)}, ...): no task; make one with pegbox.create_task(...)")
@@ -284,9 +297,17 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     beside = check_export(out, header=header)
-    chosen = _chosen(task, config) or best_config(task) or next(predicted_configs(task))
-    program = task.lower(chosen)
-    writers[out.suffix](program, out)
+
+    def written(chosen: Config) -> Program:
+        program = task.lower(chosen)
+        writers[out.suffix](program, out)
+        return program
+
+    chosen, program = _chosen(task, config), None
+    if chosen is None and (stored := best_config(task)) is not None:
+        program = made_of_stored(task, stored, lambda: written(stored))
+    if program is None:
+        program = written(chosen or next(predicted_configs(task)))
     if beside is not None:
         write_file(beside, c_header(program))
 

@@ -6,12 +6,13 @@ Python has its own implementation for builds without OpenSSL; its `random` modul
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 
 def _plain() -> Callable[[bytes], Any]:
-    for module in ("_sha2", "_sha256", "hashlib"):  # from Python 3.12, before, and where there are neither
+    for module in ("_sha256" if sys.version_info < (3, 12) else "_sha2", "hashlib"):
         try:
             found: Callable[[bytes], Any] = importlib.import_module(module).sha256
         except ImportError:

@@ -130,6 +130,10 @@ class TemplateError(PegboxError):
     """A template cannot be found, imported or instantiated."""
 
 
+REFUSED = (InvalidConfig, ScheduleError, LoweringError, CompileError)
+"""The errors by which a template, its schedule or a compiler refuses a configuration."""
+
+
 class ArgumentError(PegboxError, ValueError):
     """A kernel was called with arrays that it cannot take, or an API with a value outside its domain."""
 

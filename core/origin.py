@@ -96,7 +96,7 @@ class Definition(NamedTuple):
     @property
     def file(self) -> str:
         """The user's file, from the current folder, or its name alone where it is elsewhere; empty for all others."""
-        if not self._is_users or self.path.startswith("<"):
+        if not self._is_users or not os.path.isfile(self.path):  # that of a notebook's cell is never written
             return ""
         short = _short(self.path)
         return os.path.basename(short) if os.path.isabs(short) else short

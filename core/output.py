@@ -20,6 +20,9 @@ from pegbox.errors import ArgumentError, PegboxError
 _HEAD = 1024
 """Bytes of a file that show what it is."""
 
+PROBE = b"\n" * 4096
+"""The bytes that show that a disk has room."""
+
 MAKE_ROOM = "free the disk, check the folder and its permissions, or choose another file"
 """The remedy for a file that cannot be written."""
 
@@ -32,24 +35,37 @@ class Content:
     begins: re.Pattern[bytes]
 
 
-def check_output(path: str | os.PathLike[str] | None, content: Content) -> None:
+def check_output(path: str | os.PathLike[str] | None, content: Content | None = None) -> None:
     """Raise `ArgumentError`, before hours of measuring, if the file cannot be written or would replace another kind.
 
-    A file that does not exist, or is empty, can be written; None means no file.
+    A file beside it is written and removed as a test. A file that does not exist, or is empty, can be written; None
+    means no file.
+
+    Args:
+        content: the kind of the file; by default it may replace every kind.
     """
     if path is None:
         return
     file, shown = check_path("path", path), os.fspath(path)
-    if not file.parent.is_dir():
-        folder = os.fspath(file.parent)
-        raise ArgumentError(f"{shown!r} cannot be written: there is no folder {folder!r}; make it first")
-    if file.is_dir():
-        raise ArgumentError(f"{shown!r} cannot be written: it is a folder; name a file in it")
-    if (head := _head(file)) and not content.begins.match(head):
+    check_place(file)
+    if content is not None and (head := _head(file)) and not content.begins.match(head):
         raise ArgumentError(
             f"{shown!r} is there and is not {content.name}, which would replace it; choose another name, or remove the "
             "file first"
         )
+    with _beside(path, ArgumentError) as part:
+        if part is not None:
+            part.write_bytes(PROBE)
+
+
+def check_place(file: Path, *, error: type[PegboxError] = ArgumentError) -> None:
+    """Raise `error` where the file's folder does not exist, or the file is a folder."""
+    shown, folder = os.fspath(file), os.fspath(file.parent)
+    with contextlib.suppress(OSError):  # the writing says it
+        if not file.parent.is_dir():
+            raise error(f"{shown!r} cannot be written: there is no folder {folder!r}; make it first")
+        if file.is_dir():
+            raise error(f"{shown!r} cannot be written: it is a folder; name a file in it")
 
 
 def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
@@ -73,16 +89,25 @@ def written_beside(path: str | os.PathLike[str], *, error: type[PegboxError] = A
     which stays, or a device, which is written to. Raises `error` for what the system refuses.
     """
     file = Path(os.path.realpath(path))
+    with _beside(path, error) as part:
+        yield part or Path(path)
+        if part is not None:
+            if file.exists():
+                shutil.copymode(file, part)
+            part.replace(file)
+
+
+@contextlib.contextmanager
+def _beside(path: str | os.PathLike[str], error: type[PegboxError]) -> Iterator[Path | None]:
+    """Give the name of a file in the same folder, which is removed in the end; None for a device."""
+    file = Path(os.path.realpath(path))
     try:
-        if file.exists() and not file.is_file():
-            yield file
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe's real path does not exist
+            yield None
             return
         part = file.with_name(f".pegbox-{secrets.token_hex(8)}{file.suffix}")
         try:
             yield part
-            if file.exists():
-                shutil.copymode(file, part)
-            part.replace(file)
         finally:
             with contextlib.suppress(OSError):  # there is none after the renaming
                 part.unlink(missing_ok=True)
@@ -110,7 +135,7 @@ def _identity(path: str | os.PathLike[str]) -> object:
 
 def _head(file: Path) -> bytes:
     """Read the first bytes of a regular file; none where there is no file, or a device."""
-    if not file.is_file():
+    if not os.path.isfile(file):
         return b""
     try:
         with file.open("rb") as opened:

@@ -6,14 +6,14 @@ import re
 from typing import Any
 
 # C0, DEL and C1; the marks, embeddings, overrides and isolates of bidirectional text; Unicode's separators of lines.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 _LONGEST, _END = 1000, 100  # characters of a value in a message, and of those the last ones
 
 
 def escaped(text: str, *, kept: str = "") -> str:
     r"""Write control characters as \uXXXX, as JSON does, all but those of `kept`."""
-    return _CONTROLS.sub(lambda found: found[0] if found[0] in kept else f"\\u{ord(found[0]):04x}", text)
+    return re.sub(_CONTROLS, lambda found: found[0] if found[0] in kept else f"\\u{ord(found[0]):04x}", text)
 
 
 def value_text(value: object) -> str:

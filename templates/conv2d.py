@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pegbox as pb
 from pegbox import te
-from pegbox.templates import conv_channels, conv_pixels, conv_space
+from pegbox.templates import conv_channels, conv_pixels, conv_space, threads
 from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain
@@ -50,6 +50,7 @@ def conv2d(
     cfg.add_flop(conv.flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
     conv_space.declare(cfg, conv)
+    threads.declare(cfg, conv.flop)
     way = conv_pixels if cfg["lanes"].val == PIXELS else conv_channels
     stages = way.compute(cfg, conv, data, weight)
     return way.schedule(cfg, conv, stages), [data, weight, stages.out]

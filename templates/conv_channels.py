@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates import threads
 from pegbox.templates.conv_choices import AS_IT_LIES, BLOCKED, CHANNELS_INSIDE, FILTER_INSIDE, PLAIN, ROWS_OUTSIDE
 from pegbox.templates.conv_register_tiles import channel_tiles, streams_vectors
 from pegbox.templates.conv_shape import PACKED, Conv
@@ -27,7 +28,7 @@ from pegbox.templates.register_tile import write_out
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
-    """The result from tiles of sums, and these from copies of the operands, as the configuration says."""
+    """Return the result from tiles of sums, and these from copies of the operands, as the configuration says."""
     (rows, columns), lanes = conv.pixels, conv.lanes
     if cfg["pack_data"].val != AS_IT_LIES:  # whole tiles are covered
         height, width = cfg["tile_h"].val, cfg["tile_w"].val
@@ -46,7 +47,7 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
 
 
 def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tuple[int, int]) -> te.Tensor | None:
-    """The input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
+    """Return the input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
     if cfg["pack_data"].val == AS_IT_LIES:
         return None
     size = [(a - 1) * step + reach + 1 for a, step, reach in zip(area, conv.steps, conv.reach, strict=True)]
@@ -62,7 +63,7 @@ def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tupl
 
 
 def _read(conv: Conv, data: te.Tensor, size: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
-    """An element of the input by its place in a copy of that size."""
+    """Return an element of the input by its place in a copy of that size."""
     if conv.flat:
         value, pixels = data(*conv.at(n, c, x // conv.out[1], x % conv.out[1])), conv.pixels[1]
         return value if size[1] <= pixels else te.if_then_else(x < pixels, value, te.const(0, conv.dtype))
@@ -95,7 +96,7 @@ def _tiles(
     weight: te.Tensor,
     area: tuple[int, int],
 ) -> te.Tensor:
-    """The sums, [n][vector of output channels][y][x][output channel of the vector]."""
+    """Return the sums, [n][vector of output channels][y][x][output channel of the vector]."""
     block, lanes = cfg["tile_c"].size[-1], conv.lanes
     blocked = cfg["pack_data"].val == BLOCKED
     inner_k = cfg["inner"].val == FILTER_INSIDE
@@ -142,7 +143,7 @@ def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
-    """The loops that the configuration says."""
+    """Return the loops that the configuration says."""
     s = te.create_schedule(stages.out.op)
     tile = sums = stages.sums
     # Before it is turned around, a tile of NCHW passes through memory, so that a loop over its parts can do that.
@@ -157,7 +158,7 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     if stages.copied is not None:
         copying = s[stages.copied]
         *outer, last = copying.op.axis
-        place_copy(copying, cfg["data_at"].val, block, outer[:2])
+        place_copy(cfg, copying, cfg["data_at"].val, block, outer[:2])
         if last.extent >= conv.lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
             copying.vectorize(copying.split(last, factor=conv.lanes)[1])
     if stages.packed is not None:
@@ -192,7 +193,7 @@ def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: 
     s[out].reorder(n, *outer, *inner, *parts, *unrolled, last)
     write_out(s[out], last, unrolled)
     first = s[out].fuse(n, outer[0])
-    s[out].parallel(first)
+    threads.share(cfg, s[out], first)
     s[stages.sums].compute_at(s[out], inner[-1])
     return first
 
@@ -221,4 +222,4 @@ def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, pack
         outside = [kh, kw, outer, zv]
     s[packed].reorder(panel, co, *outside, near, zl)
     write_out(s[packed], zl, [near] if conv.weights != "HWIO" else [])
-    place_copy(s[packed], cfg["weights_at"].val, block, [panel])
+    place_copy(cfg, s[packed], cfg["weights_at"].val, block, [panel])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates import threads
 from pegbox.templates.conv_choices import AS_IT_LIES, OHW, ROWS_OUTSIDE
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, padded, place_copy, reduction_axes, reduction_loops
@@ -52,7 +53,7 @@ class _Lines:
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
-    """The result from lines of sums, and these from copies of the operands, as the configuration says."""
+    """Return the result from lines of sums, and these from copies of the operands, as the configuration says."""
     lines = _Lines.of(cfg, conv)
     copied = _phases(conv, data, lines) if cfg["pack_data"].val != AS_IT_LIES else None
     packed = None
@@ -71,7 +72,7 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
 
 
 def _phases(conv: Conv, data: te.Tensor, lines: _Lines) -> te.Tensor:
-    """The input with its border, [n][c][phase of rows][phase of columns][row][column], to where the last line ends."""
+    """Return the bordered input, [n][c][phase of rows][phase of columns][row][column], up to the last line's end."""
     (sy, sx), pitch = conv.stride, tiles.pitch_of(conv)
     phases = [max(k * d % s for k in range(size)) + 1 for size, d, s in
               zip(conv.kernel, conv.dilation, conv.stride, strict=True)]  # fmt: skip
@@ -99,7 +100,7 @@ def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor, lines
 def _sums(
     cfg: pb.TemplateConfig, conv: Conv, lines: _Lines, source: te.Tensor, weight: te.Tensor
 ) -> Callable[..., te.Expr]:
-    """A function that gives the sum for (n, block of rows, output channel, pixel of its line)."""
+    """Return a function that gives the sum for (n, block of rows, output channel, pixel of its line)."""
     block, height, lanes, pitch = cfg["tile_c"].size[-1], cfg["tile_o"].val, conv.lanes, tiles.pitch_of(conv)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
     co, kh, kw, ci = reduction_axes(conv, block)
@@ -124,17 +125,17 @@ def _sums(
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
-    """The loops that the configuration says."""
+    """Return the loops that the configuration says."""
     s = te.create_schedule(stages.out.op)
     store = _store_tiles if tiles.is_gapless(conv) else _store_lines
     block = s[stages.out], store(cfg, s, conv, stages)
     if stages.copied is not None:
         n, c, *_, x = s[stages.copied].op.axis
-        place_copy(s[stages.copied], cfg["data_at"].val, block, [n, c])
+        place_copy(cfg, s[stages.copied], cfg["data_at"].val, block, [n, c])
         s[stages.copied].vectorize(x)
     if stages.packed is not None:
         panel, *_, z = s[stages.packed].op.axis
-        place_copy(s[stages.packed], cfg["weights_at"].val, block, [panel])
+        place_copy(cfg, s[stages.packed], cfg["weights_at"].val, block, [panel])
         s[stages.packed].unroll(z)
     return s
 
@@ -149,13 +150,13 @@ def _store_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     outer = [qo, oo] if cfg["order"].val == ROWS_OUTSIDE else [oo, qo]
     s[out].reorder(n, *outer, om, qm, oi, qi)
     first = s[out].fuse(n, outer[0])
-    s[out].parallel(first)
+    threads.share(cfg, s[out], first)
     _schedule_tile(cfg, s, conv, s[out], stages.sums, (om, qm, oi, qi))
     return first
 
 
 def _store_lines(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
-    """A block's lines are copied to where they belong when they are done. Gives the outermost loop of the result."""
+    """Copy a block's finished lines to their places, and return the outermost loop of the result."""
     out, lines = stages.out, stages.sums
     tile = s.cache_write(lines, "local")
     n, o, y, x = s[out].op.axis
@@ -165,7 +166,7 @@ def _store_lines(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     s[out].reorder(n, *outer, *inside, yi, x)
     s[out].vectorize(x)
     first = s[out].fuse(n, outer[0])
-    s[out].parallel(first)
+    threads.share(cfg, s[out], first)
     s[lines].compute_at(s[out], outer[1])
     n, yb, o, q = s[lines].op.axis
     om, oi = s[lines].split(o, factor=cfg["tile_o"].val)
@@ -187,7 +188,7 @@ def _split_channels(
 def _schedule_tile(
     cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, store: te.Stage, tile: te.Tensor, loops: Sequence[te.IterVar]
 ) -> None:
-    """The register tile, summed at the inner one of the loops over tiles of the stage that stores it."""
+    """Sum the register tile at the inner one of the loops over tiles of the stage that stores it."""
     lanes = conv.lanes
     om, qm, oi, qi = loops
     qv, ql = store.split(qi, factor=lanes)

@@ -104,7 +104,7 @@ def _fits(target: Target, tile: ChannelTile) -> bool:
 
 
 def _good(found: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The best kinds of tiles, of which there are any: with few loads, and enough accumulators."""
+    """Return the best kinds of tiles, of which there are any: with few loads, and enough accumulators."""
     tried = set(found)
     # At most five loads for four multiply-adds: then many rows of one vector will do.
     tried = {(r, v) for r, v in tried if 4 * (r + v) <= 5 * r * v} or tried
@@ -133,7 +133,7 @@ def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
 
 
 def _cost_of_piece(conv: Conv, tile: ChannelTile, x: int, width: int, vectors: int) -> float:
-    """The cost of a tile at column `x`, or of the rest of it: the average over the filter's columns."""
+    """Return the cost of a tile at column `x`, or of the rest of it: the average over the filter's columns."""
     if not tiles.leaves_border_out(conv, 1):
         return step_cost(tile.height * width, vectors)
     taps = range(conv.kernel[1])

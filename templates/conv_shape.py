@@ -125,7 +125,7 @@ class Conv:
         return self.weight_at(self.o, self.c, *self.kernel)
 
     def at(self, n: T, c: T, y: T, x: T) -> tuple[T, T, T, T]:
-        """An index of the input or the result, in the order of its layout."""
+        """Return an index of the input or the result, in the order of its layout."""
         return (n, c, y, x) if self.layout == "NCHW" else (n, y, x, c)
 
     def named(self, index: Sequence[T]) -> tuple[T, T, T, T]:
@@ -134,7 +134,7 @@ class Conv:
         return (n, a, b, c) if self.layout == "NCHW" else (n, c, a, b)
 
     def weight_at(self, o: T, c: T, kh: T, kw: T) -> tuple[T, ...]:
-        """An index of the weights, in the order of their layout."""
+        """Return an index of the weights, in the order of their layout."""
         by_name = {"O": o, "I": c, "H": kh, "W": kw}
         return tuple(by_name[letter] for letter in self.weights)
 
@@ -148,7 +148,7 @@ def conv_shape(
     dtype: str,
     target: Target,
 ) -> Conv:
-    """The convolution of data (N, C, H, W) with filters (O, KH, KW).
+    """Return the convolution of data (N, C, H, W) with filters (O, KH, KW).
 
     Raises:
         TemplateError: an argument is not in its domain, or there is no room for a single window.
@@ -175,7 +175,7 @@ def conv_shape(
 
 
 def conv_of(task: Task) -> Conv:
-    """The convolution of a task."""
+    """Return the convolution of a task."""
     a = task.workload[1]
     data, filters = (a["N"], a["C"], a["H"], a["W"]), (a["O"], a["KH"], a["KW"])
     window = Window(a["stride"], a["padding"], a["dilation"])

@@ -57,7 +57,7 @@ _BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 12
 
 
 def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """The knobs of a convolution."""
+    """Declare the knobs of a convolution."""
     _declare_tile_and_copies(cfg, conv)
     _declare_reduction(cfg, conv)
     _declare_blocks(cfg, conv)
@@ -93,7 +93,7 @@ def _copies(conv: Conv) -> list[str]:
 
 
 def _channel_blocks(conv: Conv) -> list[int]:
-    """The sizes of blocks, the whole first: it holds where the knob does not exist."""
+    """Return the sizes of blocks, the whole first: it holds where the knob does not exist."""
     return [b for b in range(conv.c, min(tiles.FEW_CHANNELS, conv.c) - 1, -1) if conv.c % b == 0]
 
 

@@ -10,6 +10,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute import AHEAD
 from pegbox.compute import padded as with_border
+from pegbox.templates import threads
 from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LOOP
 from pegbox.templates.conv_shape import PACKED, Conv
 
@@ -28,7 +29,7 @@ class ConvStages:
 
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
-    """The result without the layouts of a schedule."""
+    """Return the result without the layouts of a schedule."""
     if conv.weights == PACKED:  # OIHW, made ahead of time
         lanes, ahead = conv.lanes, {AHEAD: True}
         whole = te.compute(
@@ -53,7 +54,7 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
 
 
 def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
-    """An element of the input by its place in the padded one, of which no row and column beyond `last` is asked for."""
+    """Return an element of the input by its place in the padded one, up to the row and column `last`."""
     tests: list[te.Expr] = []
     for at, pad, size, end in zip((y, x), conv.padding, conv.size, last, strict=True):
         tests += [at >= pad] if pad else []
@@ -71,7 +72,7 @@ def reduction_axes(conv: Conv, block: int) -> tuple[te.IterVar, ...]:
 
 
 def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.IterVar], list[te.IterVar]]:
-    """The loops of a stage's reduction in their order, and those of them that are unrolled."""
+    """Return the loops of a stage's reduction in their order, and those of them that are unrolled."""
     co, kh, kw, ci = stage.op.reduce_axis
     if cfg["inner"].val == FILTER_INSIDE:
         unrolled: dict[str, list[te.IterVar]] = {NO_LOOP: [], KW: [kw], KH_KW: [kh, kw]}
@@ -80,9 +81,9 @@ def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.It
     return [co, kh, kw, outer, inner], [inner]
 
 
-def place_copy(stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
+def place_copy(cfg: pb.TemplateConfig, stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
     """Make the copy that each block needs at its loop, or all of it beforehand, in loops that threads share."""
     if where == BLOCK:
         stage.compute_at(*block)
     else:
-        stage.parallel(stage.fuse(*shared) if len(shared) > 1 else shared[0])
+        threads.share(cfg, stage, stage.fuse(*shared) if len(shared) > 1 else shared[0])

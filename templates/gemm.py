@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
-from pegbox.templates import gemm_space, narrow_matmul
+from pegbox.templates import gemm_space, narrow_matmul, threads
 from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
 from pegbox.templates.matmul_arguments import Product, plain, product_of, unpacked
 from pegbox.templates.register_tile import write_out
@@ -37,11 +37,12 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     p = product_of(a, b, weights, cfg.target)
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
+    (narrow_matmul if p.is_narrow else gemm_space).declare(cfg, p)
+    if (p.is_narrow and max(p.shape[:-1]) > 1) or (p.lead and p.shape[0] >= _BATCH):  # else one block is one thread
+        threads.declare(cfg, p.flop)
     if p.is_narrow:
-        narrow_matmul.declare(cfg, p)
         c = narrow_matmul.compute(p, a, b)
         return narrow_matmul.schedule(cfg, p, c), [a, b, c]
-    gemm_space.declare(cfg, p)
     tensors = compute(cfg, p, a, b)
     s = te.create_schedule(tensors.c.op)
     if layout_of(cfg, p) == STREAM:
@@ -130,26 +131,26 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
     xv, xl = s[c].split(xi, factor=p.lanes)
     s[c].reorder(*s[c].op.reduce_axis, *lead, *outer, block, streamed, blocked, yi, xv, xl)
     write_out(s[c], xl, (xv, yi))
-    threads = _threads(c, lead, [*outer, block][0])
-    s[c].parallel(threads)
+    shared = _shared(c, lead, [*outer, block][0])
+    threads.share(cfg, s[c], shared)
     s[tile].compute_at(s[c], blocked)
     _schedule_tile(cfg, s, tile, p.lanes)
     # The operand that stays with a block is packed there, in cache; the other one before, for a panel or whole.
-    at_block = (s[c], threads if threads in lead else block)
+    at_block = (s[c], shared if shared in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
     if tensors.panels_b is not None:
         # Row by row through all panels at hand, in vectors, so that B is read in long runs.
         packing = s[tensors.panels_b]
         *_, panel, row, z = packing.op.axis
         packing.reorder(row, panel, z)
-        _place(packing, at_panel if rows_stay else at_block, row)
+        _place(cfg, packing, at_panel if rows_stay else at_block, row)
         zv, zl = packing.split(z, factor=p.lanes)
         write_out(packing, zl, [zv])
     if tensors.panels_a is not None:
         # Panel by panel, so that A is read in as many runs as a panel has rows, and the panel written in one.
         packing = s[tensors.panels_a]
         *_, panel, _, z = packing.op.axis
-        _place(packing, at_block if rows_stay else at_panel, panel)
+        _place(cfg, packing, at_block if rows_stay else at_panel, panel)
         packing.unroll(z)
 
 
@@ -162,12 +163,14 @@ def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, la
     write_out(s[tile], xl, (ki, y, xv))
 
 
-def _place(packing: te.Stage, at: tuple[te.Stage, te.IterVar] | None, shared: te.IterVar) -> None:
+def _place(
+    cfg: pb.TemplateConfig, packing: te.Stage, at: tuple[te.Stage, te.IterVar] | None, shared: te.IterVar
+) -> None:
     """Pack at a loop, or everything beforehand in a loop that threads share."""
     if at is not None:
         packing.compute_at(*at)
     else:
-        packing.parallel(shared)
+        threads.share(cfg, packing, shared)
 
 
 def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te.Tensor) -> None:
@@ -181,9 +184,9 @@ def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te
     ko, ki = s[c].split(k, factor=cfg["unroll_k"].val)
     s[c].reorder(*lead, yo, xo, ko, xm, ki, yi, xv, xl)
     write_out(s[c], xl, (ki, yi, xv))
-    s[c].parallel(_threads(c, lead, xo))
+    threads.share(cfg, s[c], _shared(c, lead, xo))
 
 
-def _threads(c: te.Tensor, lead: Sequence[te.IterVar], block: te.IterVar) -> te.IterVar:
-    """The loop that threads share: the batch where it is long enough to go round, else blocks of each product."""
+def _shared(c: te.Tensor, lead: Sequence[te.IterVar], block: te.IterVar) -> te.IterVar:
+    """Return the loop that threads share: the batch if it is long enough for all, else blocks of each product."""
     return lead[0] if lead and c.shape[0] >= _BATCH else block

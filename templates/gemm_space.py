@@ -30,7 +30,7 @@ _REUSE = 256  # rows from which on packing B costs next to nothing
 
 
 def declare(cfg: pb.TemplateConfig, p: Product) -> None:
-    """The knobs of a product."""
+    """Declare the knobs of a product."""
     layouts = _layouts(p)
     tiled, packed = _when(layouts, *_TILED), _when(layouts, PACKED)
     # Steps of the reduction for which two vectors' columns of B take half of L1, and multiples of that.
@@ -60,7 +60,7 @@ def layout_of(c: KnobValues, p: Product) -> str:
 
 
 def _when(layouts: Sequence[str], *wanted: str) -> dict[str, list[str]]:
-    """The condition that a layout is one of those wanted; none where there is no choice."""
+    """Return the condition that a layout is one of those wanted; none where there is no choice."""
     return {"layout": [layout for layout in layouts if layout in wanted]} if len(layouts) > 1 else {}
 
 
@@ -76,7 +76,7 @@ def _widths(p: Product) -> list[int]:
 
 
 def _layouts(p: Product) -> list[str]:
-    """The ways to multiply that can be the best one."""
+    """Return the ways to multiply that can be the best one."""
     if p.packed:
         return [PACKED]
     caches, b_bytes = p.target.caches, p.k * p.n * p.itemsize

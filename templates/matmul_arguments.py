@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pegbox import te
@@ -50,6 +51,11 @@ class Product:
         return nbytes(self.dtype)
 
     @property
+    def flop(self) -> int:
+        """The additions and multiplications."""
+        return 2 * math.prod(self.shape) * self.k
+
+    @property
     def is_narrow(self) -> bool:
         """True where the columns are too few to fill vectors, and the reduction is long enough for that."""
         return self.n <= _COLUMNS and self.k >= 4 * self.lanes
@@ -91,7 +97,7 @@ def plain(p: Product, a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_of(a: Tensor, b: Tensor, weights: str, target: Target) -> Product:
-    """The product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
+    """Return the product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
 
     Raises:
         TemplateError: another value of `weights`.

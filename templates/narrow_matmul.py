@@ -9,6 +9,7 @@ from __future__ import annotations
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import fits_registers
+from pegbox.templates import threads
 from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.register_tile import write_out
 
@@ -29,7 +30,7 @@ def compute(p: Product, a: te.Tensor, b: te.Tensor) -> te.Tensor:
 
 
 def declare(cfg: pb.TemplateConfig, p: Product) -> None:
-    """The knobs: rows at a time, vectors along k at a time, and how often that is written out."""
+    """Declare the knobs: rows at a time, vectors along k at a time, and the unrolling of these."""
     cfg.define_knob("rows", [r for r in (1, 2, 3, 4, 6, 8, 12) if r <= p.m])
     cfg.define_knob("vectors", [v for v in (1, 2, 4, 8) if v * p.lanes <= p.k])
     cfg.define_knob("unroll_k", [1, 2, 4])
@@ -52,5 +53,5 @@ def schedule(cfg: pb.TemplateConfig, p: Product, c: te.Tensor) -> te.TESchedule:
     ko, ki = s[c].split(kv, factor=cfg["unroll_k"].val)
     s[c].reorder(*outer, yo, ko, ki, yi, x, lanes)
     write_out(s[c], lanes, (ki, yi, x))
-    s[c].parallel(outer[0] if p.lead and p.lead[0] > 1 else yo)
+    threads.share(cfg, s[c], outer[0] if p.lead and p.lead[0] > 1 else yo)
     return s

@@ -19,7 +19,7 @@ _TEMPLATES = ("batch_matmul", "conv2d", "matmul")
 
 
 def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, name: str = "") -> np.ndarray[Any, Any]:
-    """A copy of the weights in the layout that the kernels of `task` take.
+    """Return a copy of the weights in the layout that the kernels of `task` take.
 
     Weights that stay the same over many calls are packed once and not at each call. The layout depends on the template,
     the shape and the target's vectors, not on the configuration: weights packed for a task fit all of its kernels.

@@ -13,9 +13,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from pegbox.store import TuningStore
 
 # How long an example takes depends on what else the machine does. The examples are the same in each run, so that a run
 # says something of the change at hand; with PEGBOX_EXPLORE=1 they are others each time.
@@ -95,3 +99,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
         assert text == path.read_text()
 
     return check
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
+    """The user's store, which has no folder yet."""
+    from pegbox.store import TuningStore
+
+    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
+    return TuningStore(tmp_path / "store")

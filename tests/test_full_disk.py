@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -20,13 +21,14 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target, emit, write_object, write_shared_library
-from pegbox.errors import ComparisonError, PegboxError, RecordError
+from pegbox.errors import ArgumentError, ComparisonError, PegboxError, RecordError, TuningError
 from pegbox.loops.passes import lower_function
 from pegbox.output import MAKE_ROOM, write_file, written_beside
 from pegbox.plugins import tvm
 from pegbox.plugins.cli import main
 from pegbox.plugins.tvm.autotvm.record import pick_best
 from pegbox.schedule.te.replay import lower_te
+from pegbox.search.loop.recorder import Recorder
 from pegbox.search.models.experience import shipped_sources, write_experience
 
 SHIPPED = Path(pb.__file__).parent / "records" / "shipped"
@@ -145,14 +147,76 @@ def test_a_header_is_written_like_the_object() -> None:
     assert Path("a.h").read_bytes() == held
 
 
-def test_a_comparison_whose_report_finds_no_room_gives_it_in_the_error() -> None:
+@contextlib.contextmanager
+def disk_that_fills(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[None]:
+    """Leave no room once the probe of this module has passed."""
+    probe = f"pegbox.{name}"
+    module = importlib.import_module(probe.rpartition(".")[0])
+    checked = getattr(module, probe.rpartition(".")[2])
+    with contextlib.ExitStack() as stack:
+
+        def check(*args: Any, **kwargs: Any) -> Any:
+            found = checked(*args, **kwargs)
+            stack.enter_context(full_disk())
+            return found
+
+        monkeypatch.setattr(probe, check)
+        yield
+
+
+def test_a_comparison_whose_report_finds_no_room_gives_it_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     space = pb.recorded_space("conv2d-512x7x7-nchw")
     settings = {"tuners": ["random", "ga"], "trials": 2, "seeds": 2, "start": 1, "progress": False, "save": "a.json"}
-    with full_disk(), pytest.raises(ComparisonError, match=r"'a\.json' cannot be written") as caught:
+    with full_disk(), pytest.raises(ArgumentError, match=rf"^'a\.json' cannot be written: .*; {MAKE_ROOM}"):
+        pb.compare(space, **settings)
+    broken = pytest.raises(ComparisonError, match=r"'a\.json' cannot be written")
+    with disk_that_fills(monkeypatch, "comparison.progress.check_output"), broken as caught:
         pb.compare(space, **settings)
     assert len(caught.value.result.runs) == 1
     assert "and in a.json" not in str(caught.value)
     assert not os.listdir()
+
+
+def test_a_full_disk_is_found_before_a_search() -> None:
+    space = pb.ConfigSpace()
+    space.define_knob("a", [1, 2])
+    with full_disk(), pytest.raises(RecordError, match=r"^cannot write records to 'a\.jsonl': File too large"):
+        pb.minimize(_never_called, space, trials=2, records="a.jsonl", progress=False)
+    assert not Path("a.jsonl").exists()
+
+
+def _never_called(cfg: object) -> float:
+    raise AssertionError
+
+
+TUNE = "tune ops.py:scale 8 --trials 2 --tuner random -q"
+
+
+def test_records_without_room_end_the_search_with_the_file_and_the_command_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("ops.py").write_text(
+        "from pegbox import te\n"
+        "def scale(cfg, n):\n"
+        "    A = te.placeholder((n,), name='A')\n"
+        "    B = te.compute((n,), lambda i: A[i] * 2.0, name='B')\n"
+        "    cfg.define_knob('unused', [1, 2])\n"
+        "    return te.create_schedule(B.op), [A, B]\n"
+    )
+    monkeypatch.setattr(Recorder, "append", _no_room)
+    assert main(TUNE.split()) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"pegbox tune: error: cannot write records to 'scale-8.jsonl': full; {MAKE_ROOM}; then go")
+    assert error.endswith(f"go on: pegbox {TUNE} --resume")
+    said = (
+        r"^cannot write records to 'b\.jsonl': .* are kept in error\.result; then resume=True goes on from the records$"
+    )
+    with pytest.raises(TuningError, match=said):
+        pb.tune(pb.create_task("ops.py:scale", args=(8,)), trials=2, records="b.jsonl", progress=False)
+
+
+def _no_room(recorder: Recorder, *_: object, **__: object) -> None:
+    raise RecordError(f"cannot write records to {str(recorder.journal.path)!r}: full; {MAKE_ROOM}")
 
 
 def test_an_interruption_removes_the_piece(folder: Path) -> None:

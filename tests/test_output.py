@@ -12,7 +12,7 @@ import pegbox as pb
 from pegbox.codegen.runtime.export import HEADER, MACHINE_CODE
 from pegbox.comparison.jsonform import REPORT
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.output import Content, check_distinct, check_output
+from pegbox.output import Content, check_distinct, check_output, write_file
 from pegbox.plugins.cli import main
 from pegbox.records import Journal
 from pegbox.report.figure import PICTURE
@@ -30,6 +30,7 @@ HELD = {
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
     return tmp_path
 
 
@@ -46,6 +47,37 @@ def test_only_a_file_of_the_same_kind_is_replaced(folder: Path, content: Content
             continue
         with pytest.raises(ArgumentError, match=rf"file' is there and is not {content.name}, .*choose another name"):
             check_output(path, content)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("tune ops.py:scale 8 --trials 1 --html no/a.html", "there is no folder 'no'; make it first"),
+        ("tune ops.py:scale 8 --trials 1 --html /proc/a.html", "free the disk, check the folder"),
+        ("tune ops.py:scale 8 --trials 1 --plot no/a.png", "there is no folder 'no'; make it first"),
+        ("tune ops.py:scale 8 --trials 1 --records no/a.jsonl", "there is no folder 'no'; make it first"),
+        ("tune ops.py:scale 8 --trials 1 --records folder", "it is a folder; name a file in it"),
+        ("compare ops.py:scale 8 --tuners random --json no/a.json", "there is no folder 'no'; make it first"),
+        ("compare ops.py:scale 8 --tuners random --json /proc/a.json", "free the disk, check the folder"),
+        ("sweep ops.py:scale 8 --records no/a.jsonl", "there is no folder 'no'; make it first"),
+        ("sweep ops.py:scale 8 --pack no/a.jsonl.xz", "there is no folder 'no'; make it first"),
+        ("sweep ops.py:scale 8 --pack /proc/a.jsonl.xz", "free the disk, check the folder"),
+        ("plot notes.txt --html no/a.html", "there is no folder 'no'; make it first"),
+        ("build ops.py:scale 8 --out no/a.so", "there is no folder 'no'; make it first"),
+        ("build ops.py:scale 8 --out /proc/a.so", "free the disk, check the folder"),
+        ("sketch ops.py:scale 8 --out no/a.py", "there is no folder 'no'; make it first"),
+        ("sketch ops.py:scale 8 --out /proc/a.py", "free the disk, check the folder"),
+    ],
+)
+def test_commands_find_before_anything_runs_that_a_file_cannot_be_written(
+    words: str, error: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("ops.py").write_text(TEMPLATE)
+    Path("folder").mkdir()
+    monkeypatch.setattr("pegbox.measure.pipeline.local.LocalMeasurer.__enter__", _nothing_runs)
+    assert main(words.split()) == 2
+    assert re.search(f"'.*' cannot be written: .*{error}", capsys.readouterr().err)
+    assert sorted(os.listdir()) == ["folder", "ops.py"]
 
 
 def test_devices_are_written_to() -> None:
@@ -121,9 +153,9 @@ def test_commands_refuse_before_anything_runs(
     held = {"ops.py": template, "notes.txt": "Things to do\n", "notes.so": "mine\n", "other.h": "int mine;\n"}
     for name, text in held.items():
         Path(name).write_text(text)
-    monkeypatch.setattr("pegbox.measure.pipeline.local.LocalMeasurer.__enter__", _nothing_runs, raising=False)
+    monkeypatch.setattr("pegbox.measure.pipeline.local.LocalMeasurer.__enter__", _nothing_runs)
     assert main(words.split()) == 2, capsys.readouterr()
-    assert re.search("one file|is there and is not|line 1: not JSON", capsys.readouterr().err)
+    assert re.search("one file|is there and is not|line 1: not JSON|is a Python file", capsys.readouterr().err)
     assert {path.name: path.read_text() for path in Path().iterdir()} == held
 
 
@@ -147,3 +179,32 @@ def _space() -> pb.ConfigSpace:
     space = pb.ConfigSpace()
     space.define_knob("a", [1, 2])
     return space
+
+
+def test_a_folder_of_another_user_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The superuser, as whom tests often run, may enter any folder: so the system's answer is played.
+    def refuse(*_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    for owner, name in [(Path, "is_dir"), (Path, "is_file"), (os, "open"), (Path, "write_bytes")]:
+        monkeypatch.setattr(owner, name, refuse)
+    with pytest.raises(RecordError, match=r"^cannot write records to 'priv/x': Permission denied"):
+        Journal("priv/x").check_writable()
+    with pytest.raises(ArgumentError, match=r"^'priv/x' cannot be written: Permission denied"):
+        check_output("priv/x", PAGE)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="the system has no /dev/fd")
+def test_a_pipe_is_written_to() -> None:
+    reading, writing = os.pipe()
+    check_output(f"/dev/fd/{writing}", PAGE)
+    write_file(f"/dev/fd/{writing}", "page")
+    assert os.read(reading, 9) == b"page"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_sketch_does_not_wait_for_the_reader_of_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe.py")
+    assert main(["sketch", "softmax", "4", "8", "--out", "pipe.py"]) == 2
+    assert "pipe.py is there already" in capsys.readouterr().err

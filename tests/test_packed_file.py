@@ -235,5 +235,5 @@ def test_inputs_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str])
 
 def test_bzip2_is_no_packing_of_a_whole_file(folder: Path) -> None:
     (folder / "a.jsonl").write_bytes(bz2.compress(CONTENT))
-    with pytest.raises(RecordError, match=r"a\.jsonl', line 1"):
+    with pytest.raises(RecordError, match=r"'a\.jsonl' is not text: a file of records has"):
         Journal("a.jsonl").read()

@@ -3,6 +3,7 @@
 Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
 mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"
 (ASPLOS 2023), from which the logarithms of costs, the priors of length scales and the local candidates are taken.
+Functions of numbers have targets and a climbed acquisition of their own.
 """
 
 from __future__ import annotations
@@ -31,8 +32,16 @@ from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, Places, rows_of
-from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess, Posterior, one_thread
+from pegbox.tuners.surrogates.gaussian_process import (
+    DIGITS,
+    EXACT,
+    NOISE,
+    GaussianProcess,
+    Posterior,
+    one_thread,
+)
 from pegbox.tuners.surrogates.inputs import Inputs
+from pegbox.tuners.surrogates.power_transform import standardised_powers
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
@@ -52,9 +61,20 @@ BEGIN = 96
 """Candidates from anywhere for the first batch that experience chooses: nothing is measured until their features are
 there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
+CLASS_KNOBS, FEWEST_CLASSES = 200, 4
+"""The default of `classes` times the knobs of the space, and its least: the features of a class take up to 20 ms in
+large spaces of sketches, where nearly each configuration is of a class of its own."""
+
 CLIMBERS, STEPS = 24, 4
 """The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
 of programs cost mostly by the call, and the next batch goes on from the results of this one."""
+
+NUMBERS_ROUNDS, NUMBERS_GROWTH = 5, 16
+"""The rounds of neighbours, and `GROWTH`, where there are ranges and no programs. The optimum is as fine as the
+numbers, so that the acquisition is climbed further, and a trial teaches where the next one belongs."""
+
+CAREFUL = 0.33
+"""The share of these batches, of one or two at first, that have a careful member."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +87,8 @@ class BayesOptions:
         candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
             chosen from.
         boldness: the weight of the deviation against the mean.
+        classes: how many classes of programs the relatives add to a batch (see docs/features.md), and half as many each
+            the random ones and the neighbours; None: the fewer, the more knobs the space has.
         neglected: the share of a batch with the values of choices that were tried least (see `Choices`).
         memory: the number of trials that the process learns from, the best and the latest.
         use_experience: whether to use experience with the programs of other workloads.
@@ -76,6 +98,7 @@ class BayesOptions:
     num_warmup: int = 12
     candidates: int = 256
     relatives: int = 144
+    classes: int | None = None
     boldness: float = 2.0
     neglected: float = 0.2
     memory: int = 300
@@ -86,6 +109,8 @@ class BayesOptions:
         check_int("num_warmup", self.num_warmup)
         check_int("candidates", self.candidates)
         check_int("relatives", self.relatives, minimum=0)
+        if self.classes is not None:
+            check_int("classes", self.classes)
         check_float("boldness", self.boldness)
         check_float("neglected", self.neglected, maximum=1.0)
         check_int("memory", self.memory, minimum=2)
@@ -119,6 +144,7 @@ class BayesTuner(LearnedTuner):
         self._process: GaussianProcess | None = None
         self._tuned = 0
         self._begun = False
+        self._numbers = program is None and any(line is not None for line in self._space.structure.lines)
         self._pending: set[Config] = set()
 
     @property
@@ -141,7 +167,8 @@ class BayesTuner(LearnedTuner):
             self._begun = True
             self._table.prepare()
             return self.random(1)
-        n = min(n, max(SMALLEST, len(self._history) // GROWTH))
+        least = len(self._history) // NUMBERS_GROWTH if self._numbers else max(SMALLEST, len(self._history) // GROWTH)
+        n = min(n, max(1, least))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
@@ -163,12 +190,12 @@ class BayesTuner(LearnedTuner):
         self._history.add(configs, results)
 
     def score(self, configs: Sequence[Config]) -> Floats:
-        """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
+        """Return the scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
 
         Raises `ArgumentError` before the first batch that was chosen by one.
         """
         if self._process is None or self._inputs is None:
-            raise ArgumentError("bayes: no model yet; it is made for the first batch that is not random")
+            raise ArgumentError("bayes: no model yet; the first batch that is not random makes it")
         return -self._process.mean(self._inputs(rows_of(configs)))
 
     def sample(self) -> Digits:
@@ -180,6 +207,8 @@ class BayesTuner(LearnedTuner):
                 anywhere=self._options.candidates,
                 near=self._options.relatives,
                 begin=begin,
+                classes=self._options.classes or max(FEWEST_CLASSES, CLASS_KNOBS // max(1, len(self._space.knobs))),
+                affordable=self._table.affordable,
             )
         return self._pool.sample
 
@@ -197,13 +226,16 @@ class BayesTuner(LearnedTuner):
         if means is not None:
             rows = found[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
         posterior = process.posterior(inputs(rows))
-        best = np.argsort(posterior.bounds(self._options.boldness), kind="stable")[:CLIMBERS]
-        more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
-        if len(more):
+        for _ in range(NUMBERS_ROUNDS if self._numbers else 1):
+            best = np.argsort(posterior.bounds(self._options.boldness), kind="stable")[:CLIMBERS]
+            more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows, cross=self._numbers)
+            if not len(more):
+                break
             rows = np.concatenate([rows, more])
             posterior = process.posterior(inputs(rows))
         seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
-        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness)
+        careful = not self._numbers or self._rng.random() < CAREFUL
+        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness, careful=careful)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
         # The shortlist may contain no configuration with a value that looks bad.
@@ -212,32 +244,37 @@ class BayesTuner(LearnedTuner):
         return batch, -np.concatenate([posterior.mean[chosen], process.mean(inputs(batch[len(chosen) :]))])
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:
-        """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
+        """Fit the process on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
-            self._process = GaussianProcess(inputs.groups, trends=inputs.trends)
+            noise = EXACT if self._numbers else NOISE
+            self._process = GaussianProcess(inputs.groups, trends=inputs.trends, noise=noise)
         best = np.argsort(self._history.costs, kind="stable")[: self._options.memory // 2]
         others = np.setdiff1d(np.arange(len(self._history)), best)
         kept = np.sort(np.concatenate([best, others[-(self._options.memory - len(best)) :]]))
         due = self._differ and len(self._history) >= 1.1 * self._tuned
         self._process.fit(
             inputs(self._history.rows[kept]),
-            standardised_logs(self._history.costs[kept]),
+            (standardised_powers if self._numbers else standardised_logs)(self._history.costs[kept]),
             steps=TUNING_STEPS if due else 0,
         )
         self._tuned = len(self._history) if due else self._tuned
         return self._process
 
 
-def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:
+def optimistic_batch(
+    posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float, careful: bool = True
+) -> Places:
     """Places of `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
 
-    The first is the one that looks fastest, b = 0: exploring must not keep from using what is known already. Each other
-    draws its own b, exponential with mean `boldness`, so that a batch has careful and bold members: Berk et al.,
+    The first is the one that looks fastest, b = 0, if the batch is `careful`: exploring must not keep from using what
+    is known already. Each other draws its own b, exponential with mean `boldness`, so that a batch has careful and bold
+    members: Berk et al.,
     "Randomised Gaussian Process Upper Confidence Bound for Bayesian Optimisation" (IJCAI 2020). A chosen one is
     observed at its mean before the next is chosen, which keeps a batch from crowding in one place.
     """
     chosen: list[int] = []
-    for bold in [0.0, *rng.exponential(boldness, n)][: min(n, len(posterior.mean))]:
+    bolds = [*([0.0] if careful else []), *rng.exponential(boldness, n)]
+    for bold in bolds[: min(n, len(posterior.mean))]:
         bounds = posterior.bounds(bold)
         bounds[chosen] = np.inf
         chosen.append(int(np.argmin(bounds)))

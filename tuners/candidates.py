@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from pegbox.search import Floats
 from pegbox.tuners.rows import Digits, every_row
 from pegbox.tuners.visited_set import VisitedSet
+
+Affordable: TypeAlias = Callable[[Digits, int], Digits]
+"""Selects the rows that a model can score in little time: of at most so many new classes of programs."""
+
+BEGIN = 4
+"""The classes of programs among the first random configurations, for each one that a later batch adds."""
+
+
+def _all(rows: Digits, classes: int) -> Digits:
+    return rows
 
 
 class CandidatePool:
@@ -15,31 +28,51 @@ class CandidatePool:
     There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`.
     Keeping most of them saves computing their features again, and hardly costs variety: those that were not chosen were
     scored by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
+
+    Relatives add at most `classes` classes of programs to a batch; random configurations and neighbours half as many.
     """
 
-    def __init__(self, visited: VisitedSet, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
+    def __init__(
+        self,
+        visited: VisitedSet,
+        rng: np.random.Generator,
+        *,
+        anywhere: int,
+        near: int,
+        begin: int,
+        classes: int,
+        affordable: Affordable = _all,
+    ) -> None:
         self._visited, self._space, self._rng = visited, visited.space, rng
-        self._anywhere, self._near = anywhere, near
+        self._anywhere, self._near, self._classes, self._affordable = anywhere, near, classes, affordable
         self._every_row = every_row(self._space)
-        self.sample: Digits = self._space.sample(min(begin, anywhere), rng)
+        self.sample: Digits = affordable(self._space.sample(min(begin, anywhere), rng), BEGIN * classes)
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
         if self._every_row is not None:
             return self._every_row[self._visited.fresh(self._every_row)]
-        found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
+        relatives = self._affordable(self._fresh(self._relatives(rows, costs)), self._classes)
+        found = self._fresh(np.concatenate([relatives, self.sample]))
         # Visited ones are dropped, and the oldest eighth when there are enough.
         wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
-        self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
+        renewed = self._affordable(self._space.sample(wanted - len(kept), self._rng), self._classes // 2)
+        self.sample = np.concatenate([renewed, kept])
         return found
 
-    def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
-        """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
+    def neighbors(self, rows: Digits, *, but: Digits, cross: bool = False) -> Digits:
+        """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway.
+
+        With `cross`, half of them are crossed with the rows: a step of one number at a time does not follow a valley.
+        """
         if self._every_row is not None:
             return rows[:0]
-        found = np.concatenate([but, self._space.neighbors(rows, self._rng)])
+        near = self._space.neighbors(rows, self._rng)
+        if cross:
+            near[1::2] = self._space.crossover(near[1::2], self._rng.permutation(rows)[: len(near[1::2])], self._rng)
+        found = np.concatenate([but, self._affordable(near, self._classes // 2)])
         places = self._visited.fresh(found)
         return found[places[places >= len(but)]]
 

@@ -62,7 +62,7 @@ class Choices:
 
 
 def choice_columns(space: ConfigSpace) -> list[int]:
-    """The columns of the choices that have more than one value."""
+    """Return the columns of the choices that have more than one value."""
     structure = space.structure
-    pairs = zip(structure.lengths, structure.coordinates, strict=True)
-    return [column for column, (length, table) in enumerate(pairs) if length > 1 and table is None]
+    knobs = enumerate(zip(structure.lengths, structure.coordinates, structure.lines, strict=True))
+    return [column for column, (length, table, line) in knobs if length > 1 and table is None and line is None]

@@ -32,6 +32,9 @@ NEAREST = 4
 PADDING = 16
 """The number of neighbours that the space is asked for where it excludes most steps; some of them are the same."""
 
+LONGEST, SHRINKING, SHORTEST = 0.125, 4.0, 1e-5
+"""The first step on the line of a range, as a share of it; the factor by which it shrinks; and the shortest."""
+
 TABLE_LIMIT = 2048
 """The most values of a knob whose distances are tabulated; for more, the space is asked for neighbours."""
 
@@ -52,7 +55,9 @@ class DropletTuner(BaseTuner):
     place are measured: each knob a step up and a step down. It moves to the fastest of these if that is faster at the
     level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
     faster is enough. Up to `reach` further steps in the same direction are tried along with the next neighbours. Where
-    no neighbour is better, `plane` pairs of steps are measured, and after them the next descent begins.
+    no neighbour is better, `plane` pairs of steps are measured, and after them the next descent begins. On the line of
+    a range steps begin long; before the next descent they shrink, as in a pattern search: Hooke and Jeeves, "Direct
+    Search" (JACM 8, 1961).
     """
 
     batch_size = 8
@@ -125,7 +130,8 @@ class DropletTuner(BaseTuner):
                     return
             yield self._steps.line(self._centre.row, self._rng)
             yield self._steps.plane(self._centre.row, self._plane, self._rng)
-            self._centre = None
+            if not self._steps.shrink():
+                self._centre = None
 
 
 def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
@@ -138,7 +144,7 @@ def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
 
 
 def welch(one: Floats, other: Floats) -> float:
-    """The one-sided p-value that the mean of `one` is less than that of `other`: Welch (Biometrika 34, 1947)."""
+    """Return the one-sided p-value that the mean of `one` is less than that of `other`: Welch (Biometrika 34, 1947)."""
     from scipy.special import stdtr  # slow to import
 
     parts = np.array([one.var(ddof=1) / len(one), other.var(ddof=1) / len(other)])
@@ -152,18 +158,29 @@ def welch(one: Floats, other: Floats) -> float:
 class Steps:
     """The neighbours of a configuration in a space.
 
-    A knob whose values are numbers has two: up and down. One whose values have several coordinates has the closest,
+    A knob whose values are numbers has two: up and down; in a range they are a share of its line away, which `shrink`
+    shortens. One whose values have several coordinates has the closest,
     and one without order all of its values. Rows that the space excludes are left out; where that is most of them, as
     in a space that is a list of recorded trials, neighbours that the space itself knows are added.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
         self._space = space
+        self._lines = {column: line for column, line in enumerate(space.structure.lines) if line is not None}
+        self._step = LONGEST
         self._orders: dict[int, tuple[Digits, Digits]] = {}
         for column, table in enumerate(space.structure.coordinates):
             if table is not None and table.shape[1] == 1:
                 order = np.argsort(table[:, 0], kind="stable").astype(np.int64)
                 self._orders[column] = order, np.argsort(order).astype(np.int64)
+
+    def shrink(self) -> bool:
+        """Shorten the steps on lines; false where they were the shortest, and begin long again."""
+        self._step /= SHRINKING
+        if self._lines and self._step >= SHORTEST:
+            return True
+        self._step = LONGEST
+        return False
 
     def line(self, row: Digits, rng: np.random.Generator) -> Digits:
         """Valid configurations one step of one knob away from `row` (knobs,), in random order."""
@@ -186,7 +203,10 @@ class Steps:
         for count in range(1, reach + 1):
             row = now.copy()
             for column in np.flatnonzero(before != now).tolist():
-                if column in self._orders:
+                if (line := self._lines.get(column)) is not None:
+                    was, here = line.shares(np.array([before[column], now[column]])).tolist()
+                    row[column] = line.at(np.array(here + count * (here - was)))
+                elif column in self._orders:
                     order, ranks = self._orders[column]
                     direction = np.sign(ranks[now[column]] - ranks[before[column]])
                     row[column] = order[np.clip(ranks[now[column]] + count * direction, 0, len(order) - 1)]
@@ -199,6 +219,10 @@ class Steps:
         length = structure.lengths[column]
         if length < 2 or not structure.active(row.reshape(1, -1))[0, column]:
             return []
+        if (line := self._lines.get(column)) is not None:
+            share = line.shares(row[column])
+            up, down = int(line.at(share + self._step)), int(line.at(share - self._step))
+            return [place for place in {max(up, digit + 1), min(down, digit - 1)} if 0 <= place < length]
         if column in self._orders:
             order, ranks = self._orders[column]
             rank = int(ranks[digit])

@@ -22,6 +22,12 @@ KEPT = 0.75
 """The share of a first generation's random members that the next plan's begins with, too, the newest: their features
 are known already, and random programs' cost the most, because each may be of a kind of its own."""
 
+NEAR = 0.75
+"""The share of mutations of a number that are steps on its line."""
+
+MANY = 1024
+"""A range of more values than this is mutated no more often."""
+
 TRIES = 8
 """The number of draws after a mutation that the space excludes, before the space is asked for any neighbour."""
 
@@ -29,17 +35,21 @@ TRIES = 8
 class Mutation:
     """Mutates rows of digits: of each one knob that exists, the more values it has, the more often.
 
-    A split moves a factor (`factor_moves`), every other knob takes another of its values. The knobs that come to exist
+    A split moves a factor (`factor_moves`), a number of a range mostly moves on its line, and every other knob takes
+    another of its values. The knobs that come to exist
     by that get random values.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
         self._space = space
-        self._weights = np.log2(np.maximum(space.structure.sizes, 1))
+        structure = space.structure
+        lengths = zip(structure.lengths, structure.lines, strict=True)
+        most = [length if line is None else min(length, MANY) for length, line in lengths]
+        self._weights = np.log2(np.maximum(most, 1))
         self._moves: dict[tuple[int, int], list[int]] = {}
 
     def __call__(self, rows: Digits, rng: np.random.Generator) -> Digits:
-        """A mutant of each of the valid canonical rows (n, knobs): valid, canonical, and another one where there is."""
+        """Return a mutant of each valid canonical row (n, knobs): valid, canonical, and different if possible."""
         mutants: Digits = rows.copy()
         pending = np.arange(len(rows))
         for _ in range(TRIES):
@@ -68,6 +78,8 @@ class Mutation:
         knob = self._space.structure.knobs[column]
         others = rng.integers(0, len(knob) - 1, len(digits), dtype=np.int64)
         others += others >= digits
+        if knob.line is not None:
+            return np.where(rng.random(len(digits)) < NEAR, knob.line.near(digits, rng), others)
         if isinstance(knob, SplitKnob):
             for place, (digit, luck) in enumerate(zip(digits.tolist(), rng.random(len(digits)).tolist(), strict=True)):
                 if (column, digit) not in self._moves:
@@ -78,7 +90,7 @@ class Mutation:
 
 
 def factor_moves(knob: SplitKnob, digit: int) -> list[int]:
-    """The digits of the splits that are made of this one by moving one factor from a level to another.
+    """Return the digits of the splits that are made of this one by moving one factor from a level to another.
 
     A move keeps the product of the extents, so that the tiles of the other levels change as little as can be. The
     extent of the outermost level is rounded up where the split does not divide; it gives its divisors, and powers of
@@ -111,7 +123,7 @@ class Evolution:
         self._mutated = Mutation(space)
 
     def maximise(self, score: Score, rows: Digits, rng: np.random.Generator) -> tuple[Digits, Floats]:
-        """All rows that were scored, (n, knobs), those of the first generation `rows` included, and their scores."""
+        """Return all scored rows, (n, knobs), those of the first generation `rows` included, and their scores."""
         scores = score(rows)
         seen_rows, seen_scores = [rows], [scores]
         for _ in range(self._generations):

@@ -55,6 +55,7 @@ class FeatureTable:
             self.program_columns = slice(width, width + len(program.names))
             self.program_names = program.names
             width += len(program.names)
+        self._within_known = getattr(program, "within_known", None) if self.program_columns is not None else None
         self._priors = tuple(priors) if self.program_columns is not None else ()
         self.prior_columns = slice(width, width + len(self._priors))
         """The columns of the priors: standardised scores, the higher, the faster."""
@@ -80,6 +81,13 @@ class FeatureTable:
     def __call__(self, rows: Digits) -> Features:
         """Features of shape (n, d)."""
         return self.at(self.places(rows))
+
+    def affordable(self, rows: Digits, classes: int) -> Digits:
+        """Select the rows whose features cost little: those of classes of programs that are known, and of a few others.
+
+        All rows where there are no features of programs, or where their source does not know classes.
+        """
+        return rows if self._within_known is None else rows[self._within_known(rows, more=classes)]
 
     def at(self, places: Places) -> Features:
         """Features of the rows at some places."""

@@ -76,7 +76,7 @@ class GATuner(BaseTuner):
         self._elite = sorted([*self._elite, *alive], key=lambda item: item[0])[: self._elite_size]
 
     def _parents(self) -> list[tuple[float, Config]]:
-        """The elite and the most recent that ran; a failed trial has nothing to pass on."""
+        """Return the elite and the most recent that ran; a failed trial has nothing to pass on."""
         room = self._population - len(self._elite)
         recent = [item for item in list(self._recent)[-room:] if np.isfinite(item[0])] if room else []
         return list({config: (cost, config) for cost, config in [*self._elite, *recent]}.values())

@@ -16,7 +16,7 @@ _WANTED = "the first and the last index, both included, as (100, 199), or the te
 
 
 def index_range(space: ConfigSpace, given: str | Bounds) -> range:
-    """The indices from the first to the last of `given`, both included.
+    """Return the indices from the first to the last of `given`, both included.
 
     Raises:
         ArgumentError: not two integers in order, or the space has no such index.
@@ -32,7 +32,7 @@ def index_range(space: ConfigSpace, given: str | Bounds) -> range:
 
 
 def configs_in(space: ConfigSpace, indices: Iterator[int]) -> Iterator[Config]:
-    """The valid configurations of indices, in their order; one that has another index is left out."""
+    """Yield the valid configurations of indices, in their order; one that has another index is left out."""
     for index in indices:
         config = space.get(index)
         if config.index == index and not space.violated(config):
@@ -40,7 +40,7 @@ def configs_in(space: ConfigSpace, indices: Iterator[int]) -> Iterator[Config]:
 
 
 def shuffled(indices: range, rng: np.random.Generator) -> Iterator[int]:
-    """Every index once, in random order, without a list of them: Fisher and Yates' shuffle, kept as its exchanges."""
+    """Yield every index once, in random order: Fisher and Yates' shuffle, kept as its exchanges, without a list."""
     moved: dict[int, int] = {}
     for left in range(len(indices), 0, -1):
         place = int(rng.integers(left))

@@ -34,6 +34,9 @@ GROWTH = 4
 UNTESTED = 0.33
 """The random share of plans that are made on the word of other shapes alone."""
 
+PARTS = 16
+"""The parts of a line whose values count as alike where those of a plan should differ."""
+
 SAMPLE = 256
 """The number of random configurations of a large space that show how often a value of a choice occurs."""
 
@@ -128,7 +131,7 @@ class PlanTuner(LearnedTuner):
         self._plan = [config for config in self._plan if config not in measured]
 
     def score(self, configs: Sequence[Config]) -> Floats:
-        """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
+        """Return the scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
 
         Raises `ArgumentError` before there is one.
         """
@@ -156,7 +159,7 @@ class PlanTuner(LearnedTuner):
         return plan
 
     def _planned(self, n: int) -> Digits:
-        """The best by the model's scores, with a share of values that it saw little of, and a random one."""
+        """Return the best by the model's scores, with a share of values that it saw little of, and a random one."""
         rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
         # Lessons of other shapes may be wrong here, and a model needs to see bad configurations, too.
         epsilon = self._options.epsilon if self._learner.fitted else max(self._options.epsilon, UNTESTED)
@@ -164,11 +167,20 @@ class PlanTuner(LearnedTuner):
         seldom = int(self._rng.binomial(planned, self._neglected)) if self._neglected and self._learner.fitted else 0
         order = np.argsort(-scores, kind="stable")
         best = order[self._history.visited.fresh(rows[order], limit=n * SHORTLIST)]
-        diverse = pick_diverse(rows[best], scores[best], planned - seldom, weight=self._options.diversity)
+        values = self._in_parts(rows[best])
+        diverse = pick_diverse(values, scores[best], planned - seldom, weight=self._options.diversity)
         chosen = rows[best][diverse]
         if seldom:
             chosen = self.with_neglected(chosen, rows, scores, seldom)
         return self._history.visited.filled(chosen, n, self._rng)
+
+    def _in_parts(self, rows: Digits) -> Digits:
+        """Return the rows with the number of the part of its line for each value of a range."""
+        parts: Digits = rows.copy()
+        for column, line in enumerate(self._space.structure.lines):
+            if line is not None:
+                parts[:, column] = line.shares(rows[:, column]) * PARTS
+        return parts
 
     def sample(self) -> Digits:
         return self._space.sample(SAMPLE, self._rng) if self._all is None else self._all

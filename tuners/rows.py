@@ -25,14 +25,14 @@ def rows_of(configs: Sequence[Config]) -> Digits:
 
 
 def keys_of(rows: Digits) -> list[bytes]:
-    """One hashable key for each row: equal where the rows are."""
+    """Return one hashable key for each row: equal where the rows are."""
     raw = np.ascontiguousarray(rows).tobytes()
     width = rows.shape[1] * rows.itemsize
     return [raw[start : start + width] for start in range(0, len(raw), width)] if width else [b""] * len(rows)
 
 
 def every_row(space: ConfigSpace) -> Digits | None:
-    """Every valid configuration, if the space has few points or is a short list; shape (n, knobs)."""
+    """Return every valid configuration, if the space has few points or is a short list; shape (n, knobs)."""
     if isinstance(space, ListedSpace):
         return space.rows if len(space.rows) <= WHOLE else None
     if space.size > WHOLE:

@@ -68,15 +68,15 @@ class VisitedSet:
         return rows[places]
 
     def next_of(self, walk: Iterator[Config], n: int) -> list[Config]:
-        """The next `n` new configurations of a walk; fewer where it ends."""
+        """Return the next `n` new configurations of a walk; fewer where it ends."""
         return list(islice((config for config in walk if config not in self), n))
 
     def filled(self, rows: Digits, n: int, rng: np.random.Generator) -> Digits:
-        """The first `n` new ones of the rows, and random ones where these are fewer."""
+        """Return the first `n` new ones of the rows, and random ones where these are fewer."""
         rows = np.concatenate([rows, self.sample(n, rng)])
         return rows[self.fresh(rows, limit=n)]
 
     def configs(self, rows: Digits) -> list[Config]:
-        """The rows as configurations, marked as visited."""
+        """Return the rows as configurations, marked as visited."""
         self.add(rows)
         return [self.space.config(row.tolist()) for row in rows]

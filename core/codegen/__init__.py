@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
+    from pegbox.codegen.compiled import ArgSpec, CompiledProgram
     from pegbox.codegen.emitter.emit import emit
     from pegbox.codegen.emitter.unroll import STEP_LANES
     from pegbox.codegen.emitter.vectorized_loops import MAX_VECTORS
-    from pegbox.codegen.program import MOST_STRAIGHT, ArgSpec, CompiledProgram, Program
+    from pegbox.codegen.program import MOST_STRAIGHT, Program
     from pegbox.codegen.runtime.export import (
         c_header,
         check_export,

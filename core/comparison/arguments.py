@@ -50,10 +50,10 @@ def read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """Return the seeds; a count means 0, 1, ..."""
     if isinstance(seeds, int):
         return tuple(range(check_int("seeds", seeds, maximum=MOST_SEEDS)))
-    listed = check_list("seeds", seeds, "how many seeds, or a list of them")
+    listed = check_list("seeds", seeds, "the number of seeds, or a list of them")
     chosen = tuple(check_int("seeds", seed, minimum=0) for seed in listed)
     if not chosen or len(set(chosen)) != len(chosen):
-        raise ArgumentError(f"seeds={chosen!r}: give at least one seed, and none twice")
+        raise ArgumentError(f"seeds={chosen!r}: give at least one seed, each once")
     return chosen
 
 

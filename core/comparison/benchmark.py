@@ -31,7 +31,7 @@ from pegbox.search.protocols import SearchTask, SelfReporting, Tuner
 from pegbox.space import Config
 
 if TYPE_CHECKING:
-    from pegbox.codegen.program import ArgSpec
+    from pegbox.codegen.compiled import ArgSpec
     from pegbox.task.task import Task
 
 _START_STREAM = 0x57A27
@@ -139,23 +139,23 @@ def with_computations(benchmarks: Sequence[Benchmark]) -> list[Benchmark]:
 def _other_costs(one: Benchmark, other: Benchmark) -> str:
     """Explain why costs of the two cannot be compared; empty where they are of one target and machine."""
     if one.info.target != other.info.target:
-        return f"they are for the targets {one.info.target!r} and {other.info.target!r}"
+        return f"their targets are {one.info.target!r} and {other.info.target!r}"
     if one.info.host != other.info.host:
-        return f"their costs are of the machines {one.info.host!r} and {other.info.host!r}"
+        return f"their costs come from the machines {one.info.host!r} and {other.info.host!r}"
     return ""
 
 
 def _other_values(one: Task | None, other: Task | None) -> str:
     """Explain why the two do not compute the same; empty where they do."""
     if one is None or other is None:
-        return "what one of them computes is known to its template alone, which is not here"
+        return "the template that knows the computation of one of them is missing here"
     if why := _other_arguments(one.arguments(), other.arguments()):
         return why
     inputs = make_inputs(one.arguments(), seed=0)
     try:
         wanted, got = one.reference(inputs), other.reference(inputs)
     except (PegboxError, MemoryError) as error:  # measuring raises it, too
-        return f"their reference values cannot be had ({explained(error)})"
+        return f"their reference values cannot be computed ({explained(error)})"
     tolerance = Tolerance.of(wanted, flop=max(one.flop, other.flop))
     faults = [difference("output", g, w, tolerance) for g, w in zip(got, wanted, strict=True)]
     return "they give other values for the same inputs" if any(fault is not None for fault in faults) else ""
@@ -171,5 +171,5 @@ def _other_arguments(one: Sequence[ArgSpec], other: Sequence[ArgSpec]) -> str:
                 f"the {'output' if spec.is_output else 'input'} {spec.name}: {spec.dtype}{list(spec.shape)}"
                 for spec in (mine, theirs)
             )
-            return f"argument {place} is {first} of the one and {second} of the other"
+            return f"argument {place} is {first} in one and {second} in the other"
     return ""

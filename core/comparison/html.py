@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg
+from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg, spread_word
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import columns, seeds_text, start_text, task_line
@@ -80,10 +80,12 @@ def _charts(report: Comparison, task: str) -> str:
     tuners = list(report.runs_of(task))
     ends = ", ".join(f"{tuner} ends at {band_of(report, task, tuner).middle[-1]:.0%}" for tuner in tuners)
     arrived = ", ".join(f"{tuner} {arrivals(report, task, tuner, TARGET)[-1]:.0%}" for tuner in tuners)
-    median = "share of the best known speed: median over seeds, the middle half shaded"
-    share = f"share of the seeds whose best has come to {TARGET:.0%} of the best known speed"
+    spread = {"shaded": "the middle half shaded", "bars": "bars over the middle half"}[spread_word(report, task)]
+    median = f"share of the best known speed: median over seeds, {spread}"
+    share = f"share of the seeds whose best has reached {TARGET:.0%} of the best known speed"
     left = figure("Best so far", median, f"{ends}.", best)
-    right = figure(f"There yet: {TARGET:.0%} of the best known", share, f"In the end: {arrived}.", reached)
+    title = f"Share of seeds that reached {TARGET:.0%} of the best known"
+    right = figure(title, share, f"In the end: {arrived}.", reached)
     return f'<div class="charts">\n{left}\n{right}\n</div>'
 
 
@@ -110,7 +112,7 @@ def _pairs(verdicts: Sequence[Verdict]) -> str:
             v.better,
             v.worse,
             f"{v.superiority:.0%}",
-            f"{v.ratio:.2f}x" if v.ratio < math.inf else "only one got there",
+            f"{v.ratio:.2f}x" if v.ratio < math.inf else "only one reached it",
             p_text(v.p),
             p_text(v.corrected),
         )

@@ -64,7 +64,7 @@ def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
     except (ValueError, RecordError) as error:
         raise RecordError(f"{path} is not JSON: {error}") from None
     if not isinstance(form, dict) or form.get("kind") != KIND:
-        raise RecordError(f"{path} is not a report of a comparison; those are written by report.save(path)")
+        raise RecordError(f"{path} is not a report of a comparison; report.save(path) writes one")
     try:
         version = field(form, "version", int)
         if version > VERSION:
@@ -103,13 +103,13 @@ def _runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
     for run in runs:
         for name, values in known.items():
             if (value := getattr(run, name)) not in values:
-                raise ValueError(f"a run has the {name} {reprlib.repr(value)}, which the setup does not have")
+                raise ValueError(f"a run has the {name} {reprlib.repr(value)}, but the setup does not")
         if len(run.curve) > setup.trials:
             raise ValueError(f"a run has {len(run.curve)} trials, more than the {setup.trials} of the setup")
         if not run.curve and (setup.start or run.final_cost < math.inf):
             raise ValueError("a run has an empty curve, although it began with random trials or found something valid")
     if not runs and not setup.note:
-        raise ValueError("runs is empty, and no note says why")
+        raise ValueError("runs is empty, without a note that gives the reason")
     _check_distinct("a run", [(run.task, run.tuner, run.seed) for run in runs])
     return runs
 
@@ -118,7 +118,7 @@ def _of(kind: Callable[..., _T], name: str, form: Any, checks: Mapping[str, _Che
     """Make a dataclass of a JSON object, each of its fields checked."""
     given = with_new_names(checked(name, form, dict))
     if unknown := [key for key in given if key not in checks]:
-        raise ValueError(f"{name} has a field {reprlib.repr(unknown[0])}, which pegbox does not know")
+        raise ValueError(f"{name} has a field {reprlib.repr(unknown[0])} that pegbox does not know")
     required = {each.name for each in fields(kind) if each.default is each.default_factory is MISSING}  # type: ignore[arg-type]
     for key in checks:
         if key in required and key not in given:
@@ -130,7 +130,7 @@ def _check_distinct(name: str, values: Sequence[Any]) -> None:
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            raise ValueError(f"{name}, {reprlib.repr(value)}, is there twice")
+            raise ValueError(f"{name}, {reprlib.repr(value)}, is present twice")
         seen.add(value)
 
 

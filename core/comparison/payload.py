@@ -74,7 +74,7 @@ def _packed(name: str, value: object) -> bytes:
         return dumps(value)
     except Exception as error:
         raise ArgumentError(
-            f"{name} cannot be sent to another process ({type(error).__name__}: {error}); let it make what cannot be "
+            f"{name} cannot be sent to another process ({type(error).__name__}: {error}); make the part that cannot be "
             "sent (a file, a lock, a connection) when a run begins, or compare with jobs=1"
         ) from error
 
@@ -85,7 +85,7 @@ def _unpacked(name: str, content: bytes) -> Any:
     except Exception as error:
         raise PluginError(
             f"{name} cannot be made in another process, on {platform.node()} ({type(error).__name__}: {error}); "
-            "what it imports has to be installed there (a file of yours travels once this process has imported it, or "
+            "its imports must be installed there (a file of yours travels once this process has imported it, or "
             "as 'file.py:NAME'), or compare with jobs=1"
         ) from error
 

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 from pegbox.comparison.statistics import median, quantile
 from pegbox.comparison.verdicts import TARGET
 from pegbox.errors import ArgumentError
-from pegbox.report.figure import COLOURS, DASHES, check_plot, saved, svg_of
+from pegbox.report.figure import COLOURS, check_plot, legend_below, line_style, saved, svg_of
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
 _STEPS = (1, 2, 5, 10)
 """The steps between ticks, times a power of ten: percentages are whole then."""
+
+_MOST_SHADED = 3
+"""The most lines whose quartiles are shaded."""
+
+_MARKS = 6
+"""The markers of a line."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
     Raises `ArgumentError` when matplotlib is not installed, the suffix is unknown to it, or there is nothing to draw.
     """
     if not report.tasks:
-        raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no run was finished")
+        raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, because no run finished")
     check_plot(path)
     with saved(path, len(report.tasks)) as panels:
         for axes, task in zip(panels, report.tasks, strict=True):
@@ -76,32 +82,60 @@ def arrivals_svg(report: Comparison, task: str) -> str:
 def _draw_best(axes: Any, report: Comparison, task: str) -> None:
     """Draw the share of the best known speed after each trial."""
     bands = [band_of(report, task, tuner) for tuner in report.runs_of(task)]
+    spread = spread_word(report, task)
     for place, band in enumerate(bands):
-        axes.fill_between(
-            _trials(band.middle), _held(band.low), _held(band.high),
-            color=COLOURS[place % len(COLOURS)], alpha=0.15, linewidth=0, step="post",
-        )  # fmt: skip
-        _draw_line(axes, place, band.middle)
+        if spread == "shaded":
+            axes.fill_between(
+                _trials(band.middle), _held(band.low), _held(band.high),
+                color=COLOURS[place % len(COLOURS)], alpha=0.15, linewidth=0, step="post",
+            )  # fmt: skip
+        else:
+            _draw_bars(axes, place, len(bands), band)
+        _draw_line(axes, place, len(bands), band.middle)
     # The first twentieth of the trials does not compress the rest.
     lows = [band.middle[min(len(band.middle) // 20, len(band.middle) - 1)] for band in bands]
     highest = max(max(band.high) for band in bands)
     axes.set_ylim(min(0.8, math.floor(10 * min(lows)) / 10), 1.01 * max(1.0, highest))
     seeds = len(report.setup.seeds)
-    title = f"median of {seeds} seeds; shaded: the middle half" if seeds > 1 else None
-    _finish(axes, report, task, "share of the best known speed", legend="lower right", title=title)
+    title = f"median of {seeds} seeds; {spread}: the middle half" if seeds > 1 else None
+    _finish(axes, report, task, "share of the best known speed", title=title)
+
+
+def spread_word(report: Comparison, task: str) -> str:
+    """Name the form of the quartiles: "shaded", or "bars" where shades of many lines would hide each other."""
+    return "shaded" if len(report.runs_of(task)) <= _MOST_SHADED else "bars"
 
 
 def _draw_arrivals(axes: Any, report: Comparison, task: str) -> None:
     """Draw the share of the seeds that have come to the target."""
-    for place, tuner in enumerate(report.runs_of(task)):
-        _draw_line(axes, place, arrivals(report, task, tuner, TARGET))
+    runs = report.runs_of(task)
+    for place, tuner in enumerate(runs):
+        _draw_line(axes, place, len(runs), arrivals(report, task, tuner, TARGET))
     axes.set_ylim(0.0, 1.01)
-    _finish(axes, report, task, "share of the seeds", legend="upper left")
+    _finish(axes, report, task, "share of the seeds")
 
 
-def _draw_line(axes: Any, place: int, values: Sequence[float]) -> None:
-    colour, dashes = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
-    axes.step(_trials(values), _held(values), dashes, where="post", color=colour, linewidth=1.8)
+def _draw_line(axes: Any, place: int, count: int, values: Sequence[float]) -> None:
+    """Draw one of `count` lines, whose markers are beside those of the others."""
+    axes.step(
+        _trials(values), _held(values), where="post", linewidth=1.6, markersize=6, markeredgewidth=0,
+        markevery=_marked(place, count, len(values)), **line_style(place),
+    )  # fmt: skip
+
+
+def _draw_bars(axes: Any, place: int, count: int, band: Band) -> None:
+    """Draw the quartiles at the markers of a line."""
+    at = _marked(place, count, len(band.middle))
+    axes.vlines(
+        [trial + 1 for trial in at], [band.low[trial] for trial in at], [band.high[trial] for trial in at],
+        color=COLOURS[place % len(COLOURS)], linewidth=1.0, alpha=0.7,
+    )  # fmt: skip
+
+
+def _marked(place: int, count: int, trials: int) -> list[int]:
+    """Place the markers of one of `count` lines, from trial 0 on."""
+    step = max(trials // _MARKS, 1)
+    return [*range(step * place // count, trials, step)]
 
 
 def _trials(values: Sequence[float]) -> range:
@@ -113,7 +147,7 @@ def _held(values: Sequence[float]) -> tuple[float, ...]:
     return (*values, values[-1])
 
 
-def _finish(axes: Any, report: Comparison, task: str, label: str, *, legend: str, title: str | None = None) -> None:
+def _finish(axes: Any, report: Comparison, task: str, label: str, *, title: str | None = None) -> None:
     axes.set_xlabel("trials")
     axes.set_xlim(1, max(report.trials, 2))
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -122,7 +156,4 @@ def _finish(axes: Any, report: Comparison, task: str, label: str, *, legend: str
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(
-        axes.lines, list(report.runs_of(task)),
-        title=title, alignment="left", frameon=False, loc=legend, fontsize=9, title_fontsize=9,
-    )  # fmt: skip
+    legend_below(axes, axes.lines, list(report.runs_of(task)), title=title)

@@ -125,7 +125,7 @@ def open_pool(jobs: Any, payload: bytes) -> RunPool:
         if jobs > (cores := len(usable_cores())):
             warnings.warn(
                 f"jobs={jobs}, but this process may use {cores} core{'s' if cores != 1 else ''}: the runs wait for "
-                "each other, and the overhead of the tuners has these waits in it; jobs='auto' takes one for each core",
+                "each other, and the overhead of the tuners includes this waiting; jobs='auto' takes one for each core",
                 RuntimeWarning,
                 stacklevel=users_level(),
             )
@@ -137,7 +137,7 @@ def open_pool(jobs: Any, payload: bytes) -> RunPool:
     options = factory.keywords if isinstance(factory, functools.partial) else {}
     opens = class_of(factory).run_pool
     if opens is None:
-        raise ArgumentError(f"jobs={jobs!r}: this runner has no machines to make runs on; give {JOBS}")
+        raise ArgumentError(f"jobs={jobs!r}: this runner has no machines for runs; give {JOBS}")
     pool: RunPool = opens(payload, **bind_options(f"jobs={jobs!r}", opens, options))
     return pool
 
@@ -149,16 +149,16 @@ def _hindrance(experiment: Experiment) -> str:
             continue
         if isinstance(benchmark.problem.task, Objective):
             return (
-                f"the function {name} may time something, which other runs would disturb. Where its costs depend on "
-                "the configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
+                f"the function {name} may time something, and other runs would disturb the timings. If its costs "
+                "depend on the configuration alone, pass pegbox.Objective(..., pure=True); else leave jobs out"
             )
         return (
-            f"{name} is measured, and what is timed runs alone (a cluster's machines all measure for one run). "
-            "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are made "
-            "side by side; here leave jobs out"
+            f"{name} is measured, and a timed run must be alone (all machines of a cluster measure for one run). "
+            "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) can run "
+            "side by side; leave jobs out here"
         )
     if experiment.plan.callbacks is not None:
-        return "callbacks are called in this process, but the runs are made in others; leave one of the two out"
+        return "callbacks run in this process, but the runs take place in others; leave out callbacks or jobs"
     return ""
 
 

@@ -79,4 +79,4 @@ def _encoded(completed: CompletedRun) -> bytes:
             packed = pickle.dumps(attempt, protocol=pickle.HIGHEST_PROTOCOL)
             pickle.loads(packed)
             return packed
-    return pickle.dumps(CompletedRun(None, "what came of the run cannot be sent to another process"))
+    return pickle.dumps(CompletedRun(None, "the outcome of the run cannot be sent to another process"))

@@ -64,16 +64,16 @@ def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
             many = f"{len(ended)} of {len(some)} runs"
             notes.append(f"{tuner} ended early in {many} ({why}), at the earliest after {fewest} trials.")
         if dropped := sum(run.dropped for run in some):  # no trials, but time of the tuner
-            notes.append(f"{dropped:,} proposals of {tuner} were repetitions, or more than was asked for: left out.")
+            notes.append(f"{dropped:,} proposals of {tuner} were not measured: repetitions, or more than requested.")
     counts = sorted(len(some) for some in runs.values())
     absent = [tuner for tuner in setup.tuners if tuner not in runs]
     if len(counts) < 2 and absent:
         without = f"No run of {joined(absent)} is finished"
         return [*notes, f"{without}: there is nothing to compare {joined(list(runs))} with."] if runs else notes
     if len(counts) < 2:
-        return [*notes, "One tuner: there is nothing to compare it with."]
+        return [*notes, "There is one tuner, so there is nothing to compare."]
     if counts[-1] < 2:
-        return [*notes, "One seed: no statistics. What looks like a difference may be luck; seeds=10 is able to tell."]
+        return [*notes, "One seed: no statistics. A difference may be luck; seeds=10 can tell."]
     if counts[0] < 2:
         notes.append("A tuner with one finished seed is left out of the tests.")
     tested = [count for count in counts if count > 1]
@@ -88,8 +88,8 @@ def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     others = [tuner for tuner in runs if tuner not in with_it]
     without = f"; {joined(others)} did not" if others else ""
     return [
-        f"{joined(with_it)} began with experience, measurements of other workloads{without}. What tuners learn by "
-        "themselves is compared without it: experience=False, or --no-experience."
+        f"{joined(with_it)} began with experience, measurements of other workloads{without}. To compare what "
+        "tuners learn by themselves, leave it out: experience=False, or --no-experience."
     ]
 
 
@@ -99,8 +99,8 @@ def _run_queue_wait(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     if share < LEAST_WAIT:
         return []
     return [
-        f"Runs waited for a core for {share:.0%} of their time, as there were several at the same time; overheads have "
-        "these waits in them. With jobs=1 (--jobs 1), or jobs='auto' on a machine at rest, they don't."
+        f"Runs waited for a core for {share:.0%} of their time, as there were several at the same time; overheads "
+        "include this waiting. With jobs=1 (--jobs 1), or jobs='auto' on a machine at rest, they do not."
     ]
 
 

@@ -96,7 +96,7 @@ def _reach_column(place: int, share: float, trials: int) -> Column:
         count = f"{reach.trials:g}" if reach.trials < math.inf else f">{trials}"
         return count if reach.reached == reach.runs else f"{count} ({reach.reached}/{reach.runs})"
 
-    meaning = f"trials to {share:.0%} of the best known speed: median, and how many seeds got there where not all did"
+    meaning = f"trials to {share:.0%} of the best known speed: median, and how many seeds reached it, if not all did"
     return Column(f"to {share:.0%}", meaning, cell)
 
 

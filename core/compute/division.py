@@ -44,7 +44,7 @@ def truncdiv(a: object, b: object) -> Expr:
 
 
 def truncmod(a: object, b: object) -> Expr:
-    """The remainder of `truncdiv`: it has the sign of `a`.
+    """Return the remainder of `truncdiv`: it has the sign of `a`.
 
     Raises:
         ExprError: the operands are floats, or the divisor is written as 0.
@@ -53,7 +53,7 @@ def truncmod(a: object, b: object) -> Expr:
 
 
 def as_division(expr: Expr) -> Expr:
-    """The division, rounding down, in the comparisons and divisions of an expression that rounds otherwise.
+    """Return the division, rounding down, in the comparisons and divisions of an expression that rounds otherwise.
 
     Another expression is returned as it is.
     """
@@ -104,7 +104,7 @@ def _are_natural(a: object, b: object) -> bool:
 
 
 def _between(value: object) -> tuple[float, float]:
-    """The least and the largest value that are known to be possible; infinities where none are."""
+    """Return the least and the largest value that are known to be possible; infinities where none are."""
     expr, ranges = as_expr(value), dict[Var, Interval]()
     for var in free_vars(expr):  # sizes, and loops up to them, are below 2**40
         ranges[var] = 1 if isinstance(var, SizeVar) else -_LARGEST, _LARGEST

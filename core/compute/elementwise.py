@@ -16,7 +16,7 @@ ELEMENTWISE, BROADCAST = "elemwise", "broadcast"
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that all are broadcast to: aligned at the end, with extents of one repeated.
+    """Return the shape that all are broadcast to: aligned at the end, with extents of one repeated.
 
     Raises:
         ComputeError: two extents differ and neither is one.
@@ -42,7 +42,7 @@ def element(value: object, indices: Sequence[Expr]) -> object:
 
 
 def elementwise(function: Callable[..., object], *values: object, name: str, tag: str = "") -> Tensor:
-    """The tensor of `function` of the elements of tensors, which are broadcast, and of numbers.
+    """Return the tensor of `function` of the elements of tensors, which are broadcast, and of numbers.
 
     Raises:
         ComputeError: no value is a tensor, or the shapes do not broadcast.

@@ -76,7 +76,7 @@ def elements(op: ComputeOp) -> list[Expr]:
 
 
 def operations(expr: Expr) -> int:
-    """The operations of one evaluation; see `count_flop`."""
+    """Return the operations of one evaluation; see `count_flop`."""
     expr = as_division(expr)
     match expr:
         case Load():

@@ -8,7 +8,7 @@ from pegbox.compute.tensor import Operation, PlaceholderOp, Tensor
 
 
 def post_order(outputs: Sequence[Operation]) -> list[Operation]:
-    """Every operation that the outputs need, producers first."""
+    """Return every operation that the outputs need, producers first."""
     order: list[Operation] = []
     seen: set[int] = set()
 
@@ -26,5 +26,5 @@ def post_order(outputs: Sequence[Operation]) -> list[Operation]:
 
 
 def placeholders(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """The inputs that the outputs need, in order of first use."""
+    """Return the inputs that the outputs need, in order of first use."""
     return [op.outputs[0] for op in post_order([t.op for t in outputs]) if isinstance(op, PlaceholderOp)]

@@ -25,7 +25,7 @@ FLOP = "FLOP"
 
 
 def shape_of(shape: object, name: str) -> tuple[int, ...]:
-    """The extents of the shape of something called `name`.
+    """Return the extents of the shape of something called `name`.
 
     Raises:
         ComputeError: an extent is not a positive integer.
@@ -52,7 +52,7 @@ def shape_of(shape: object, name: str) -> tuple[int, ...]:
 
 
 def _extent(value: object) -> int | None:
-    """An extent, if it is one: an integer, or an expression of size variables in its place."""
+    """Return an extent, if it is one: an integer, or an expression of size variables in its place."""
     number = _integer(value)
     if number is not None or not isinstance(value, Expr) or not dtypes.is_int(value.dtype):
         return number
@@ -61,7 +61,7 @@ def _extent(value: object) -> int | None:
 
 
 def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "placeholder") -> Tensor:
-    """An input tensor.
+    """Make an input tensor.
 
     Raises:
         ComputeError: an extent is not a positive integer.
@@ -72,7 +72,7 @@ def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "place
 
 
 def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
-    """An axis to reduce over: `dom` is (first, one past the last); the last one may be a size variable.
+    """Make an axis to reduce over: `dom` is (first, one past the last); the last one may be a size variable.
 
     Raises:
         ComputeError: the domain is empty or not two integers.
@@ -98,7 +98,7 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
 
 
 def _integer(value: object) -> int | None:
-    """The integer that is meant. A quotient of integers, `64 / 16`, is a float of Python's: taken where it is whole."""
+    """Return an argument as an integer. A quotient such as `64 / 16`, a float in Python, counts if it is whole."""
     number = _value(value)
     return int(number) if isinstance(number, float) and number.is_integer() else dtypes.integer(number)
 
@@ -133,7 +133,7 @@ def compute(
     attrs: Mapping[str, Any] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
+    """Make a tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of them makes a tuple of tensors.
 
     `tag` and `attrs` are kept for searches of operations (`tensor.op.tag`, `tensor.op.attrs`). The attribute "FLOP" is
     the amount of arithmetic that the whole operation counts for, in place of that of its expression.
@@ -166,7 +166,7 @@ def compute(
 
 
 def attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The attributes of an operation, checked."""
+    """Return the attributes of an operation, checked."""
     what = f"compute {name!r}: attrs"
     given = check_mapping(what, {} if attrs is None else attrs, "attributes by name", error=ComputeError)
     if FLOP in given:

@@ -50,19 +50,19 @@ class Phase:
     step: Var
 
     def steps(self, ranges: Ranges) -> Interval:
-        """The first and the last value of `step`."""
+        """Return the first and the last value of `step`."""
         between = linear_bounds(self.form, ranges)
         assert between is not None  # axes have ranges
         return -((self.rest - between[0]) // self.stride), (between[1] - self.rest) // self.stride
 
     def reduce_phase(self, output: Expr) -> Expr:
-        """The phase of the reduce axis for a value of the output axis."""
+        """Return the phase of the reduce axis for a value of the output axis."""
         a = 0 if self.output is None else self.form.coefficient(self.output)
         inverse = _inverse(self.form.coefficient(self.reduce), self.stride)
         return floormod((index(-self._gap) - output * a) * inverse, self.stride)
 
     def values(self, output: Expr, reduce: Expr, phase: Expr) -> dict[Var, Expr]:
-        """The values of the axes and of `step` at places of one phase of the reduce axis."""
+        """Return the values of the axes and of `step` at places of one phase of the reduce axis."""
         own, b = (self.output, self.reduce), self.form.coefficient(self.reduce)
         others = Linear({t: c // self.stride for t, c in self.form.terms.items() if t not in own}, 0).to_expr()
         found: dict[Var, Expr] = {self.reduce: reduce * self.stride + phase + self.reduce.dom.min}
@@ -83,7 +83,7 @@ class Phase:
 
 
 def without_zeros(arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The arguments of the same computation whose reductions leave out the terms that a stride makes zero.
+    """Return the arguments of the same computation whose reductions leave out the terms that a stride makes zero.
 
     A product by such a zero counts as zero, also that of an infinity or a NaN.
     """
@@ -156,7 +156,7 @@ class _Phased:
         return lambda *at: self._read(new.outputs[0], at)
 
     def _flop(self) -> dict[str, float]:
-        """The attribute that counts the operations on the terms that are left, where guards mask others."""
+        """Return the attribute that counts the operations on the terms that are left, where guards mask others."""
         pairs = [(axis, p.stride) for p in self.phases for axis in (p.output, p.reduce) if axis is not None]
         if all(axis.extent % stride == 0 for axis, stride in pairs):
             return {}
@@ -184,14 +184,14 @@ class _Phased:
         self.values |= p.values(output, place, phase)
 
     def _moved(self, expr: Expr) -> Expr:
-        """An expression over the new axes."""
+        """Return an expression over the new axes."""
         return simplify(substitute(expr, self.values), self._foldable(self.new_ranges))
 
     def _foldable(self, ranges: Ranges) -> Ranges:
         return {axis: each for axis, each in ranges.items() if axis not in self.kept}
 
     def _expanded(self, expr: Expr) -> Expr:
-        """An expression in which the producers that put zeros between their elements are computed in place."""
+        """Return an expression in which the producers that put zeros between their elements are computed in place."""
         known = [(p.form, p.stride, p.rest) for p in self.phases]
 
         def leaf(e: Expr) -> Expr | None:
@@ -203,7 +203,7 @@ class _Phased:
         return rewrite(expr, leaf)
 
     def _in_steps(self, expr: Expr) -> Expr:
-        """An expression in which the forms of the phases are functions of their steps."""
+        """Return an expression in which the forms of the phases are functions of their steps."""
 
         def leaf(e: Expr) -> Expr | None:
             form = linear(e) if e.dtype == INDEX else Linear({}, 0)
@@ -218,7 +218,7 @@ class _Phased:
         return simplify(rewrite(expr, leaf), self._foldable(self.ranges))
 
     def _placed(self, expr: Expr, conditions: Sequence[Expr]) -> tuple[Expr, list[Expr]]:
-        """The terms of a sum with conditions moved to the operands that they are about, and those that are left."""
+        """Return the terms of a sum with conditions moved to their operands, and the conditions that are left."""
         match expr:
             case Binary("mul", a, b):
                 left, rest = self._placed(a, conditions)
@@ -240,7 +240,7 @@ class _Phased:
                 return padded, [c for c in conditions if not any(c is each for each in mine)]
 
     def _padded(self, operand: Expr, conditions: Sequence[Expr]) -> Expr | None:
-        """A load of a stage that computes an operand for each step, with zeros where no point needs it.
+        """Return a load of a stage that computes an operand for each step, with zeros where no point needs it.
 
         None where the operand depends on more than the step, or might be read outside of its shape.
         """
@@ -270,7 +270,7 @@ class _Phased:
         return Load(stage.outputs[0].buffer, tuple(v - box[v][0] for v in used))
 
     def _guards(self, terms: Expr) -> Iterator[Expr]:
-        """The conditions for a point of the new axes to be one of the old, where that counts."""
+        """Yield the conditions for a point of the new axes to be one of the old, where that counts."""
         for p in self.phases:
             if p.reduce.extent % p.stride:
                 yield p.reduce < p.reduce.dom.min + p.reduce.extent
@@ -283,14 +283,14 @@ class _Phased:
         return {p.step for p in self.phases}
 
     def _box(self, var: Var) -> Interval:
-        """The values that a variable takes over all the new axes."""
+        """Return the values that a variable takes over all the new axes."""
         found = bounds(self._moved(var), self.new_ranges)
         assert found is not None  # axes have ranges
         return found
 
 
 def _phases(op: ComputeOp) -> Iterator[Phase]:
-    """The conditions of an operation's terms that leave one phase of a reduce axis, each axis once."""
+    """Yield the conditions of an operation's terms that leave one phase of a reduce axis, each axis once."""
     reduce = op.reduce
     if reduce is None or len(op.body) > 1:
         return
@@ -308,7 +308,7 @@ def _phases(op: ComputeOp) -> Iterator[Phase]:
 
 
 def _residue(condition: Expr) -> tuple[Linear, int, int] | None:
-    """The parts of a condition `form % stride == rest`."""
+    """Return the parts of a condition `form % stride == rest`."""
     match condition:
         case Compare("eq", Binary("floormod", number, Const() as stride), Const() as rest) if stride.integer > 1:
             return linear(number), stride.integer, rest.integer
@@ -316,7 +316,7 @@ def _residue(condition: Expr) -> tuple[Linear, int, int] | None:
 
 
 def _needed(expr: Expr) -> Iterator[Expr]:
-    """The conditions without each of which an expression is zero."""
+    """Yield the conditions without each of which an expression is zero."""
     match expr:
         case Select(cond, a, b) if _is_zero(b):
             yield from conjuncts(cond)
@@ -347,13 +347,13 @@ def _is_zero(expr: Expr) -> bool:
 
 
 def _inverse(value: int, stride: int) -> int:
-    """The number next to zero by which a value times it is 1 modulo the stride."""
+    """Return the number next to zero by which a value times it is 1 modulo the stride."""
     found = pow(value, -1, stride)
     return found - stride if 2 * found > stride else found
 
 
 def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Interval], list[Expr]]:
-    """The ranges of variables where conditions hold, and the conditions that do not bound a variable."""
+    """Return the ranges of variables where conditions hold, and the conditions that do not bound a variable."""
     found, others = dict(ranges), []
     for condition in conditions:
         if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):

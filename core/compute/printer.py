@@ -30,7 +30,7 @@ def _typed(expr: Const) -> str:
 
 
 def _number(expr: Const) -> str:
-    """A constant as an argument: a fraction of Python's is a float32."""
+    """Return a constant as an argument: a fraction of Python's is a float32."""
     return repr(float(expr.value)) if expr.dtype == "float32" and math.isfinite(expr.value) else _typed(expr)
 
 
@@ -60,7 +60,7 @@ class _Printer(Printer):
         return super().expr(expr, outer)
 
     def operand(self, of: Pair, part: Expr, outer: int = 0) -> str:
-        """The text of a part of an expression.
+        """Return the text of a part of an expression.
 
         A number of Python's takes its type from the other operand. Two would be computed by Python, in double
         precision, and one on the left of a comparison would turn the comparison round.
@@ -87,12 +87,12 @@ class _ReducerPrinter(_Printer):
 
 
 def _operands(expr: Expr, op: str) -> list[Expr]:
-    """The operands of a chain of one logical operator, which is read from the left."""
+    """Return the operands of a chain of one logical operator, which is read from the left."""
     return [*_operands(expr.a, op), expr.b] if isinstance(expr, Logic) and expr.op == op else [expr]
 
 
 def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict[Buffer, str]:
-    """An identifier for each tensor of a graph: no two are alike, and none is one that te code uses itself.
+    """Return an identifier for each tensor of a graph: no two are alike, and none is one that te code uses itself.
 
     Args:
         reserved: further names that no tensor may have.
@@ -101,7 +101,7 @@ def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict
 
 
 def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[str]:
-    """The statements that make operations, producers first, in the names that tensors are given (`tensor_names`)."""
+    """Yield the statements that make operations, producers first, with the tensors' names (`tensor_names`)."""
     written = _Written(names)
     for size, name in _identifiers(size_variables(ops), written.taken).items():
         written.axes[size] = name
@@ -135,7 +135,7 @@ class _Written:
         self.reducers: dict[tuple[Reducer, tuple[str, ...]], str] = {}
 
     def new(self, name: str) -> str:
-        """A name that nothing has, for a tensor that is written too."""
+        """Return a name that nothing has, for a tensor that is written too."""
         found = unused_name(name, self.taken)
         self.taken.add(found)
         return found
@@ -164,7 +164,7 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
 
 
 def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
-    """A cell, or the scan itself, which reads the rows so far through placeholders."""
+    """Yield a cell, or the scan itself, which reads the rows so far through placeholders."""
     buffers = [tensor.buffer for tensor in scan.outputs]
     for buffer in buffers if buffers[0] not in written.states else ():
         written.states[buffer] = name = written.new(f"{written.tensors[buffer]}_state")
@@ -212,7 +212,7 @@ def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:
 
 
 def _value(value: Any, names: Mapping[Buffer, str]) -> str:
-    """A tag or attributes, with tensors by their names."""
+    """Return a tag or attributes, with tensors by their names."""
     match value:
         case Tensor():
             return names.get(value.buffer, repr(value))
@@ -235,7 +235,7 @@ def _shape(shape: Sequence[int], written: _Written) -> str:
 
 
 def _extent(extent: int | Expr, written: _Written) -> str:
-    """A number, or an expression of size variables in its place."""
+    """Return a number, or an expression of size variables in its place."""
     return _Printer(_STYLE, written.axes.__getitem__).expr(extent) if isinstance(extent, Expr) else repr(extent)
 
 
@@ -272,7 +272,7 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 def _identifiers(named: Iterable[Buffer | Var], taken: Iterable[str]) -> dict[Any, str]:
-    """An identifier for each of some tensors, axes or sizes, none of them taken."""
+    """Return an identifier for each of some tensors, axes or sizes, none of them taken."""
     found: dict[Any, str] = {}
     unavailable = set(taken)
     for each in named:
@@ -282,7 +282,7 @@ def _identifiers(named: Iterable[Buffer | Var], taken: Iterable[str]) -> dict[An
 
 
 def identifier(name: str) -> str:
-    """A name as Python can write it."""
+    """Return a name as Python can write it."""
     plain = unicodedata.normalize("NFKC", name)  # as Python reads it
     text = "".join(c if f"_{c}".isidentifier() else "_" for c in plain) or "_"
     if not text.isidentifier():

@@ -30,7 +30,7 @@ class Reducer:
     identity: Callable[[tuple[str, ...]], Values]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The language's own are pickled by their names, a user's by its functions, which have to be in a module."""
+        """Pickle the language's own reducers by name, and a user's by its functions, which must be in a module."""
         own = {reducer.name: reducer for reducer in (SUM, PROD, MAX, MIN)}
         if own.get(self.name) is self:
             return _own, (self.name,)
@@ -74,7 +74,7 @@ MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (const(dtype
 
 
 def _own(name: str) -> Reducer:
-    """The language's own reducer of that name."""
+    """Return the language's own reducer of that name."""
     return next(reducer for reducer in (SUM, PROD, MAX, MIN) if reducer.name == name)
 
 
@@ -145,7 +145,7 @@ def apply(
 def comm_reducer(
     fcombine: Callable[..., object], fidentity: Callable[..., object], *, name: str = "reduce"
 ) -> Callable[..., Reduce | tuple[Reduce, ...]]:
-    """A user's reducer, in TVM's form: `fcombine(a, b)` and `fidentity(dtype)`, over tuples for several outputs.
+    """Return a user's reducer, in TVM's form: `fcombine(a, b)` and `fidentity(dtype)`, over tuples for several outputs.
 
     >>> argmax = comm_reducer(
     ...     lambda a, b: (te.select(a[1] >= b[1], a[0], b[0]), te.maximum(a[1], b[1])),

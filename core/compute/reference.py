@@ -39,7 +39,7 @@ _RUNNING: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply}
 
 
 def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[Array]:
-    """The values of `outputs`, given those of the placeholders (or of any other tensors on the way).
+    """Return the values of `outputs`, given those of the placeholders (or of any other tensors on the way).
 
     Raises:
         ArgumentError: an input is missing, or has another shape or dtype than its tensor.
@@ -65,7 +65,7 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
 
 
 def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[Operation]:
-    """The operations that are needed for the other outputs than those given, producers first."""
+    """Return the operations that are needed for the other outputs than those given, producers first."""
     wanted = {t.buffer for t in outputs}
     pending: list[Operation] = []
     for op in reversed(post_order([t.op for t in outputs])):
@@ -123,12 +123,12 @@ def _scan(op: ScanOp, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
 
 
 def _row(op: ComputeOp, axis: IterVar, row: int, end: int = 0) -> Grid:
-    """The points of a row, or of those up to `end`."""
+    """Return the points of a row, or of those up to `end`."""
     return Grid(op.axis, tuple((row, end or row + 1) if iv is axis else (0, iv.extent) for iv in op.axis))
 
 
 def running_terms(op: ScanOp) -> tuple[str, Expr] | None:
-    """The operation ("add" or "mul") and the terms of a running sum or product; None for another recurrence."""
+    """Return the operation ("add" or "mul") and the terms of a running sum or product; None for another recurrence."""
     step = op.steps[0]
     if len(op.body) != 1 or op.cells or op.rows != 1 or not isinstance(step, Binary) or step.op not in _RUNNING:
         return None

@@ -41,7 +41,7 @@ class Grid:
 
     @classmethod
     def of(cls, axes: Sequence[IterVar]) -> Grid:
-        """All points of some axes."""
+        """Return all points of some axes."""
         return cls(tuple(axes), tuple((iv.dom.min, iv.dom.min + iv.dom.extent) for iv in axes))
 
     def __add__(self, inner: Grid) -> Grid:
@@ -61,12 +61,12 @@ class Grid:
         return prod(self.shape)
 
     def only(self, variables: Sequence[Var]) -> Grid:
-        """The grid of some of the variables, in this grid's order."""
+        """Return the grid of some of the variables, in this grid's order."""
         kept = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
         return Grid(tuple(v for v, _ in kept), tuple(r for _, r in kept))
 
     def walk(self, load: Load, strides: Sequence[int]) -> tuple[list[int], dict[Var, int]] | None:
-        """The indices that a load reads first, and the step of each variable through memory with these strides.
+        """Return the indices that a load reads first, and the step of each variable through memory with these strides.
 
         None where the indices are not affine in the grid's variables or leave the buffer (a mask may allow that).
         """
@@ -85,7 +85,7 @@ class Grid:
         return origin, steps
 
     def values(self, variable: Var) -> Array:
-        """The variable's values along its dimension."""
+        """Return the variable's values along its dimension."""
         dim = self.variables.index(variable)
         start, stop = self.ranges[dim]
         return np.arange(start, stop).reshape([-1 if d == dim else 1 for d in range(len(self.variables))])
@@ -115,7 +115,7 @@ class Evaluator:
         self.bindings = bindings or {}
 
     def value(self, expr: Expr, mask: Mask = None) -> Array:
-        """The array of values; where `mask` is false they are arbitrary, and indices there may be out of range."""
+        """Compute the array of values; where `mask` is false they are arbitrary, and indices may be out of range."""
         match expr:
             case Const():
                 return np.asarray(expr.value, dtype=expr.dtype)
@@ -157,7 +157,7 @@ class Evaluator:
                 raise TypeError(f"unknown expression node {type(expr).__name__}")
 
     def full(self, expr: Expr, mask: Mask = None) -> Array:
-        """The value, with the grid's whole shape (read-only where it repeats)."""
+        """Return the value, with the grid's whole shape (read-only where it repeats)."""
         return np.broadcast_to(self.value(expr, mask), self.grid.shape)
 
     def _gather(self, load: Load, mask: Mask) -> Array:
@@ -178,7 +178,7 @@ class Evaluator:
 
 
 def both(a: Mask, b: Mask) -> Mask:
-    """The lanes that are in both masks; None means all."""
+    """Return the lanes that are in both masks; None means all."""
     if a is None or b is None:
         return b if a is None else a
     return a & b

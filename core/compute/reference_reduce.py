@@ -117,7 +117,7 @@ class GridOperand(NamedTuple):
 
 
 def factors(reduce: Reduce, variables: tuple[Var, ...]) -> tuple[Factor, Factor] | None:
-    """The two factors whose product is summed, or None where this is not a plain sum of products."""
+    """Return the two factors whose product is summed, or None where this is not a plain sum of products."""
     combiner = Combiner.of(reduce)
     if combiner.op != "add" or combiner.identity[0] != 0 or reduce.condition is not TRUE:
         return None
@@ -144,7 +144,7 @@ def _flatten(expr: Expr) -> list[Expr]:
 
 
 def matmul_groups(a: Sequence[Var], b: Sequence[Var], spatial: Sequence[Var]) -> tuple[tuple[Var, ...], ...]:
-    """The variables of a product's batch, rows, columns and reduction, by the variables of its two factors."""
+    """Return the variables of a product's batch, rows, columns and reduction, by the variables of its two factors."""
     batch = tuple(v for v in spatial if v in a and v in b)
     rows = tuple(v for v in spatial if v in a and v not in b)
     columns = tuple(v for v in spatial if v in b and v not in a)
@@ -201,7 +201,7 @@ def _sum_own(operand: GridOperand, other: GridOperand, out: Grid, dtype: str) ->
 
 
 def _matrix(operand: GridOperand, groups: tuple[tuple[Var, ...], ...], extent: dict[Var, int]) -> Array:
-    """One dimension per group of variables."""
+    """Return one dimension per group of variables."""
     order = [operand.variables.index(v) for group in groups for v in group]
     return np.asarray(operand.array.transpose(order).reshape([prod(extent[v] for v in group) for group in groups]))
 

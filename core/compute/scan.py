@@ -33,7 +33,7 @@ def scan(
     *,
     axis: int = 0,
 ) -> Any:
-    """A recurrence: a tensor of rows, each of which is computed from the rows before it.
+    """Return a recurrence: a tensor of rows, each of which is computed from the rows before it.
 
     >>> X = te.placeholder((8, 4), name="X")
     >>> state = te.placeholder((8, 4), name="state")
@@ -84,7 +84,7 @@ def scan(
 
 
 def cumsum(data: Tensor, axis: int = -1, name: str = "cumsum") -> Tensor:
-    """The running sums along an axis: element t is the sum of the elements up to t, in their own type.
+    """Return the running sums along an axis: element t is the sum of the elements up to t, in their own type.
 
     Raises:
         ComputeError: it is not a tensor, or has no such axis.
@@ -93,7 +93,7 @@ def cumsum(data: Tensor, axis: int = -1, name: str = "cumsum") -> Tensor:
 
 
 def cumprod(data: Tensor, axis: int = -1, name: str = "cumprod") -> Tensor:
-    """The running products along an axis: element t is the product of the elements up to t, in their own type.
+    """Return the running products along an axis: element t is the product of the elements up to t, in their own type.
 
     Raises:
         ComputeError: as `cumsum`.
@@ -131,7 +131,7 @@ def _tensors(what: str, given: Tensor | Sequence[Tensor]) -> list[Tensor]:
 def _check_shapes(
     what: str, inits: Sequence[Tensor], updates: Sequence[Tensor], states: Sequence[Tensor], axis: int
 ) -> int:
-    """The dimension of the rows.
+    """Return the dimension of the rows.
 
     Raises:
         ComputeError: the numbers, shapes or types of the tensors do not fit each other.
@@ -230,7 +230,7 @@ class _Cells:
                 )
 
     def _depending(self, updates: Sequence[Tensor]) -> list[ComputeOp]:
-        """The operations that read states, or others that do, in order."""
+        """Return the operations that read states, or others that do, in order."""
         reached: set[Buffer] = set(self.states)
         found: list[ComputeOp] = []
         for op in post_order([u.op for u in updates]):
@@ -243,7 +243,7 @@ class _Cells:
         return found
 
     def _time_axis(self, op: ComputeOp) -> IterVar:
-        """The axis that counts the rows: the operation reads states and cells at it.
+        """Return the axis that counts the rows: the operation reads states and cells at it.
 
         Raises:
             ComputeError: it reads a row that is not there yet, or does not say which row it reads.
@@ -262,7 +262,7 @@ class _Cells:
         return found[0]
 
     def _row(self, op: ComputeOp, load: Load, dim: int, least: int, most: int) -> IterVar:
-        """The axis of `op` that selects the row that a load reads: `most` to `least` rows before its own."""
+        """Return the axis of `op` that selects the row that a load reads: `most` to `least` rows before its own."""
         form = linear(load.indices[dim])
         axis = next((iv for iv in op.axis if dict(form.terms) == {iv: 1}), None)
         if axis is None:
@@ -283,14 +283,14 @@ class _Cells:
         return axis
 
     def element(self, update: Tensor, axes: Sequence[IterVar]) -> Expr:
-        """The element of an update at the point of the scan."""
+        """Return the element of an update at the point of the scan."""
         op = update.op
         if not isinstance(op, ComputeOp) or op not in self.folded:
             return Load(update.buffer, tuple(axes))
         return substitute(op.body[update.value_index], dict(zip(op.axis, axes, strict=True)))
 
     def guarded(self, op: ComputeOp, targets: Targets) -> ComputeOp:
-        """A cell that reads the scan's outputs: it leaves out the first rows, before which there is nothing to read."""
+        """Return a cell that reads the scan's outputs, without the first rows, which have none before them."""
         later = compare("ge", self.axes[op], index(self.rows))
         first = op.body[0]
         if isinstance(first, Reduce):

@@ -48,7 +48,7 @@ class ScanOp(ComputeOp):
         self._inputs = tuple(tensor for tensor in read if tensor not in self.outputs)
 
     def over(self, axis: tuple[IterVar, ...]) -> ScanOp:
-        """A scan over other axes; `define` sets its expressions."""
+        """Return a scan over other axes; `define` sets its expressions."""
         made = copy(self)
         made._axis, made._inputs = axis, ()
         made.outputs = outputs_of(made, [(tuple(iv.extent for iv in axis), t.dtype) for t in self.outputs])
@@ -65,7 +65,7 @@ class ScanOp(ComputeOp):
         return any(tensor.buffer in mine for tensor in op.outputs)
 
     def row_axis(self, op: Operation) -> IterVar | None:
-        """The axis of a cell that counts the rows; None for another operation."""
+        """Return the axis of a cell that counts the rows; None for another operation."""
         buffers = {tensor.buffer for tensor in op.outputs}
         pairs = zip(self.cells, self.cell_axes, strict=True)
         return next((axis for cell, axis in pairs if any(t.buffer in buffers for t in cell.outputs)), None)

@@ -28,7 +28,7 @@ _STAND_INS = (1023, 511, 255, 127, 63)
 
 
 def size_variables(ops: Iterable[Operation]) -> list[SizeVar]:
-    """The size variables of some operations, in order of first use."""
+    """Return the size variables of some operations, in order of first use."""
     found: dict[SizeVar, None] = {}
     for op in ops:
         extents: list[object] = [extent for tensor in op.outputs for extent in tensor.shape]
@@ -72,7 +72,7 @@ def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
 
 
 def check_sizes(variables: Sequence[SizeVar], sizes: GivenSizes) -> dict[SizeVar, int]:
-    """The number of each variable, given by variables or their names.
+    """Return the number of each variable, given by variables or their names.
 
     Raises:
         ArgumentError: one is missing, there is no such variable, or a size is not a positive integer.
@@ -99,7 +99,7 @@ def check_sizes(variables: Sequence[SizeVar], sizes: GivenSizes) -> dict[SizeVar
 def sizes_of_arrays(
     tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], variables: Sequence[SizeVar]
 ) -> dict[SizeVar, int]:
-    """The sizes that arrays of these shapes give; a variable has its size from a dimension that it is alone.
+    """Return the sizes that arrays of these shapes give; a variable has its size from a dimension that it is alone.
 
     Raises:
         ArgumentError: another number of dimensions, or two dimensions that contradict each other.
@@ -149,7 +149,7 @@ class Sizes:
         self._tensors: dict[Buffer, Tensor] = {}
 
     def number(self, extent: int) -> int:
-        """The number of an extent, which may be an expression.
+        """Return the number of an extent, which may be an expression.
 
         Raises:
             ArgumentError: it is below 1 for these sizes.
@@ -164,14 +164,14 @@ class Sizes:
         return value.integer
 
     def axis(self, iv: IterVar) -> IterVar:
-        """The copy of an axis or loop."""
+        """Return the copy of an axis or loop."""
         if iv not in self._axes:
             self._axes[iv] = IterVar(iv.name, Range(iv.dom.min, self.number(iv.extent)), iv.kind)
             self._values[iv] = self._axes[iv]
         return self._axes[iv]
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """The copy of a tensor: of a placeholder, or of an output of a copied operation.
+        """Return the copy of a tensor: of a placeholder, or of an output of a copied operation.
 
         Raises:
             ComputeError: the operation that computes it was not copied.
@@ -187,12 +187,12 @@ class Sizes:
         return self._tensors[tensor.buffer]
 
     def argument(self, tensor: Tensor) -> Tensor:
-        """The copy of an argument, a placeholder unless a copied operation computes it."""
+        """Return the copy of an argument, a placeholder unless a copied operation computes it."""
         known = tensor.buffer in self._tensors
         return self.tensor(tensor if known else PlaceholderOp(tensor.name, tensor.shape, tensor.dtype).outputs[0])
 
     def operation(self, op: ComputeOp) -> ComputeOp:
-        """The copy of an operation, whose inputs were copied before.
+        """Return the copy of an operation, whose inputs were copied before.
 
         Raises:
             ComputeError: it is of a kind with an opaque inside.

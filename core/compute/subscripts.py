@@ -83,7 +83,7 @@ def _check(op: ComputeOp, load: Load, ranges: Ranges) -> None:
 
 
 def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
-    """A value of the index outside of the dimension; None where none is certain."""
+    """Return a value of the index outside of the dimension; None where none is certain."""
     form = linear(index)
     if all(isinstance(term, Var) for term in form.terms):
         exact = linear_bounds(form, ranges)
@@ -100,7 +100,7 @@ def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
 
 
 def _points(ranges: Ranges) -> Iterator[dict[Var, int]]:
-    """All points, where they are few, else the corners of the ranges, most of them where there are many."""
+    """Yield all points, where they are few, else the corners of the ranges, most of them where there are many."""
     every = math.prod(high - low + 1 for low, high in ranges.values()) <= _MOST_POINTS
     sides = [range(low, high + 1) if every else (low, high) for low, high in ranges.values()]
     for point in islice(product(*sides), _MOST_POINTS):

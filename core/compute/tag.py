@@ -33,7 +33,7 @@ tag_scope = TagScope
 
 
 def tag_of(name: str, tag: object) -> str:
-    """The tag of an operation: its own, or that of the block around.
+    """Return the tag of an operation: its own, or that of the block around.
 
     Raises:
         ComputeError: it is not a string, or there are both.

@@ -51,7 +51,7 @@ class Tensor(Whole):
         raise ComputeError(f"{self.name} is one tensor, not a list of them, and its elements have no order; write [T]")
 
     def __getitem__(self, indices: object) -> Any:
-        """The element at some indices; with too few of them a `TensorSlice`, which takes the others: `A[i][j]`."""
+        """Return an element; with too few indices a `TensorSlice`, which takes the others: `A[i][j]`."""
         parts = indices if isinstance(indices, tuple) else (indices,)
         return TensorSlice(self, parts) if 0 < len(parts) < self.ndim else self(*parts)
 
@@ -101,7 +101,7 @@ class Tensor(Whole):
         return OPERATORS["mul"](self, -1)
 
     def astype(self, dtype: str) -> Tensor:
-        """Every element converted to another type."""
+        """Return every element converted to another type."""
         return OPERATORS["cast"](self, dtype)
 
     def __repr__(self) -> str:
@@ -271,7 +271,7 @@ class ComputeOp(Operation):
         return op
 
     def in_scope(self, scope: str) -> ComputeOp:
-        """The same computation, whose outputs are new tensors in memory of that scope."""
+        """Return the same computation, whose outputs are new tensors in memory of that scope."""
         op = self.rebuilt(self.body)
         op.outputs = tuple(Tensor(op, n, t.name, t.shape, t.dtype, scope) for n, t in enumerate(self.outputs))
         return op
@@ -335,7 +335,7 @@ def outputs_of(op: Operation, types: Sequence[tuple[tuple[int, ...], str]]) -> t
 
 
 def owner(buffer: Buffer) -> Tensor:
-    """The tensor that a buffer belongs to.
+    """Return the tensor that a buffer belongs to.
 
     Raises:
         ComputeError: the buffer was not made by placeholder or compute.
@@ -346,10 +346,10 @@ def owner(buffer: Buffer) -> Tensor:
 
 
 def read_buffers(body: tuple[Expr, ...]) -> list[Buffer]:
-    """The buffers that a computation's expressions read, once for each load."""
+    """Return the buffers that a computation's expressions read, once for each load."""
     return [load.buffer for expr in body for part in parts_of(expr) for load in loads(part)]
 
 
 def parts_of(expr: Expr) -> tuple[Expr, ...]:
-    """The plain expressions in one of a body, which may be a reduction."""
+    """Return the plain expressions in one of a body, which may be a reduction."""
     return (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)

@@ -1,8 +1,8 @@
 """A graph of shared integer expressions over the knobs, evaluated for many configurations at once.
 
-A node that depends on one knob only is a table: its value for each digit of the knob. All others are made of two
-earlier nodes by one operation. Each node has bounds, so that most questions about a program's numbers (is this
-extent positive?) are answered once for all configurations.
+A node that depends on one knob only is a table: its value for each digit of the knob. The digit of a long range is a
+node without a table. All others are made of two earlier nodes by one operation. Each node has bounds, so that most
+questions about a program's numbers (is this extent positive?) are answered once for all configurations.
 
 All nodes of one depth and operation are evaluated by one NumPy call for all rows, so that thousands of expressions cost
 a few dozen calls. Numbers are float64: exact up to 2^53, and several times as fast to divide as int64.
@@ -44,11 +44,15 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": _floordiv, "ceildiv": _ceildiv, "mod": _mod,
     "min": np.minimum, "max": np.maximum, "lt": np.less, "le": np.less_equal, "eq": np.equal,
 }  # fmt: skip
-_CODES = {op: code for code, op in enumerate(("table", *OPERATIONS))}
+_CODES = {op: code for code, op in enumerate(("table", "digit", *OPERATIONS))}
+
+LISTED = 1 << 16
+"""The most values of a knob that make a table: a range may have more."""
 
 
 class Node(NamedTuple):
-    """An expression: a `table` by digit of `knob` (a constant: one value, knob -1), or `op` of nodes `a` and `b`."""
+    """An expression: a `table` by digit of `knob` (a constant: one value, knob -1), the `digit` of a long `knob`, or
+    `op` of nodes `a` and `b`."""
 
     op: str
     a: int
@@ -85,7 +89,10 @@ class NumberGraph:
         return self._node((knob, values.tobytes()), lambda: Node("table", -1, -1, knob, values, low, high))
 
     def digit(self, knob: int) -> int:
-        """Return the node of the digit of a knob."""
+        """Return the node of the digit of a knob; of a long range, without a table."""
+        if self.lengths[knob] > LISTED:
+            last = float(self.lengths[knob] - 1)
+            return self._node(("digit", knob), lambda: Node("digit", -1, -1, knob, None, 0.0, last))
         return self.table(knob, np.arange(self.lengths[knob], dtype=np.float64))
 
     def constant(self, value: float) -> int:
@@ -235,6 +242,8 @@ class Evaluation:
             if first.table is not None:
                 tables = np.stack([t for n in run.tolist() if (t := graph.nodes[n].table) is not None])
                 step = partial(_look_up, tables, first.knob)
+            elif first.op == "digit":
+                step = partial(_digit, first.knob)
             else:
                 step = partial(_call, OPERATIONS[first.op], *(self.place[each[run]] for each in operands))
             self._steps.append((slice(start, stop), step))
@@ -251,6 +260,10 @@ class Evaluation:
 def _look_up(tables: Floats, knob: int, values: Floats, digits: Digits) -> Floats:
     """Look up the values of tables of one knob; knob -1: constants."""
     return tables if knob < 0 else tables[:, digits[knob]]
+
+
+def _digit(knob: int, values: Floats, digits: Digits) -> Floats:
+    return np.asarray(digits[knob], dtype=np.float64)
 
 
 def _call(op: Callable[[Any, Any], Any], a: Places, b: Places, values: Floats, digits: Digits) -> Floats:

@@ -130,18 +130,31 @@ class ProgramFeatures:
         rows of some new classes to rows of few, ask for both together, those of few first.
         """
         check_int("within: classes", classes, minimum=1)
+        return self._first(digits, classes, known=False)
+
+    def within_known(self, digits: Digits, *, more: int) -> Mask:
+        """Find the rows of the classes of programs that earlier questions have found, and of the first `more` others.
+
+        So a search that goes on with one source bounds the time of each step.
+        """
+        check_int("within_known: more", more, minimum=0)
+        return self._first(digits, more, known=True)
+
+    def _first(self, digits: Digits, classes: int, *, known: bool) -> Mask:
+        """Find the rows of the first classes among rows, beside the known ones or with these among them."""
         columns = self._columns(digits)
         while True:
             self._prime()
-            known = self._classes
-            few: dict[int, None] = {}
+            before = self._classes
+            few = dict.fromkeys(range(len(before.leaves) if known else 0))
+            most = len(few) + classes
             with without_collection():
-                for row, number in zip(columns.T, known.of(columns).tolist(), strict=True):
-                    few[number if number >= 0 else self._leaf(row).number] = None
-                    if len(few) == classes or self._classes is not known:
+                for row, number in zip(columns.T, before.of(columns).tolist(), strict=True):
+                    if len(few) >= most or self._classes is not before:
                         break
-            if self._classes is known:  # else a knob was pinned, which forgets all classes
-                return np.isin(known.of(columns), list(few))
+                    few[number if number >= 0 else self._leaf(row).number] = None
+            if self._classes is before:  # else a knob was pinned, which forgets all classes
+                return np.isin(before.of(columns), list(few))
 
     def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
         """Sample at most `count` different configurations, of at most `classes` classes of programs: see `within`.

@@ -31,6 +31,9 @@ class RowValues(dict[int, int]):
             if made.table is not None:
                 self[waiting.pop()] = int(made.table[self._row[made.knob] if made.knob >= 0 else 0])
                 continue
+            if made.op == "digit":
+                self[waiting.pop()] = self._row[made.knob]
+                continue
             missing = [operand for operand in (made.a, made.b) if operand not in self]
             if missing:
                 waiting += missing

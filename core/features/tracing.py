@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.features.graph import NumberGraph
+from pegbox.features.graph import LISTED, NumberGraph
 from pegbox.features.traced import TraceRecorder
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import Entity, OtherEntity, SplitEntity
@@ -20,8 +20,10 @@ class TracedNumbers:
     def __init__(self, space: ConfigSpace) -> None:
         self.graph = NumberGraph([len(knob) for knob in space.knobs.values()])
         self.nodes: dict[int, list[int]] = {}
-        """The nodes by position of the knob; knobs with other values than integers are missing."""
+        """The nodes by position of the knob; knobs with other values than integers, or too many, are missing."""
         for position, knob in enumerate(space.knobs.values()):
+            if len(knob) > LISTED:
+                continue
             rows = [integers(entity) for entity in knob.entities]
             if len({None if row is None else len(row) for row in rows}) == 1 and rows[0] is not None:
                 table = np.array(rows, dtype=np.float64).reshape(len(rows), -1)

@@ -155,7 +155,7 @@ class PluginLoader:
                 continue
             for name, target in answer.items():
                 try:
-                    clash = self._table.add_contested(kind, name, target, owner=plugin.owner)
+                    clash = self._table.add(kind, name, target, owner=plugin.owner)
                 except PluginError as error:
                     self._fail(plugin, hook, error)
                     continue

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pegbox.checks import near_names
 from pegbox.errors import ArgumentError, PluginError, UnknownName
-from pegbox.hooks.refs import import_ref, is_module_ref
+from pegbox.hooks.refs import import_ref, is_file_module, is_module_ref
 from pegbox.hooks.specs import HOOK_OF_KIND
-from pegbox.origin import explained
+from pegbox.origin import Definition, explained
 
 # They have a meaning in "name:option=value" and "workload@generator" (a slash has none: "tutorial/matmul").
 _FORBIDDEN = set(" \t\n:=,@")
@@ -40,37 +42,60 @@ class Claim:
                 f"{explained(error)}"
             ) from error
 
+    @property
+    def reference(self) -> str:
+        """The text that means this object and no other of its name, "my_ops.py:conv"; empty where there is none."""
+        if isinstance(self.target, str):
+            return self.target
+        module, _, name = (self.origin or "").rpartition(":")
+        if module == "__main__":  # its file would run again
+            return ""
+        path = str(self.definition).rpartition(":")[0]
+        if path and name.isidentifier():
+            return f"{path}:{name}"
+        return self.origin if self.origin and is_module_ref(self.origin) else ""
+
+    @property
+    def definition(self) -> Definition:
+        """The place in a Python file; an empty one for others, such as a notebook's cell, and where it is unknown.
+
+        A class has no line, and is found only in a file that was given by its path.
+        """
+        found = Definition.of(self.target) if callable(self.target) else Definition()
+        module = (self.origin or "").rpartition(":")[0]
+        if not found.path and is_file_module(module):
+            found = Definition(module, str(getattr(sys.modules.get(module), "__file__", "")))
+        return found if found.path.endswith(".py") and os.path.isfile(found.path) else Definition()
+
 
 class NameTable:
     """The names of every kind, in the order they were claimed.
 
-    A name with two owners is not decided silently: asking for it raises an error that names both.
+    Several may claim one name: a file's own `matmul` is found by its file. Asking for the name alone raises an error
+    that says how each is written.
     """
 
     def __init__(self) -> None:
         self._claims: dict[tuple[str, str], list[Claim]] = {}
 
-    def add(self, kind: str, name: str, target: object, *, owner: str) -> None:
+    def add(self, kind: str, name: str, target: object, *, owner: str) -> PluginError | None:
         """Add a claim; one on the same definition (module and qualified name) replaces the older one.
 
-        Raises PluginError, and adds nothing, for a malformed name or target or when another definition owns the
-        name; ArgumentError for an unknown kind.
+        Returns the clash with the claims of others, or None. Raises PluginError, and adds nothing, for a malformed name
+        or target or when the owner has given the name to another definition; ArgumentError for an unknown kind.
         """
-        if (clash := self.add_contested(kind, name, target, owner=owner)) is not None:
-            self._claims[kind, name].pop()
-            raise clash
-
-    def add_contested(self, kind: str, name: str, target: object, *, owner: str) -> PluginError | None:
-        """Add a name as `add` does, but keep a claim that clashes with others, and return the clash."""
         check_kind(kind)
         _check_claim(kind, name, target, owner)
-        claim = Claim(kind, name, target, owner, _origin(target))
+        claim = Claim(kind, name, target, owner, origin_of(target))
         claims = self._claims.setdefault((kind, name), [])
         for other in claims:  # a plugin's module that is imported now, and registers itself
             if _same(other, claim) and isinstance(other.target, str):
                 claim = replace(claim, owner=other.owner)
-        claims[:] = [other for other in claims if not _same(other, claim)] + [claim]
-        return _clash(claims) if len(claims) > 1 else None
+        others = [other for other in claims if not _same(other, claim)]
+        if twice := [other for other in others if other.owner == claim.owner and not _is_copy(other, claim)]:
+            raise _clash([*twice, claim])
+        claims[:] = [*others, claim]
+        return _clash(found) if len(found := _distinct(claims)) > 1 else None
 
     def discard(self, kind: str, name: str, *, owner: str) -> None:
         """Forget `owner`'s claims on the name, if it has any."""
@@ -81,17 +106,30 @@ class NameTable:
             self._claims.pop((kind, name), None)
 
     def claim(self, kind: str, name: str) -> Claim:
-        """Find the only claim on a name. Raises UnknownName, or PluginError when it has two owners."""
+        """Find the only claim on a name. Raises UnknownName, or PluginError when several have it."""
         check_kind(kind)
-        claims = self._claims.get((kind, name))
-        if not claims:
+        distinct = self.distinct(kind, name)
+        if not distinct:
             message = f"there is no {label(kind)} {name!r}"
             if others := [label(other) for other, known in self._claims if known == name]:
                 message += f": {name!r} is a {' and a '.join(others)}; give it as such"
             raise UnknownName(message + near_names(name, self.names(kind)))
-        if len(claims) > 1:
-            raise _clash(claims)
-        return claims[0]
+        if len(distinct) > 1:
+            raise _clash(distinct)
+        return distinct[0]
+
+    def distinct(self, kind: str, name: str) -> list[Claim]:
+        """List the claims on a name, each definition once."""
+        return _distinct(self._claims.get((kind, name), []))
+
+    def claims_of_module(self, module: str, name: str) -> dict[str, Claim]:
+        """Find the claims of a module's definitions on a name, by their kinds."""
+        return {
+            kind: claim
+            for (kind, known), claims in self._claims.items()
+            for claim in claims
+            if known == name and (claim.origin or "").startswith(f"{module}:")
+        }
 
     def is_local(self, kind: str, name: str) -> bool:
         """Decide whether an object claims the name that no plugin gave: a plugin gives the place of one."""
@@ -133,7 +171,20 @@ def _same(old: Claim, new: Claim) -> bool:
     return old.target is new.target or (old.origin is not None and old.origin == new.origin)
 
 
-def _origin(target: object) -> str | None:
+def _distinct(claims: list[Claim]) -> list[Claim]:
+    """Select the claims without the older copies of a definition: a file may be imported under several names."""
+    return [
+        claim for place, claim in enumerate(claims) if not any(_is_copy(claim, later) for later in claims[place + 1 :])
+    ]
+
+
+def _is_copy(old: Claim, new: Claim) -> bool:
+    """Decide whether two claims are on one name in one file, which may have been edited in between."""
+    path, names = old.definition.path, [(claim.origin or "").rpartition(":")[2] for claim in (old, new)]
+    return bool(path) and path == new.definition.path and names[0] == names[1]
+
+
+def origin_of(target: object) -> str | None:
     """Find module and qualified name of the definition; a decorated function counts as the function it wraps."""
     if isinstance(target, str):
         return target
@@ -144,8 +195,18 @@ def _origin(target: object) -> str | None:
 
 def _clash(claims: list[Claim]) -> PluginError:
     first = claims[0]
-    owners = " and ".join(f"{claim.owner} ({claim.origin})" if claim.origin else claim.owner for claim in claims)
+    owners, references = [], []
+    for claim in claims:
+        reference = claim.reference
+        place = reference or claim.origin
+        owners.append(f"{claim.owner} ({place})" if place and not is_file_module(claim.owner) else place or claim.owner)
+        references += [repr(reference)] if reference else []
+    remedies = [f"instead of the name, write {' or '.join(references)}"] if references else []
+    if any((claim.origin or "").startswith("__main__:") for claim in claims):
+        remedies += ["give the function itself"]
+    remedies += ["rename one"]
+    if any(claim.owner.startswith(PLUGIN) for claim in claims):
+        remedies += ["switch a plugin off with PEGBOX_DISABLE_PLUGINS"]
     return PluginError(
-        f"{label(first.kind)} {first.name!r} has {len(claims)} owners: {owners}; rename one, or switch a plugin off "
-        "with PEGBOX_DISABLE_PLUGINS"
+        f"{label(first.kind)} {first.name!r} has {len(claims)} owners: {' and '.join(owners)}; {', or '.join(remedies)}"
     )

@@ -147,6 +147,10 @@ def construct(owner: str, factory: Callable[..., Any], /, *args: Any, **options:
     """
     try:
         return factory(*args, **options)
+    except ArgumentError as error:
+        named = type(error)(f"{owner}: {error.message}")
+        named.source = located(error).source  # of a part, the line is known already
+        raise named from error
     except PegboxError as error:
         located(error)
         raise

@@ -6,15 +6,20 @@ module work on one registry for the whole process; tests make a `Registry` of th
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pegbox.errors import PluginError, UnknownName
 from pegbox.hooks.manager import Plugin, PluginLoader, describe_failures
-from pegbox.hooks.names import Claim, NameTable, label
+from pegbox.hooks.names import Claim, NameTable, label, origin_of
 from pegbox.hooks.refs import import_file, import_ref, is_module_ref, split_file_ref
 from pegbox.origin import explained
+
+_MODELS = frozenset({".onnx", ".pt", ".pth", ".pt2", ".tflite", ".pb", ".h5", ".keras", ".safetensors", ".mlmodel"})
+"""The suffixes of files that hold models."""
 
 
 class Registry:
@@ -29,7 +34,7 @@ class Registry:
     def get(self, kind: str, name: str) -> Any:
         """Find the object registered as `name`, imported now if need be.
 
-        Raises UnknownName with the near names, or PluginError when the name has two owners or cannot be imported.
+        Raises UnknownName with the near names, or PluginError when several have the name or it cannot be imported.
         """
         return self.claim(kind, name).load()
 
@@ -51,12 +56,18 @@ class Registry:
         self.plugins()
         return list(self._table.claims(kind))
 
+    def every(self, kind: str, name: str) -> list[Any]:
+        """List all objects that are registered as `name`: where there is one, or none, as `get` does."""
+        self.plugins()
+        claims = self._table.distinct(kind, name)
+        return [claim.load() for claim in claims] if len(claims) > 1 else [self.get(kind, name)]
+
     def register(self, kind: str, name: str, obj: object, *, owner: str | None = None) -> None:
         """Register an object (or "module:attribute") from this process, without a plugin.
 
         Registering the same definition again (same module and qualified name) replaces it, so that a notebook cell
-        can be run twice. Plugins are not loaded for this. Raises PluginError when the name is known to belong to
-        another definition; a clash with a plugin that is loaded later is raised when the name is asked for.
+        can be run twice. Plugins are not loaded for this. Raises PluginError when the owner has given the name to
+        another definition; a clash with another owner's is raised when the name alone is asked for.
         """
         owner = owner or str(getattr(obj, "__module__", None) or "this process")
         with self._lock:
@@ -75,22 +86,23 @@ class Registry:
     def resolve(self, kind: str, ref: object) -> Any:
         """Find what `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
 
-        In a file, the attribute may also be a name the file registers. Raises UnknownName or PluginError.
+        In a file, a definition of its own comes first, then a name that the file registers, then what it imports.
+        Raises UnknownName or PluginError.
         """
         if not isinstance(ref, str):
             return ref
         if (file_ref := split_file_ref(ref)) is not None:
-            scope, attribute = vars(import_file(file_ref[0])), file_ref[1]
-            if attribute in scope:
-                return scope[attribute]
-            for claim in self._table.claims(kind):
-                if claim.name == attribute and (claim.origin or "").startswith(f"{scope['__name__']}:"):
-                    return claim.load()
-            public = sorted(name for name, value in scope.items() if callable(value) and not name.startswith("_"))
-            found = ", ".join(public) or "nothing"
-            raise UnknownName(f"{label(kind)} {ref!r}: the file defines no {attribute!r}; it defines {found}")
+            return self._in_file(kind, ref, *file_ref)
         if ref.endswith(".py"):
             raise UnknownName(f"{label(kind)} {ref!r} is a file: write {ref + ':NAME'!r} for what it defines")
+        suffix = os.path.splitext(ref)[1]
+        if suffix in _MODELS and kind in ("template", "workload") and ref not in self.names(kind):
+            raise UnknownName(
+                f"{label(kind)} {ref!r} is a model, and nothing here reads models: tune its operators one by one, as "
+                f"{label(kind)}s of their own ('pegbox templates' lists them)"
+            )
+        if suffix and os.path.isfile(ref):
+            raise UnknownName(f"{label(kind)} {ref!r} is a file, not the name of a {label(kind)} or FILE.py:NAME")
         if is_module_ref(ref):
             try:
                 return import_ref(ref)
@@ -99,6 +111,18 @@ class Registry:
                     f"{label(kind)} {ref!r} cannot be imported: {explained(error)} (options are written name:key=value)"
                 ) from error
         return self.get(kind, ref)
+
+    def _in_file(self, kind: str, ref: str, path: Path, attribute: str) -> Any:
+        scope = vars(import_file(path))
+        module = str(scope["__name__"])
+        registered = self._table.claims_of_module(module, attribute)
+        if registered and not (origin_of(scope.get(attribute)) or "").startswith(f"{module}:"):
+            return registered.get(kind, next(iter(registered.values()))).load()
+        if attribute in scope:
+            return scope[attribute]
+        public = sorted(name for name, value in scope.items() if callable(value) and not name.startswith("_"))
+        found = ", ".join(public) or "nothing"
+        raise UnknownName(f"{label(kind)} {ref!r}: the file defines no {attribute!r}; it defines {found}")
 
     def plugins(self) -> list[Plugin]:
         """List all plugins, loaded or not, with their problems. Loads them on the first call."""
@@ -121,6 +145,7 @@ claim = _process.claim
 names = _process.names
 claims = _process.claims
 register = _process.register
+every = _process.every
 unregister = _process.unregister
 is_local = _process.is_local
 resolve = _process.resolve

@@ -53,6 +53,11 @@ class Ok:
     threads: int = 0
 
     @property
+    def wait_in_costs(self) -> float:
+        """The `run_queue_wait` that is in the costs: none of a single thread."""
+        return 0.0 if self.threads == 1 else self.run_queue_wait
+
+    @property
     def ok(self) -> bool:
         return True
 

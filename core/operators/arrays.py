@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ class CopyWarning(UserWarning):
 
 
 def as_array(where: str, value: Any) -> Array:
-    """The value as a NumPy array of this machine's numbers, in the memory that it has.
+    """Return the value as a NumPy array of this machine's numbers, in the memory that it has.
 
     Args:
         where: the place of the value, which begins messages.
@@ -32,7 +33,7 @@ def as_array(where: str, value: Any) -> Array:
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
         raise ArgumentError(f"{where} is a masked array, and kernels know no masks; fill it: a.filled(0)")
-    if array.dtype.name not in dtypes.BITS:
+    if dtype_name(array.dtype) not in dtypes.BITS:
         wanted = {"M": "int64", "m": "int64", "f": "float64"}.get(array.dtype.kind, "float32")
         raise ArgumentError(
             f"{where} is an array of {array.dtype}, which no kernel computes with; convert it: a.astype('{wanted}')"
@@ -45,8 +46,14 @@ def as_array(where: str, value: Any) -> Array:
     return array if type(array) is np.ndarray else array.view(np.ndarray)
 
 
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype, which NumPy makes anew each time, in microseconds."""
+    return str(dtype.name)
+
+
 def as_output(where: str, value: Any) -> Array:
-    """The value as a NumPy array that can be written to.
+    """Return the value as a NumPy array that can be written to.
 
     Raises:
         ArgumentError: as `as_array`, or it cannot be written to.
@@ -62,12 +69,12 @@ def as_output(where: str, value: Any) -> Array:
 
 
 def contiguous(array: Array) -> Array:
-    """The array itself where kernels can read it, or else a copy; an array without dimensions stays one."""
+    """Return the array itself where kernels can read it, or else a copy; an array without dimensions stays one."""
     return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
 
 
 def like(first: Any, output: Array) -> Any:
-    """The output as an array of the library that another array is from, in the memory that it has.
+    """Return the output as an array of the library that another array is from, in the memory that it has.
 
     Of a library that makes no arrays of others', it stays NumPy's.
     """
@@ -102,7 +109,7 @@ def _from_other(where: str, value: Any) -> Array:
 
 
 def _viewed(value: Any) -> Array:
-    """The memory of another library's array as NumPy's."""
+    """Return the memory of another library's array as NumPy's."""
     is_bfloat16 = str(value.dtype).endswith(_BFLOAT16) if hasattr(value, "dtype") else False
     if is_bfloat16:
         import ml_dtypes  # gives NumPy the type
@@ -118,13 +125,13 @@ def _viewed(value: Any) -> Array:
 
 
 def _torch_of(value: Any) -> Any:
-    """The module torch, where the value is a tensor of it; nothing is imported."""
+    """Return the module torch, where the value is a tensor of it; nothing is imported."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(value, torch.Tensor) else None
 
 
 def _writable(array: Array, value: Any) -> Array:
-    """The same memory without NumPy's note that it is read-only, which old versions make of all that is DLPack's."""
+    """Return the same memory as writable: old versions of NumPy mark all memory from DLPack as read-only."""
     again = np.asarray(value) if hasattr(value, "__array__") else array
     same = again.flags.writeable and again.__array_interface__["data"][0] == array.__array_interface__["data"][0]
     return again if same else array

@@ -1,22 +1,19 @@
 """`CallKey`: the properties of a call that identify its kernel before any template is imported."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Inputs: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 """The shape and the dtype of each input."""
 
 
-@dataclass(frozen=True)
-class CallKey:
+class CallKey(NamedTuple):
     """The identity of a kernel that another process can find: it is made without templates, plugins and LLVM.
 
     Attributes:
         function: the name of a template or workload, or "path/to/file.py:name" with the whole path, and with the
-            fingerprint of the code after it where the function itself was given; empty for a function that no other
-            process can find, and for a space that no text describes: then nothing is kept.
+            fingerprint of the code after it where the function itself was given, or "package.module:name" with it;
+            empty for a function that no other process can find, and for a space that no text describes: then nothing
+            is kept.
         given: the arguments that do not come from arrays, as JSON with sorted keys; empty where JSON cannot hold them:
             then nothing is kept.
         inputs: the shape and dtype of each input.

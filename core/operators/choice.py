@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from pegbox.codegen.program import COMPILE_SECONDS
+from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.errors import CompileError, InvalidConfig, LoweringError, ScheduleError
+from pegbox.errors import REFUSED
 from pegbox.operators.implementation import Implementation, Packers, allocated
 from pegbox.origin import users_level
 from pegbox.records.journal import RecordWarning
 from pegbox.search.models.prediction import compiled_predictions
 from pegbox.space import Config
 from pegbox.task.task import Task
+
+_T = TypeVar("_T")
 
 _ROUNDS = 5
 """The turns in which kernels are timed, one after the other in each."""
@@ -26,7 +28,7 @@ _TURN = 2_000_000
 
 
 def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[Kernel, Config]:
-    """The kernel that experience predicts to be the fastest, of those that can be compiled.
+    """Return the kernel that experience predicts to be the fastest, of those that can be compiled.
 
     Args:
         first_use: the number of predicted kernels that are timed, where it is more than one.
@@ -51,9 +53,14 @@ def compiled_stored(task: Task, config: Config, *, timeout: float = COMPILE_SECO
     """Compile a configuration of a store; None, with a `RecordWarning`, where the template allows it no more."""
     from pegbox.codegen import build  # LLVM is loaded when first needed
 
+    return made_of_stored(task, config, lambda: build(task.lower(config), timeout=timeout))
+
+
+def made_of_stored(task: Task, config: Config, make: Callable[[], _T]) -> _T | None:
+    """Make something of a configuration of a store; None, with a `RecordWarning`, where it is refused now."""
     try:
-        return build(task.lower(config), timeout=timeout)
-    except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
+        return make()
+    except REFUSED as error:
         text = f"the stored configuration {config} of {task!r} cannot be built any more: tune again ({error})"
         warnings.warn(text, RecordWarning, stacklevel=users_level())
         return None

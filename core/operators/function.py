@@ -53,20 +53,23 @@ class OperatorFunction:
 
     @property
     def place(self) -> str:
-        """The name by which other processes find the function: its file, name and code, where a user wrote it.
+        """The name by which other processes find the function: its file or module, its name, and its code.
 
-        Empty where it is in no file, or not at its top.
+        The registered name of pegbox's own. Empty where it is in no file, or not at its top.
         """
         named = self.template.workload if isinstance(self.template, GeneratedTemplate) else self.template
         definition = Definition.of(named.function)
-        if not definition.file:
-            return "" if not definition.path or definition.path.startswith("<") else named.name
+        if definition.module.partition(".")[0] == "pegbox":
+            return named.name
+        if not os.path.isfile(definition.path):  # of a notebook
+            return ""
+        home = os.path.realpath(definition.path) if definition.file else definition.module
         name = getattr(named.function, "__qualname__", "<")
         code = code_fingerprint(named.function)  # of functions of one name, such as those that a loop defines
-        return f"{os.path.realpath(definition.path)}:{name}:{code}" if code and name.isidentifier() else ""
+        return f"{home}:{name}:{code}" if code and name.isidentifier() else ""
 
     def task(self, inputs: Inputs) -> Task:
-        """The task for inputs of these shapes and dtypes.
+        """Return the task for inputs of these shapes and dtypes.
 
         Raises:
             ArgumentError: they fit no sizes, or are of other dtypes than the function's.
@@ -90,7 +93,7 @@ class OperatorFunction:
         raise ArgumentError(f"{self.name} was given {given}; it takes {taken}: convert with .astype(...)")
 
     def packed(self, plain: Task, places: Sequence[int]) -> tuple[Task, Packers]:
-        """The task for inputs of which some are packed ahead, and the functions that pack these.
+        """Return the task for inputs of which some are packed ahead, and the functions that pack these.
 
         Inputs that the function's kernels do not take packed have none.
         """
@@ -112,7 +115,7 @@ class OperatorFunction:
         return task, {place: packer(form) for place, form in forms.items()}
 
     def _generated(self, arguments: Mapping[str, Any], shapes: Sequence[Shape]) -> Task:
-        """The task of a workload, whose computation takes inputs of these shapes; its kernels may take them packed."""
+        """Return the task of a workload that computes from inputs of these shapes; its kernels may take them packed."""
         assert isinstance(self.template, GeneratedTemplate)
         task = Task(self.template, (), arguments, self.target)
         if [each.shape for each in _placeholders(task.tensors)] == shapes:
@@ -126,7 +129,7 @@ class OperatorFunction:
         return _DTYPE in self.template.signature.parameters and _DTYPE not in self.given
 
     def _fixed(self, dtype: str) -> dict[str, Any]:
-        """The arguments that shapes do not give."""
+        """Return the arguments that shapes do not give."""
         return {**({_DTYPE: dtype} if self._takes_dtype else {}), **self.given}
 
     def _solver(self, dtype: str) -> SizeSolver:
@@ -144,14 +147,14 @@ class OperatorFunction:
         ]
 
     def _run(self, arguments: Mapping[str, Any]) -> Task | Sequence[Tensor]:
-        """The function at some arguments: a task of a template; of a workload the tensors, without its space."""
+        """Return the function at some arguments: a task of a template; of a workload the tensors, without its space."""
         if isinstance(self.template, GeneratedTemplate):
             return self.template.workload.tensors(**arguments)
         return Task(self.template, (), arguments, self.target)
 
 
 def function_of(name: object, space: object, given: Mapping[str, Any], target: Target) -> OperatorFunction:
-    """The function that a name, or what else `pegbox.operator` takes, means.
+    """Return the function that a name, or what else `pegbox.operator` takes, means.
 
     A name that both a template and a workload have is the template's.
 

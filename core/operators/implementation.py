@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,7 +12,7 @@ from pegbox.operators.arrays import Array
 from pegbox.operators.packed import PackedOperand, layout_for
 
 if TYPE_CHECKING:
-    from pegbox.codegen.program import ArgSpec
+    from pegbox.codegen.compiled import ArgSpec
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.space import Config
     from pegbox.task.task import Task
@@ -24,7 +23,6 @@ Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
 """The functions that pack inputs, by the places of these."""
 
 
-@dataclass(frozen=True, eq=False)
 class Implementation:
     """A kernel for arrays of some shapes.
 
@@ -37,11 +35,19 @@ class Implementation:
         packers: those of the inputs that it takes packed.
     """
 
-    kernel: Kernel
-    origin: Origin
-    task: Task | None = None
-    config: Config | None = None
-    packers: Packers = field(default_factory=dict, repr=False)
+    def __init__(
+        self,
+        kernel: Kernel,
+        origin: Origin,
+        task: Task | None = None,
+        config: Config | None = None,
+        packers: Packers | None = None,
+    ) -> None:
+        self.kernel, self.origin, self.task, self.config = kernel, origin, task, config
+        self.packers: Packers = packers or {}
+
+    def __repr__(self) -> str:
+        return f"Implementation({self.kernel!r}, {self.origin!r}, {self.task!r}, {self.config!r})"
 
     @cached_property
     def outputs(self) -> tuple[ArgSpec, ...]:
@@ -69,13 +75,13 @@ def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
 
 
 def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array:
-    """The array that a kernel takes for a packed operand."""
+    """Return the array that a kernel takes for a packed operand."""
     pack = found.packers.get(place)
     return operand.original if pack is None or found.task is None else layout_for(operand, found.task, pack)
 
 
 def allocated(spec: ArgSpec) -> Array:
-    """A new array for an argument, whose values are not set."""
+    """Return a new array for an argument, whose values are not set."""
     return np.empty(spec.shape, _numpy_dtype(spec))
 
 

@@ -6,7 +6,7 @@ the processor, and the best configuration of its task. Neither templates nor LLV
 
 from __future__ import annotations
 
-import json
+import ast
 import os
 import sys
 import time
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import pegbox
 from pegbox.codegen.targets.host import cpu_flags, cpu_model, describe_host, processor_of
 from pegbox.digest import sha256
 from pegbox.errors import PegboxError, RecordError, SpaceError
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from pegbox.store.kernels import KeptCode
     from pegbox.task.task import Task
 
-_PACKAGES = ("pegbox", "pegbox.templates", "pegbox.tuners", "pegbox.plugins")
+_ROOMS = "codegen compute expr loops operators schedule space task te templates tir plugins.sketch"
+_PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS.split())
+"""The packages, and a module, whose code decides the code of a kernel, once its configuration is chosen."""
 _File = list[str]
 """The path of a source file, and the hash of its content: in reproducible images all times of change are the same."""
 
@@ -40,10 +43,10 @@ def kept_kernel(key: CallKey) -> Kernel | None:
     found = _found(key)
     if found is None:
         return None
-    described = json.loads(found.described)
+    described = ast.literal_eval(found.described)
     if not all(map(_is_unchanged, described["files"])):
         return None
-    from pegbox.codegen.program import compiled_of
+    from pegbox.codegen.compiled import compiled_of
     from pegbox.codegen.runtime.kernel import load
 
     try:
@@ -56,7 +59,7 @@ def kept_config(key: CallKey, task: Task) -> Config | None:
     """Find the configuration of the kernel that is kept under a key; None where there is none, or it does not fit."""
     found = _found(key)
     try:
-        return None if found is None else task.space.from_json(json.loads(found.described)["config"])
+        return None if found is None else task.space.from_json(ast.literal_eval(found.described)["config"])
     except SpaceError:
         return None
 
@@ -74,7 +77,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     files = None if paths is None else _described(paths)
     if files is None:
         return
-    from pegbox.codegen.program import description_of
+    from pegbox.codegen.compiled import description_of
     from pegbox.records.record import Record, plain
     from pegbox.store.kernels import KeptCode
     from pegbox.task.code_fingerprint import differ
@@ -89,7 +92,7 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
         return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
 
     sources = {"files": files, "config": plain(config.to_json())}
-    described = json.dumps({"program": description_of(compiled), **sources})
+    described = repr({"program": description_of(compiled), **sources})  # read without `json`, which is slow to import
     name = store.key_of(task, processor_of(describe_host()))
     store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
 
@@ -100,7 +103,7 @@ def _found(key: CallKey) -> KeptCode | None:
 
 
 def _store_for(key: CallKey) -> TuningStore | None:
-    """The store for a kernel; None where none is to be kept or found."""
+    """Return the store for a kernel; None where none is to be kept or found."""
     if not key.can_be_kept or in_effect.get() is not None:
         return None
     from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
@@ -112,13 +115,14 @@ def _row_key(key: CallKey) -> str:
     from pegbox.store.kernels import row_key
 
     processor = (cpu_model(), *cpu_flags())
-    return row_key(*vars(key).values(), processor, *_versions())
+    return row_key(*key, processor, *_versions())
 
 
 @cache
 def _versions() -> tuple[str, ...]:
     """Identify the software that makes kernels, as far as that goes without importing it."""
-    return sys.implementation.cache_tag or sys.version, np.__version__, _state_of_pegbox(), _state_of_llvmlite()
+    python = sys.implementation.cache_tag or sys.version
+    return python, np.__version__, pegbox.__version__, _state_of_pegbox(), _state_of_llvmlite()
 
 
 def _state_of_pegbox() -> str:
@@ -130,6 +134,9 @@ def _state_of_pegbox() -> str:
     for package in _PACKAGES:
         spec = find_spec(package)
         pending = list((spec and spec.submodule_search_locations) or ())
+        if spec is not None and not pending and spec.origin is not None and os.path.isfile(spec.origin):
+            info = os.stat(spec.origin)
+            lines.append(f"{spec.origin} {info.st_size} {info.st_mtime_ns}")
         while pending:
             try:
                 with os.scandir(pending.pop()) as entries:
@@ -171,7 +178,7 @@ def _described(paths: list[str]) -> list[_File] | None:
 
 
 def _process_began() -> float:
-    """The time at which this process began; 0 where the system does not say."""
+    """Return the time at which this process began; 0 where the system does not say."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

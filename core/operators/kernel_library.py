@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -110,10 +109,7 @@ class KernelLibrary:
     def call_key(self, inputs: Inputs, packed: tuple[int, ...]) -> CallKey:
         """Return the key by which other processes find the kernel of a call."""
         space = self.space if isinstance(self.space, str) else ""
-        try:
-            given = json.dumps(self._given, sort_keys=True)
-        except (TypeError, ValueError):
-            given = ""
+        given = _json_of(self._given) if self._given else "{}"
         return CallKey(self._place if space else "", given, inputs, self._target.key, space, packed)
 
     @cached_property
@@ -149,7 +145,7 @@ class KernelLibrary:
     def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if known is self.known:
+        if known is self.known and not found.kernel.calls_python:  # an error of theirs must not let it run again
             self._chain.keep(inputs, packed, found)
 
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
@@ -191,6 +187,16 @@ class KernelLibrary:
         given = [contiguous(each) for each in plain] if wanted > 1 else []
         kernel, config = predicted(task, first_use=wanted, inputs=given)
         return Implementation(kernel, "predicted, not tuned", task, config, packers)
+
+
+def _json_of(given: Mapping[str, Any]) -> str:
+    """Write arguments as JSON with sorted keys; empty where JSON cannot hold them."""
+    import json  # slow to import
+
+    try:
+        return json.dumps(given, sort_keys=True)
+    except (TypeError, ValueError):
+        return ""
 
 
 def _checked_store(store: object) -> StoreLike:

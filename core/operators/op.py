@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from pegbox.checks import check_flag, check_instance, check_mapping
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
-from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, contiguous, like
+from pegbox.operators.arrays import Array, CopyWarning, as_array, as_output, contiguous, dtype_name, like
 from pegbox.operators.call_key import Inputs
 from pegbox.operators.chain import KernelChain
 from pegbox.operators.implementation import Implementation, computed, input_of
@@ -103,7 +103,7 @@ class Operator(OwnCall):
         return _unpickled, (self.name, self.given, self.target, options)
 
     def implementation(self, *arrays: Any) -> Implementation:
-        """The kernel for arrays like these, compiled where it is new, and its origin.
+        """Return the kernel for arrays like these, compiled where it is new, and its origin.
 
         Raises:
             ArgumentError, CompileError: as a call.
@@ -112,7 +112,7 @@ class Operator(OwnCall):
         return self._library.find(*_described(given))
 
     def pack(self, array: Any) -> PackedOperand:
-        """An operand that stays the same over many calls, to be given to them in place of the array.
+        """Return an operand that stays the same over many calls, to be given to them in place of the array.
 
         Kernels read it in the layout in which it is packed once. Where the template has none for an input, they get
         the array as it is.
@@ -209,7 +209,7 @@ class Operator(OwnCall):
         return tuple(f"{self._library.label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
-        """The arrays that a kernel takes: packed, or contiguous."""
+        """Return the arrays that a kernel takes: packed, or contiguous."""
         return [
             input_of(found, number, each) if isinstance(each, PackedOperand) else self._contiguous(number, each)
             for number, each in enumerate(given)
@@ -271,14 +271,14 @@ def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tup
 
 
 def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[int, ...], list[Array]]:
-    """The shapes and dtypes of a call's inputs, the places of those that are packed, and all of them as arrays."""
+    """Return the shapes and dtypes of a call's inputs, the places of packed ones, and all of them as arrays."""
     packed = tuple(number for number, each in enumerate(given) if isinstance(each, PackedOperand))
     plain = [each.original if isinstance(each, PackedOperand) else each for each in given]
-    return tuple((each.shape, each.dtype.name) for each in plain), packed, plain
+    return tuple((each.shape, dtype_name(each.dtype)) for each in plain), packed, plain
 
 
 def _first_array(arrays: Sequence[Any]) -> Any:
-    """The first input, of an operand that is packed the array that it was made of."""
+    """Return the first input, of an operand that is packed the array that it was made of."""
     first = arrays[0]
     return first.original if isinstance(first, PackedOperand) else first
 

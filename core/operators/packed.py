@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -47,11 +46,11 @@ class PackedOperand:
 
 
 def layout_for(operand: PackedOperand, task: Task, pack: Callable[[Array], Array]) -> Array:
-    """The operand in the layout that the kernels of a task read, packed now if it is new."""
+    """Return the operand in the layout that the kernels of a task read, packed now if it is new."""
     latest, packed = operand._latest
     if latest is task and packed is not None:
         return packed
-    key = json.dumps([str(task.target), *task.workload], sort_keys=True, default=repr)
+    key = repr((str(task.target), task.workload))
     if (found := operand._layouts.get(key)) is None:
         packed = pack(operand.original)
         alike = (known for known in operand.layouts if _same(known, packed))

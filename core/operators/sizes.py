@@ -53,7 +53,7 @@ class InputExtent:
         return " + ".join([*terms, *constant]).replace("+ -", "- ")
 
     def value(self, sizes: Mapping[str, int]) -> Fraction:
-        """The extent at some sizes; only of a linear one."""
+        """Return the extent at some sizes; only of a linear one."""
         return self.constant + sum((f * sizes[name] for name, f in (self.factors or {}).items()), Fraction(0))
 
 
@@ -120,7 +120,7 @@ class SizeSolver:
         return found
 
     def misfit(self, shapes: Sequence[Shape], why: str) -> ArgumentError:
-        """An error about shapes that fit no arguments: those given, and those expected."""
+        """Return an error about shapes that fit no arguments: those given, and those expected."""
         named = [*self.names, *["another"] * len(shapes)]
         given = ", ".join(f"{name}{list(shape)}" for name, shape in zip(named, shapes, strict=False))
         return ArgumentError(f"{self._name} {why}; given {given or 'nothing'}, expected {self.expected}")
@@ -224,7 +224,7 @@ class SizeSolver:
         return tuple(rows)
 
     def _linear(self, size: int, again: int, slopes: Mapping[str, Fraction | None]) -> InputExtent:
-        """An extent from its values at both points and its changes with each argument."""
+        """Return an extent from its values at both points and its changes with each argument."""
         factors = {name: slope for name, slope in slopes.items() if slope}
         (one, _), (two, _) = self._points
         found = InputExtent(size - InputExtent(Fraction(0), factors).value(one), factors)
@@ -253,7 +253,7 @@ class SizeSolver:
 
 
 def open_sizes(name: str, signature: inspect.Signature, given: Mapping[str, Any]) -> list[str]:
-    """The parameters whose values the shapes of arrays have to give: without a default, and not given.
+    """Return the parameters whose values the shapes of arrays have to give: without a default, and not given.
 
     Raises:
         ArgumentError: one of them is not an integer, by its annotation.

@@ -195,7 +195,7 @@ def tune_tasks(
 def _recorders(
     session: Session, records: str | os.PathLike[str] | Journal | None, tuner: str
 ) -> Sequence[CallbackLike]:
-    """The callbacks that write a session's trials."""
+    """Return the callbacks that write a session's trials."""
     if records is None:
         return ()
     assert isinstance(session.task, Task)

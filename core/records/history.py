@@ -110,9 +110,10 @@ def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "th
 def matching(records: Iterable[Record], task: Task, *, source: str = "the records") -> list[Record]:
     """Select the records of this task's workload, target and space.
 
-    A file may hold several workloads, and several targets of one. Raises `RecordError`, with both shown, when the
-    workload is there but only for other targets, or comes from a space that is not the task's: applying such a record
-    would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses those that don't fit.
+    A file may hold several workloads, several targets of one, and templates of one name. Raises `RecordError`, with
+    both shown, when the workload is there but only for other targets, or comes from a space that is not the task's:
+    applying such a record would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses
+    those that don't fit.
     """
     workload_of(task)
     records = check_records(records)
@@ -121,14 +122,27 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     here = [record for record in own if record.target == target or (record.tool and is_for_cpu(record.target))]
     if own and not here:
         check_target([record.target for record in own], task, source)
-    if strangers := sorted({record.space for record in here if not record.tool} - {space}):
+    here = without_namesakes(here, task)
+    known = [record for record in here if record.tool or record.space == space]
+    strangers = [record for record in here if not record.tool and record.space != space]
+    if strangers:
+        spaces = " and ".join(sorted({record.space[:12] for record in strangers}))
+        others = sorted({record.ref for record in strangers} - {getattr(task, "ref", "")})
+        elsewhere = f"they are of {' and '.join(others)}, or " if any(others) else ""
         raise RecordError(
-            f"{source}: the records of {call(*task.workload)} are from the space "
-            f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the "
-            "template, its knobs, or the computation and rules that it was derived from have changed since; tune again "
-            "into another file"
+            f"{source}: the records of {call(*task.workload)} are from the space {spaces}, the task's space is "
+            f"{space[:12]}: {elsewhere}the template, its knobs, or the computation and rules that it was derived from "
+            "have changed since; tune again into another file"
         )
-    return here
+    return known
+
+
+def without_namesakes(records: list[Record], task: Task) -> list[Record]:
+    """Select the records without those of another template of that name; all of them where none is of the space."""
+    space, place = task.fingerprint, getattr(task, "ref", "")
+    if not any(record.tool or record.space == space for record in records):
+        return records
+    return [record for record in records if record.tool or record.space == space or record.ref == place]
 
 
 def check_target(recorded: Iterable[str], task: Task, source: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pegbox.checks import check_instance, check_path
 from pegbox.errors import RecordError
-from pegbox.output import MAKE_ROOM
+from pegbox.output import MAKE_ROOM, PROBE, check_place
 from pegbox.packed_file import is_packed, read_unpacked
 from pegbox.records.document import NotJson
 from pegbox.records.record import Record
@@ -22,6 +22,14 @@ except ImportError:  # not on Windows: two runs must then not share a file
 
 _TORN = b" #torn"
 _BLOCK = 1 << 16
+_RECORDS = "a file of records has a JSON object in each line, as 'pegbox tune' writes it"
+_KINDS = {
+    ".py": "a Python file",
+    ".csv": "a table",
+    ".html": "a page",
+    ".onnx": "a model",
+}
+"""The kinds of other files that people give, by their suffixes."""
 
 
 class RecordWarning(UserWarning):
@@ -46,17 +54,36 @@ class Journal:
     def check_writable(self) -> None:
         """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning.
 
-        Nothing is appended to a file that holds something else: its first line has to be a record.
+        Nothing is appended to a file that holds something else: its first line has to be a record. Empty lines, which
+        are taken back, show that the disk has room. A file that was created on a disk without room is removed.
         """
-        with self._opened() as fd:
+        check_place(self.path, error=RecordError)
+        created = not os.path.lexists(self.path)
+        with self._opened() as (fd, locked):
             held = os.fstat(fd).st_size
-        if held and self.path.is_file():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RecordWarning)
-                try:
-                    next(iter(self), None)
-                except RecordError as error:
-                    raise RecordError(f"no records are appended to a file of something else: {error}") from error
+            if not self.path.is_file():
+                return
+            if held:
+                self._check_first()
+            if not locked:  # another process may write meanwhile
+                return
+            try:
+                _append(fd, held, _ending(fd, held) + PROBE)
+            except OSError:
+                if created and not held:
+                    self.path.unlink(missing_ok=True)
+                raise
+            with contextlib.suppress(OSError):  # a file that can only grow keeps the empty lines, which are skipped
+                os.ftruncate(fd, held)
+
+    def _check_first(self) -> None:
+        """Raise `RecordError` where the first line is not a record."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecordWarning)
+            try:
+                next(iter(self), None)
+            except RecordError as error:
+                raise RecordError(f"no records are appended to a file of something else: {error}") from error
 
     def append(self, record: Record) -> None:
         """Write one record; it is in the operating system's hands when this returns.
@@ -65,59 +92,78 @@ class Journal:
         """
         check_instance("append: record", record, Record, "a pegbox.records.Record", error=RecordError)
         line = record.to_line().encode() + b"\n"
-        with self._opened() as fd:
+        with self._opened() as (fd, _):
             size = os.fstat(fd).st_size
-            try:
-                left = memoryview(_ending(fd, size) + line)
-                while left:
-                    left = left[os.write(fd, left) :]
-            except OSError:
-                # Under the lock no other process has written since: take the torn piece back.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(fd, size)
-                raise
+            _append(fd, size, _ending(fd, size) + line)
 
     def read(self) -> list[Record]:
         """Read all records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
-        for number, line in enumerate(io.BytesIO(read_unpacked(self.path, "records")), start=1):
+        data, known = read_unpacked(self.path, "records"), False
+        if b"\0" in data.partition(b"\n")[0]:
+            raise RecordError(f"{str(self.path)!r} is {_KINDS.get(self.path.suffix, 'not text')}: {_RECORDS}")
+        for number, line in enumerate(io.BytesIO(data), start=1):
             if not (text := line.strip()) or text.startswith(b"#"):
                 continue
             if text.endswith(_TORN):
                 self._warn(number)
                 continue
             try:
-                yield Record.from_line(text.decode())
+                record = Record.from_line(text.decode())
             except (RecordError, UnicodeDecodeError) as error:
                 if not line.endswith(b"\n") and _is_torn(error):
                     self._warn(number)
                     continue
-                raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
+                if not known and self.path.suffix in _KINDS:
+                    raise RecordError(f"{str(self.path)!r} is {_KINDS[self.path.suffix]}: {_RECORDS}") from error
+                remedy = "remove or repair that line" if known else _RECORDS
+                raise RecordError(f"{str(self.path)!r}, line {number}: {error}; {remedy}") from error
+            known = True
+            yield record
 
     def _warn(self, number: int) -> None:
         message = f"{str(self.path)!r}, line {number} is torn (a write was cut short): skipped"
         warnings.warn(message, RecordWarning, stacklevel=4)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Open the file for appending, and lock it; the system's errors become `RecordError`."""
-        if is_packed(self.path):
-            raise RecordError(
-                f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another file"
-            )
+    def _opened(self) -> Iterator[tuple[int, bool]]:
+        """Open the file for appending, and lock it where that is possible; the system's errors become `RecordError`.
+
+        Gives the file's descriptor, and True where it is locked.
+        """
         try:
+            if is_packed(self.path):
+                raise RecordError(
+                    f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another "
+                    "file"
+                )
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
+                locked = False
                 if fcntl is not None:
                     with contextlib.suppress(OSError):  # some network file systems have no locks
                         fcntl.flock(fd, fcntl.LOCK_EX)
-                yield fd
+                        locked = True
+                yield fd, locked
             finally:
                 os.close(fd)
         except OSError as error:
             raise RecordError(f"cannot write records to {str(self.path)!r}: {error.strerror}; {MAKE_ROOM}") from error
+
+
+def _append(fd: int, size: int, data: bytes) -> None:
+    """Append bytes to a locked file of this size; it is as it was where that fails."""
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(fd, left) :]
+    except OSError:
+        # Under the lock no other process has written since: take the torn piece back.
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, size)
+        raise
 
 
 def _ending(fd: int, size: int) -> bytes:

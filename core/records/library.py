@@ -16,16 +16,17 @@ import numpy as np
 
 from pegbox.checks import check_instance, check_list, check_path, check_text
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError
+from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError, UnknownName
 from pegbox.hooks import registry
-from pegbox.records.history import check_target, is_of_other_code
+from pegbox.records.history import check_target, is_of_other_code, without_namesakes
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.shown import value_text
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
-from pegbox.task.workload import template_of
+from pegbox.task.template import Template
+from pegbox.task.workload import registered_templates
 
 
 class ResultsReader(Protocol):
@@ -83,6 +84,7 @@ def recorded_space(
     plugins; the built-in one reads those of Kernel Tuner (T4 and cache files) and KTT.
 
     Args:
+        source: the file, or the name.
         task: the task of the records; by default the template that they name, at their arguments.
         args: the template's arguments, to choose from a file that holds several workloads.
         host, target: the machine and the target, to choose from a file that holds several.
@@ -168,6 +170,11 @@ def choose_records(
         target = str(task.target)
     kept = _of_one(_of_one(kept, source, "target", target), source, "host", host)
     if len(found := dict.fromkeys(record.space for record in kept)) > 1:
+        if len(places := dict.fromkeys(record.ref or record.name for record in kept)) > 1:
+            raise RecordError(
+                f"{source!r} mixes records of several templates: {_listed(places)}; choose one: task=... (on the "
+                "command line TEMPLATE and its arguments)"
+            )
         shown = " and ".join(fingerprint[:12] for fingerprint in found)
         raise RecordError(
             f"{source!r} mixes records of several definitions of the space ({shown}): the template has changed in "
@@ -216,7 +223,7 @@ def _of_one_workload(
         raise RecordError(f"{source!r} holds no records")
     kept = list(records)
     if task is not None:
-        kept = [record for record in kept if record.is_of(task)]
+        kept = without_namesakes([record for record in kept if record.is_of(task)], task)
     elif args is not None:
         wanted = plain(args)
         kept = [record for record in kept if record.args == wanted]
@@ -263,10 +270,7 @@ def _task_of(record: Record, source: str) -> Task:
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:
-        task = registered_task(record)
-        if record.ref in ("", task.ref) or task.fingerprint == record.space:
-            return task
-        error: PegboxError | None = None  # another template of that name
+        return registered_task(record)
     except PegboxError as unknown:
         error = unknown
     if record.ref:
@@ -284,6 +288,9 @@ def _task_of(record: Record, source: str) -> Task:
 def registered_task(record: Record, *, target: str | Target | None = None) -> Task:
     """Make the task of a record, of a template that is registered by that name: nothing else is imported or run.
 
+    Where several are, as where a file has its own `matmul`, it is the one of the record's file, or else the one whose
+    space was recorded.
+
     Args:
         target: another target than the record's.
 
@@ -292,8 +299,23 @@ def registered_task(record: Record, *, target: str | Target | None = None) -> Ta
         RecordError: it is not a record.
     """
     check_instance("record", record, Record, "a pegbox.records.Record", error=RecordError)
-    template = template_of(record.name, registered=True)
-    return create_task(template, record.args, dict(record.kwargs), target=record.target if target is None else target)
+    templates = registered_templates(record.name)
+    found = [each for each in templates if each.ref == record.ref] or ([] if record.ref else templates)
+    if len(found) != 1:
+        found = [template for template in templates if _has_space(template, record)]
+    if not found:
+        place = f" of {record.ref}" if record.ref else ""
+        raise UnknownName(f"no template {record.name!r}{place} is imported here, but another of that name")
+    where = record.target if target is None else target
+    return create_task(found[-1], record.args, dict(record.kwargs), target=where)
+
+
+def _has_space(template: Template, record: Record) -> bool:
+    try:
+        task = create_task(template, record.args, dict(record.kwargs), target=record.target)
+    except PegboxError:  # its arguments are others
+        return False
+    return task.fingerprint == record.space
 
 
 def _with_ref(record: Record) -> str:

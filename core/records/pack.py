@@ -47,8 +47,8 @@ def pack_space(
     `target` choose as for `recorded_space`. Gives the number of configurations.
 
     Raises:
-        ArgumentError: another suffix, or `out` is the source.
-        RecordError: as `recorded_space` does, or `out` cannot be written.
+        ArgumentError: another suffix, or `out` is the source, or cannot be written, as on a full disk.
+        RecordError: as `recorded_space` does, or the file cannot be written in the end.
     """
     path, packed = find_source(source), check_path("out", out)
     check_packed(packed)
@@ -62,11 +62,10 @@ def pack_space(
 
 
 def check_packed(packed: Path) -> None:
-    """Raise `ArgumentError` for a name without a way of packing, and for a file that is not packed so."""
+    """Raise `ArgumentError` as `check_output` does, and for a name without a way of packing."""
     if packed.suffix not in _PACKERS:
         raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
-    if packed.exists():
-        check_output(packed, _PACKED[packed.suffix])
+    check_output(packed, _PACKED[packed.suffix])
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:

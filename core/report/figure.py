@@ -26,13 +26,19 @@ PICTURE = Content(
 INSTALL = "install it with: pip install 'pegbox[plot]'"
 
 # Okabe and Ito, "Color Universal Design" (2008), darkened for thin lines on white: colour-blind people tell them apart.
-COLOURS = ("#0072b2", "#d55e00", "#00835c", "#b5488d", "#8a6d00", "#2d7fb8", "#5b5b66", "#7a3db8")
-DASHES = ("-", "--", "-.", ":")
+COLOURS = ("#0072b2", "#d55e00", "#00835c", "#b5488d", "#8a6d00", "#3a9fd6", "#5b5b66", "#7a3db8")
+DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (8, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 3)))
+MARKERS = "os^Dv*PX"
+"""Dashes and markers tell lines apart where colours don't, as in print; their numbers have no common divisor with each
+other, so that pairs repeat late."""
 _WIDTH, _HEIGHT = 7.5, 4.2
 """Inches of one panel."""
 
 _LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
 """Inches around its axes, for numbers, labels and the title; `_LEFT` at least."""
+
+_LINE, _ENTRY, _LETTER = 0.22, 0.55, 0.075
+"""Inches of a legend: of a line of text, of the sample beside an entry, and of a letter."""
 
 _EDGE = 0.06
 """Inches between the longest number or label and the edge."""
@@ -47,9 +53,7 @@ def check_plot(path: str | os.PathLike[str]) -> None:
         raise ArgumentError(f"plot to {os.fspath(path)!r} needs matplotlib ({error}); {INSTALL}") from error
     known = sorted(FigureCanvasBase.get_supported_filetypes())
     if Path(path).suffix.lstrip(".").lower() not in known:
-        raise ArgumentError(
-            f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of .{', .'.join(known)}"
-        )
+        raise ArgumentError(f"plot to {os.fspath(path)!r}: the suffix must be one of .{', .'.join(known)}")
     check_output(path, PICTURE)
 
 
@@ -108,6 +112,35 @@ def make_figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
         },
     )  # fmt: skip
     return figure, list(axes[:, 0])
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """Give the colour, the dashes and the marker of a line by its place among the others."""
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": DASHES[place % len(DASHES)],
+        "marker": MARKERS[place % len(MARKERS)],
+    }
+
+
+def legend_below(axes: Any, lines: Sequence[Any], labels: Sequence[str], *, title: str | None = None) -> None:
+    """Write the legend below the axes, where it hides nothing, in as many columns as there is room for."""
+    room = _WIDTH - _RIGHT - 2 * _EDGE
+    columns = max(1, min(len(labels), int(room / (_ENTRY + _LETTER * max(map(len, labels), default=1)))))
+    rows = -(-len(labels) // columns) + (title is not None)
+    shrink(axes, below=_LINE * rows)
+    foot = axes.get_position().y0 - (_BELOW + _LINE * rows) / axes.figure.get_figheight()
+    axes.legend(
+        lines, labels, title=title, ncols=columns, frameon=False, fontsize=9, title_fontsize=9,
+        loc="lower center", bbox_to_anchor=(0.5, foot), bbox_transform=axes.figure.transFigure,
+        handlelength=3, borderaxespad=0.2, columnspacing=1.5,
+    )  # fmt: skip
+
+
+def shrink(axes: Any, *, above: float = 0.0, below: float = 0.0) -> None:
+    """Make room of that many inches in the figure."""
+    own, height = axes.get_position(), axes.figure.get_figheight()
+    axes.set_position((own.x0, own.y0 + below / height, own.width, own.height - (above + below) / height))
 
 
 def _make_room(figure: Any, panels: Sequence[Any]) -> None:

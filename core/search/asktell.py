@@ -37,6 +37,7 @@ def create_tuner(
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
         over: the space to search, or a task or recorded space, whose space it is.
+        seed: the same seed and answers give the same proposals.
         transfer: as for `tune`; needs a task.
         options: of the tuner.
 
@@ -47,7 +48,7 @@ def create_tuner(
     """
     if not isinstance(over, ConfigSpace) and not is_task(over):
         raise ArgumentError(
-            f"create_tuner(..., {value_text(over)}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
+            f"create_tuner(..., {value_text(over)}): not a space or a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
     made = tuner_over(tuner, over, seed=seed, transfer=transfer, options=options)
@@ -87,14 +88,14 @@ class AskTell:
         """
         check_int("n", n)
         if self.space.fingerprint != self._fingerprint:
-            raise ArgumentError(f"{self.name}: knobs were added to the space since the tuner was made; make it anew")
+            raise ArgumentError(f"{self.name}: the space has new knobs since the tuner was made; make a new tuner")
         before = set(self._proposer.dropped)
         try:
             with self._answerable():
                 return self._proposer.ask(n)
         finally:
             for reason in sorted(set(self._proposer.dropped) - before):
-                warnings.warn(f"tuner {self.name!r}: proposals left out: {reason}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"tuner {self.name!r}: proposals not measured: {reason}", RuntimeWarning, stacklevel=2)
 
     def tell(self, configs: Config | Sequence[Config], costs: Cost | Sequence[Cost]) -> None:
         """Report the costs of configurations: seconds, or results; infinity and None for those that failed.

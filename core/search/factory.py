@@ -57,8 +57,8 @@ class BoundTuner:
         check_callable("factory", self.factory, "a class of tuners")
         for name in sorted(RESERVED & check_mapping("options", self.options, "options by name").keys()):
             raise ArgumentError(
-                f"{self}: {name} is not an option: it is given to the tuner anew for each run; leave it out"
-                + (", and say seed= to tune, compare or create_tuner" if name == "seed" else "")
+                f"{self}: {name} is not an option: it is set by pegbox for each run; leave it out"
+                + (", and pass seed= to tune, compare or create_tuner" if name == "seed" else "")
             )
 
     def __call__(self, space: ConfigSpace, /, **given: Any) -> Any:
@@ -170,7 +170,7 @@ def make_tuner(
     wanted = {name: given[name] for name in given if name in signature.parameters}
     tuner = construct(owner, factory, space, seed=seed, **wanted, **bound)
     if not isinstance(tuner, Tuner):
-        raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
+        raise PluginError(f"{owner} made a {type(tuner).__name__} without ask(n) and tell(configs, results)")
     return tuner
 
 
@@ -201,14 +201,14 @@ def make_cost_model(
                 f"cost_model={value_text(spec)} is neither the name of a cost model nor has it fit and predict"
             )
         if given := _options(options):
-            raise ArgumentError(f"{spec!r} is made already and takes no options; given {given!r}")
+            raise ArgumentError(f"{spec!r} is an instance and takes no options; given {given!r}")
         return spec
     factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
     bound = bind_options(owner, factory, {**written, **_options(options)}, but=RESERVED)
     model = construct(owner, factory, seed=seed, **bound)
     if not isinstance(model, CostModel):
-        raise PluginError(f"{owner} made a {type(model).__name__}, which has no fit(...) and predict(...)")
+        raise PluginError(f"{owner} made a {type(model).__name__} without fit(...) and predict(...)")
     return model
 
 
@@ -227,11 +227,11 @@ def check_factory(tuner: Any) -> TunerFactory:
     """Return the tuner's factory. Raises `ArgumentError` for something else, a tuner for instance."""
     if isinstance(tuner, Tuner) and not isinstance(tuner, type):
         raise ArgumentError(
-            f"{tuner!r} is a tuner made already, for one space and one seed; every run needs a fresh one: give its "
+            f"{tuner!r} is an instance, made for one space and one seed; every run needs a new one: give its "
             f"class ({type(tuner).__name__}), its name, or a factory such as MyTuner.with_options(option=...)"
         )
     if not callable(tuner):
-        raise ArgumentError(f"{value_text(tuner)} is neither the name of a tuner nor a factory of one")
+        raise ArgumentError(f"{value_text(tuner)} is neither the name of a tuner nor a factory")
     factory: TunerFactory = tuner
     return factory
 

@@ -148,7 +148,7 @@ def _fault(value: object, cost: float | None) -> str | None:
         return f"the function returned {value!r}: a cost is above 0; add a constant, or return exp(cost) or 1 / speed"
     kind = "" if cost is not None else f" of type {type(value).__name__}"
     remedy = f"; {value.reading}" if isinstance(value, KnobEntity) else ""
-    return f"the function returned {value!r}{kind}: a cost is a finite number above 0, the lower, the better{remedy}"
+    return f"the function returned {value!r}{kind}: a cost must be a finite number above 0; lower is better{remedy}"
 
 
 def _raised(error: BaseException) -> str:
@@ -175,7 +175,7 @@ def _checked(function: CostFunction) -> CostFunction:
         inspect.signature(function).bind(None)
     except TypeError as error:
         raise ArgumentError(
-            f"function={_name_of(function)}{inspect.signature(function)}: it is called with one argument, the "
+            f"function={_name_of(function)}{inspect.signature(function)}: it must take one argument, the "
             f"configuration ({error}); give {wanted}"
         ) from None
     except ValueError:  # written in C, without a signature

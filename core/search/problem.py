@@ -83,8 +83,8 @@ class Problem:
         """Raise `ArgumentError` where a simulation, which must not pass for a measurement, is given its options."""
         if self.simulated and (records is not None or resume is not False):
             raise ArgumentError(
-                f"records={value_text(records)}: a simulated search measures nothing, so that there is "
-                "nothing to record or to resume; leave records and resume out"
+                f"records={value_text(records)}: a simulated search measures nothing, so there is "
+                "nothing to record or resume; leave records and resume out"
             )
         if self.simulated and measure_options:
             raise ArgumentError(
@@ -112,7 +112,7 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     if recorded is not None:
         return Problem(recorded, lambda **_: nullcontext(SimulatedMeasurer(recorded)), task)
     if measurer is None:
-        raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
+        raise ArgumentError(f"{task.name}: it has no records, and no measurer was given")
     return Problem(task, partial(measurer, task), task)
 
 
@@ -142,13 +142,13 @@ def check_task(task: object) -> None:
 
 def _remedy(task: object) -> str:
     compared = "pegbox.Objective(function, space)"
-    own = "a function that gives the cost of a configuration is searched by pegbox.minimize(function, space)"
+    own = "to search a function that gives the cost of a configuration, call pegbox.minimize(function, space)"
     if isinstance(task, ConfigSpace):
-        return f"{own}, compared on as {compared}; pegbox.create_tuner gives a tuner to be asked by hand"
+        return f"{own}; to compare on it, use {compared}; pegbox.create_tuner makes a tuner to call by hand"
     name = task if isinstance(task, str) else "matmul"
     made = advice(task) or f"make one with pegbox.create_task({name!r}, args=...)"
     is_own = callable(task) and not isinstance(task, NamedFunction)
-    return f"{made}; {own}, compared on as {compared}" if is_own else made
+    return f"{made}; {own}; to compare on it, use {compared}" if is_own else made
 
 
 def local_measurer(
@@ -170,7 +170,7 @@ def local_measurer(
     for name in options:
         if name in taken:
             raise ArgumentError(
-                f"measure_options: {name}={options[name]!r} is given by the caller itself; give it outside "
+                f"measure_options: {name}={options[name]!r} is an argument of the call itself; pass it outside "
                 "measure_options, or leave it out"
             )
     bound = bind_options("measure_options", LocalMeasurer, options, but=taken)

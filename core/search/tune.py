@@ -73,6 +73,7 @@ def tune(
         batch_size: the number of configurations that the tuner is asked for at a time; by default its own number, or as
             many as a cluster has machines where these are more. With a number given, proposals do not depend on the
             machines.
+        callbacks: `pegbox.search.Callback`s, or functions, which are called with each trial.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
@@ -214,5 +215,5 @@ def _objective(function: CostFunction | Objective, space: ConfigSpace | None, op
         return Objective(function, space, **given)  # type: ignore[arg-type]  # it checks them
     for name, value in {"space": space, **given}.items():
         if value is not None:
-            raise ArgumentError(f"{name}={value!r}: {function!r} has its own; leave it out")
+            raise ArgumentError(f"{name}={value!r}: {function!r} already has one; leave it out")
     return function

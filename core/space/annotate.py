@@ -104,7 +104,7 @@ def annotate_knob(
 
 
 def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:
-    """Each axis takes one of the policy's words ("try" is "none"), at most one axis is vectorized."""
+    """Return the choices in which each axis has one of the policy's words ("try" is "none"), at most one "vec"."""
     words = policy.split("_")
     if not set(words) <= set(WORDS):
         raise SpaceError(f"annotate knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 
 def not_a_config(value: object, wanted: str) -> SpaceError:
-    """The error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
-    found = getattr(getattr(value, "best", value), "config", None)
-    if isinstance(found, Config):
-        held = ".best.config" if hasattr(value, "best") else ".config"
-        return SpaceError(f"{value!r} is not a configuration, but has one; give its {held}")
+    """Return the error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
+    if hasattr(value, "best") and value.best is None:
+        return SpaceError(f"{value!r} found no configuration that runs; give {wanted}")
     written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
     remedy = written if isinstance(value, Mapping) else ""
     return SpaceError(f"{value_text(value)} is not a configuration; give {wanted}{remedy}")
@@ -46,7 +44,7 @@ class Config:
         return index_of(self.digits, lengths[: len(self.digits)])
 
     def __getitem__(self, name: str) -> Any:
-        """The entity chosen for a knob; its type depends on the knob: `.size`, `.val`, `.perm` or `.anns`.
+        """Return the entity chosen for a knob; its type depends on the knob: `.size`, `.val`, `.perm` or `.anns`.
 
         A knob that does not exist in this config (its condition does not hold) gives its first entity.
 

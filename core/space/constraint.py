@@ -66,7 +66,7 @@ class Constraint:
 def constraint_of(
     predicate: Callable[[Config], bool], reads: Sequence[str], message: str, knobs: Collection[str]
 ) -> Constraint:
-    """The constraint of a space with these knobs.
+    """Return the constraint of a space with these knobs.
 
     Raises:
         SpaceError: it is not a function with a message, or reads an unknown knob or none.
@@ -131,7 +131,7 @@ class Probe(Config):
     def exists(self, name: str) -> bool:
         return self._shifted[self._read(name)[0]] > 0
 
-    def _read(self, name: str) -> tuple[int, tuple[Entity, ...]]:
+    def _read(self, name: str) -> tuple[int, Sequence[Entity]]:
         found = self._bound.readable.get(name)
         if found is None:
             constraint = self._bound.constraint
@@ -162,7 +162,7 @@ class BoundConstraint:
         self._answers: dict[int | tuple[int, ...], bool] = {}
 
     def holds(self, digits: Digits, active: Mask) -> Mask:
-        """One answer per row; `active` is true for the knobs that exist in it."""
+        """Return one answer per row; `active` is true for the knobs that exist in it."""
         columns = list(self.columns)
         shifted: Digits = np.where(active[:, columns], digits[:, columns] + 1, 0)
         if self._strides is None:

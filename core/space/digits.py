@@ -29,7 +29,7 @@ def index_of(digits: Sequence[int], lengths: Sequence[int]) -> int:
 
 
 def digits_of(index: int, lengths: Sequence[int]) -> tuple[int, ...]:
-    """The digits of an index in [0, product of the lengths)."""
+    """Return the digits of an index in [0, product of the lengths)."""
     digits = []
     for length in lengths:
         index, digit = divmod(index, length)
@@ -38,7 +38,7 @@ def digits_of(index: int, lengths: Sequence[int]) -> tuple[int, ...]:
 
 
 def row_keys(rows: Digits, lengths: Sequence[int]) -> NDArray[np.generic]:
-    """One sortable key per row: equal keys exactly for equal rows."""
+    """Return one sortable key per row: equal keys exactly for equal rows."""
     if math.prod(lengths) < 1 << 62:
         return np.asarray(rows @ strides(lengths))
     packed = np.ascontiguousarray(rows)
@@ -61,7 +61,7 @@ def first_of_each(rows: Digits, lengths: Sequence[int]) -> NDArray[np.intp]:
 
 
 def checked_rows(rows: object, num_knobs: int) -> Digits:
-    """The argument as an int64 array of shape (n, num_knobs).
+    """Return the argument as an int64 array of shape (n, num_knobs).
 
     Raises:
         SpaceError: another shape or a type that is not integer.

@@ -39,7 +39,7 @@ class ListEntity(KnobEntity):
     __slots__: tuple[str, ...] = ()
 
     def value(self) -> list[Any]:
-        """The field as a list, as JSON has it."""
+        """Return the field as a list, as JSON has it."""
         return list(getattr(self, self.__slots__[0]))
 
     def __str__(self) -> str:

@@ -29,7 +29,8 @@ class Search:
 
     At most `width` partial rows are extended at once, to about `block` rows: small blocks reach complete rows sooner,
     large ones share more work. With `rng` the rows come in random order, else in ascending order of the columns in
-    `order` (or descending), the first being the most significant. `budget` bounds the partial rows looked at.
+    `order` (or descending), the first being the most significant. `budget` bounds the partial rows looked at. With
+    `points`, only so many values of each range are looked at, evenly spaced.
     """
 
     structure: Structure
@@ -41,6 +42,7 @@ class Search:
     block: int = BLOCK
     width: int = BLOCK
     budget: float = math.inf
+    points: int | None = None
 
     def blocks(self) -> Iterator[Digits]:
         """Complete rows of full width that pass every check, block by block.
@@ -69,8 +71,13 @@ class Search:
     @property
     def descent(self) -> int:
         """The partial rows looked at on the way to the first complete ones, if no check drops any."""
-        lengths = [self.structure.lengths[column] for column in self.order]
+        lengths = [self._part(column) for column in self.order]
         return sum(self._step(length) * length for length in lengths)
+
+    def _part(self, column: int) -> int:
+        """Return the most digits of a column that are looked at in one go: all of a list, or a part of a long range."""
+        length = self.structure.lengths[column]
+        return length if self.structure.lines[column] is None else min(length, BLOCK)
 
     @cached_property
     def _due(self) -> list[list[Check]]:
@@ -88,20 +95,36 @@ class Search:
         if depth == len(self.order):
             yield rows
             return
-        length = self.structure.lengths[self.order[depth]]
-        step = self._step(length)
+        column = self.order[depth]
+        step = self._step(self._part(column))
         for start in range(0, len(rows), step):
             # Every row with every digit of the next column, as far as the checks that are now due allow.
-            grown = np.repeat(rows[start : start + step], length, axis=0)
-            self.budget -= len(grown)
-            if self.budget < 0:
-                raise OutOfBudget
-            digits = np.arange(length, dtype=np.int64)
-            grown[:, self.order[depth]] = np.tile(digits[::-1] if self.descending else digits, len(grown) // length)
-            for check in self._due[depth]:
-                grown = grown[check.passes(grown)]
-            if len(grown):
-                yield from self._extend(grown if self.rng is None else self.rng.permutation(grown), depth + 1)
+            few = rows[start : start + step]
+            for digits in self._digits(column):
+                grown = np.repeat(few, len(digits), axis=0)
+                self.budget -= len(grown)
+                if self.budget < 0:
+                    raise OutOfBudget
+                grown[:, column] = np.tile(digits, len(few))
+                for check in self._due[depth]:
+                    grown = grown[check.passes(grown)]
+                if len(grown):
+                    yield from self._extend(grown if self.rng is None else self.rng.permutation(grown), depth + 1)
+
+    def _digits(self, column: int) -> Iterator[Digits]:
+        """Yield the digits of a column in their order, those of a long range in parts."""
+        length, part, line = self.structure.lengths[column], self._part(column), self.structure.lines[column]
+        if line is not None and self.points is not None:
+            yield line.spread(self.points)
+            return
+        count = -(-length // part)
+        begin = 0 if self.rng is None or count == 1 else int(self.rng.integers(count))
+        for number in range(count):
+            if self.rng is None:
+                digits = np.arange(number * part, min((number + 1) * part, length), dtype=np.int64)
+            else:  # each part is from all of the range
+                digits = np.arange((begin + number) % count, length, count, dtype=np.int64)
+            yield length - 1 - digits if self.descending else digits
 
 
 def search_order(structure: Structure, component: Component) -> list[int]:
@@ -116,7 +139,7 @@ def search_order(structure: Structure, component: Component) -> list[int]:
 
 
 def component_rows(structure: Structure, component: Component, budget: int) -> Digits | None:
-    """All valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
+    """Return all valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
     key = (*component.columns, budget)
     if key not in structure.tables:
         order = search_order(structure, component)
@@ -132,14 +155,14 @@ def _collect(search: Search) -> Digits | None:
     return np.concatenate([search.structure.no_rows, *blocks])
 
 
-def in_index_order(structure: Structure) -> Iterator[Digits]:
-    """All valid canonical rows of the space, lazily, in ascending index order."""
+def in_index_order(structure: Structure, points: int | None = None) -> Iterator[Digits]:
+    """Yield all valid canonical rows of the space, lazily, in ascending index order; `points` as for `Search`."""
     checks = [check for component in structure.components for check in component.checks]
-    return Search(structure, range(len(structure.knobs))[::-1], checks).blocks()
+    return Search(structure, range(len(structure.knobs))[::-1], checks, points=points).blocks()
 
 
 def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
-    """All columns in the order in which the checks become due soonest, those that nothing asks for last; the checks."""
+    """Return all columns in the order in which checks become due soonest, unchecked columns last, and the checks."""
     tied = [component for component in structure.components if not component.free]
     free = [column for component in structure.components if component.free for column in component.columns]
     order = [column for component in tied for column in search_order(structure, component)] + free
@@ -171,6 +194,8 @@ def count_valid(structure: Structure, budget: int) -> int | None:
 def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:
     """Sum over the digits of the knobs that decide about others: under each, the rest may fall apart."""
     gates = frozenset(component.gates)
+    if any(structure.lines[gate] is not None and structure.lengths[gate] > BLOCK for gate in gates):
+        return None  # the rest would be counted for each value
     settled = [check for check in component.checks if check.needs <= gates]
     outer = Search(structure, component.gates, settled, block=256, budget=budget)
     total = 0

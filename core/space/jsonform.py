@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def config_from_json(space: ConfigSpace, form: object) -> Config:
-    """The config that `form` describes by its index, its entities (matched by name), or both.
+    """Return the config that `form` describes by its index, its entities (matched by name), or both.
 
     Raises:
         SpaceError: it is malformed, belongs to another space, or index and entities disagree.
@@ -42,7 +42,7 @@ def config_from_json(space: ConfigSpace, form: object) -> Config:
 
 
 def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Digits:
-    """The digits of many configs at once, of shape (len(forms), knobs); ten times as fast as one by one.
+    """Return the digits of many configs at once, of shape (len(forms), knobs); ten times as fast as one by one.
 
     Raises:
         SpaceError: as `config_from_json` does for the first that is wrong.
@@ -56,14 +56,21 @@ def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Di
         if type(index) is int and 0 <= index < size:
             row[:] = digits_of(index, lengths)
     exist = space.structure.active(rows).tolist() if len(forms) else []
-    # The entities as JSON gives them back.
+    # The entities as JSON gives them back; a range has too many, and its numbers come back as they are.
     known = [
-        json.loads(json.dumps([[knob.name, entity.tag, entity.value()] for entity in knob.entities]))
+        None
+        if knob.line is not None
+        else json.loads(json.dumps([[knob.name, entity.tag, entity.value()] for entity in knob.entities]))
         for knob in space.knobs.values()
     ]
+    knobs = list(space.knobs.values())
     for row, form, digits, existing in zip(rows, forms, rows.tolist(), exist, strict=True):
         # The entities decide about the meaning of an index, as for a single config.
-        spelled = [known[i][digit] for i, digit in enumerate(digits) if existing[i]]
+        spelled = [
+            [knob.name, knob.tag, knob.entities[digit].value()] if table is None else table[digit]
+            for knob, table, digit, exists in zip(knobs, known, digits, existing, strict=True)
+            if exists
+        ]
         if form.get("entity") != spelled or digits != [d if e else 0 for d, e in zip(digits, existing, strict=True)]:
             row[:] = config_from_json(space, form).digits
     return rows

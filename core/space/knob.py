@@ -1,4 +1,4 @@
-"""`Knob`: the base of all knobs, with a name, entities, a condition, and features."""
+"""`Knob`: the base of all knobs, with a name, entities and a condition; `ListedKnob` has tables of its values."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pegbox.checks import check_list, check_mapping, near_names
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import Entity
+from pegbox.space.line import Line
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class Condition:
 
 
 def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, Knob]) -> Condition | None:
-    """The condition of a knob that is declared after `knobs`; None where it always exists.
+    """Return the condition of a knob that is declared after `knobs`; None where it always exists.
 
     Raises:
         SpaceError: it depends on an unknown knob, or a value that the knob does not have.
@@ -81,7 +82,7 @@ class Knob(ABC):
     tag: ClassVar[str]
 
     name: str
-    entities: tuple[Entity, ...] = field(repr=False)
+    entities: Sequence[Entity] = field(repr=False)
     """The values, by digit."""
     when: Condition | None = field(default=None, kw_only=True)
 
@@ -99,21 +100,18 @@ class Knob(ABC):
     def content(self) -> list[Any]:
         """List the meanings of the digits as JSON: the fingerprint of a space is made of these lists."""
 
-    @abstractmethod
-    def features(self) -> tuple[list[str], Floats]:
-        """Names of the features, and a table of shape (len(self), number of features) for cost models."""
+    @property
+    def line(self) -> Line | None:
+        """The line of the values of a range; None for a list."""
+        return None
 
     @abstractmethod
-    def coordinates(self) -> Floats | None:
-        """Table of shape (len(self), d) whose L1 distance says how close two values are; None: all alike."""
-
-    @abstractmethod
-    def lookup_key(self, value: Any) -> Any:
-        """The hashable form under which `digits_by_key` finds a value read from JSON or from `when=`."""
+    def find(self, value: Any) -> int | None:
+        """Digit of a value (as JSON gives it or as a template wrote it), or None when the knob does not offer it."""
 
     @abstractmethod
     def detail(self) -> str:
-        """The values that the knob chooses from, as one phrase for people."""
+        """Return the values that the knob chooses from, as one phrase for people."""
 
     def __len__(self) -> int:
         return len(self.entities)
@@ -131,24 +129,42 @@ class Knob(ABC):
         parents = None if self.when is None else [[name, list(digits)] for name, digits in self.when.parents]
         return [self.kind, self.name, self.content(), parents]
 
-    @cached_property
-    def digits_by_key(self) -> dict[Any, int]:
-        return {self.lookup_key(entity.value()): digit for digit, entity in enumerate(self.entities)}
-
-    def find(self, value: Any) -> int | None:
-        """Digit of a value (as JSON gives it or as a template wrote it), or None when the knob does not offer it."""
-        try:
-            return self.digits_by_key.get(self.lookup_key(value))
-        except (TypeError, ValueError):
-            return None
-
     def __str__(self) -> str:
         when = f", when {self.when}" if self.when else ""
         return f"{self.kind} {self.name!r} ({len(self)}: {self.detail()}{when})"
 
 
 @dataclass(frozen=True, eq=False)
-class AxesKnob(Knob):
+class ListedKnob(Knob):
+    """A knob that lists its values, with tables that have one row for each."""
+
+    entities: tuple[Entity, ...] = field(repr=False)
+
+    @abstractmethod
+    def features(self) -> tuple[list[str], Floats]:
+        """Names of the features, and a table of shape (len(self), number of features) for cost models."""
+
+    @abstractmethod
+    def coordinates(self) -> Floats | None:
+        """Table of shape (len(self), d) whose L1 distance says how close two values are; None: all alike."""
+
+    @abstractmethod
+    def lookup_key(self, value: Any) -> Any:
+        """Return the hashable form under which `digits_by_key` finds a value read from JSON or from `when=`."""
+
+    @cached_property
+    def digits_by_key(self) -> dict[Any, int]:
+        return {self.lookup_key(entity.value()): digit for digit, entity in enumerate(self.entities)}
+
+    def find(self, value: Any) -> int | None:
+        try:
+            return self.digits_by_key.get(self.lookup_key(value))
+        except (TypeError, ValueError):
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class AxesKnob(ListedKnob):
     """A knob about the named `axes`, outermost first."""
 
     axes: tuple[str, ...]
@@ -156,7 +172,7 @@ class AxesKnob(Knob):
 
     @abstractmethod
     def texts(self) -> list[str]:
-        """The values as text, by digit."""
+        """Return the values as text, by digit."""
 
     def detail(self) -> str:
         return f"{self.policy}: {preview(self.texts(), limit=3)}"
@@ -170,7 +186,7 @@ class AxesKnob(Knob):
 
 
 def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes as a tuple of distinct names."""
+    """Return the axes as a tuple of distinct names."""
     what = f"{family} knob {value_text(name)}"
     names = tuple(check_list(f"{what}: axes", axes, "a list of names", error=SpaceError))
     if not names or not all(isinstance(axis, str) for axis in names):
@@ -181,11 +197,10 @@ def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]
 
 
 def preview(items: Sequence[object], *, limit: int = 6) -> str:
-    """The first items and the last, for people."""
-    shown = [str(item) for item in items]
-    if len(shown) > limit:
-        shown = [*shown[: limit - 1], "...", shown[-1]]
-    return ", ".join(shown)
+    """Return the first items and the last, for people."""
+    if len(items) > limit:
+        items = [*items[: limit - 1], "...", items[-1]]
+    return ", ".join(map(str, items))
 
 
 def require_values(name: str, entities: Sequence[Entity], why: str) -> None:

@@ -62,7 +62,7 @@ class ListedSpace(ConfigSpace):
         self._tables: list[NDArray[np.float32] | None] | None = None
 
     def place(self, config: Config) -> int | None:
-        """The position of a config in `rows`, or None."""
+        """Return the position of a config in `rows`, or None."""
         check_instance("config", config, Config, "a configuration, as space.get(0) gives it", error=SpaceError)
         return self._places.get(np.array(config.digits, dtype=np.int64).tobytes())
 
@@ -78,7 +78,7 @@ class ListedSpace(ConfigSpace):
     def violated(self, config: Config) -> tuple[str, ...]:
         return () if self.place(config) is not None else (f"it is one of the {len(self.rows):,} listed configs",)
 
-    def iterate(self) -> Iterator[Config]:
+    def iterate(self, *, points: int | None = None) -> Iterator[Config]:
         for row in self.rows.tolist():
             yield Config(self, tuple(row))
 
@@ -87,7 +87,7 @@ class ListedSpace(ConfigSpace):
         return np.asarray(self.rows[check_generator(rng).permutation(len(self.rows))[:count]])
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
-        """One of the closest listed configs per row: fewest knobs that differ, then closest values."""
+        """Return one of the closest listed configs per row: fewest knobs that differ, then closest values."""
         rows = self.canonical(digits)
         luck = check_generator(rng).random(len(rows))
         near = [self._closest(row, place) for row, place in zip(rows, self._places_of(rows).tolist(), strict=True)]
@@ -113,7 +113,7 @@ class ListedSpace(ConfigSpace):
         )
 
     def _places_of(self, rows: Digits) -> NDArray[np.intp]:
-        """The position of each canonical row in the list, -1 for those that are not listed."""
+        """Return the position of each canonical row in the list, -1 for those that are not listed."""
         places = (self._places.get(row.tobytes(), -1) for row in np.ascontiguousarray(rows))
         return np.fromiter(places, dtype=np.intp, count=len(rows))
 
@@ -134,23 +134,28 @@ class ListedSpace(ConfigSpace):
     def _distances(self, row: Digits) -> NDArray[np.float32]:
         if self._tables is None:  # distances between all values of each knob; those of large ones are computed below
             self._tables = [
-                np.stack([self._from(column, digit) for digit in range(length)]) if length <= _TABLE_LIMIT else None
+                np.stack([self._from(column, digit, np.arange(length)) for digit in range(length)])
+                if length <= _TABLE_LIMIT
+                else None
                 for column, length in enumerate(self.structure.lengths)
             ]
         total = np.zeros(len(self.rows), dtype=np.float32)
         for column, (table, digit) in enumerate(zip(self._tables, row.tolist(), strict=True)):
-            distances = self._from(column, digit) if table is None else table[digit]
-            total += distances[self._columns[column]]
+            listed = self._columns[column]
+            total += self._from(column, digit, listed) if table is None else table[digit][listed]
         return total
 
-    def _from(self, column: int, digit: int) -> NDArray[np.float32]:
-        """Compute the distance of each value of a knob from one of them: 0 from itself, otherwise at least 1."""
-        coordinates = self.structure.coordinates[column]
-        far = np.ones(self.structure.lengths[column], dtype=np.float32)
-        if coordinates is not None:
+    def _from(self, column: int, digit: int, others: Digits) -> NDArray[np.float32]:
+        """Compute the distances of values of a knob from one of them: 0 from itself, otherwise at least 1."""
+        line, coordinates = self.structure.lines[column], self.structure.coordinates[column]
+        far = np.ones(len(others), dtype=np.float32)
+        if line is not None:
+            far += _VALUE_SHARE * np.abs(line.shares(others) - line.shares(np.array(digit))).astype(np.float32)
+        elif coordinates is not None:
             spread = float(np.ptp(coordinates, axis=0).sum()) or 1.0
-            far += (np.abs(coordinates - coordinates[digit]).sum(axis=1) * (_VALUE_SHARE / spread)).astype(np.float32)
-        far[digit] = 0.0
+            apart = np.abs(coordinates[others] - coordinates[digit]).sum(axis=1)
+            far += (apart * (_VALUE_SHARE / spread)).astype(np.float32)
+        far[others == digit] = 0.0
         return far
 
     def __getstate__(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,13 +14,17 @@ from pegbox.checks import check_list
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import OtherEntity
-from pegbox.space.knob import Condition, Floats, Knob, one_hot, preview, require_values
+from pegbox.space.knob import Condition, Floats, ListedKnob, one_hot, preview, refuse_too_many, require_values
+from pegbox.space.range import RangeKnob, range_knob
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
+LISTED = 1 << 12
+"""The longest Python range that is listed."""
+
 
 @dataclass(frozen=True, eq=False)
-class OptionKnob(Knob):
+class OptionKnob(ListedKnob):
     """One of several values: numbers, strings, booleans, None, or lists of them."""
 
     kind: ClassVar[str] = "option"
@@ -70,12 +74,16 @@ class OptionKnob(Knob):
         return preview(self.entities)
 
 
-def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None = None) -> OptionKnob:
-    """Make an option knob; candidates listed twice count once.
+def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None = None) -> OptionKnob | RangeKnob:
+    """Make an option knob; candidates listed twice count once, and a long Python range is not listed.
 
     Raises:
-        SpaceError: there are no candidates, or one is not a JSON value.
+        SpaceError: there are no candidates, too many of them, or one is not a JSON value.
     """
+    if isinstance(candidates, range) and candidates[LISTED : LISTED + 1]:
+        return range_knob(name, candidates, False, when)
+    if isinstance(candidates, Sized):
+        refuse_too_many(name, len(candidates), "use define_int or define_float for numbers between two bounds")
     by_key: dict[str, OtherEntity] = {}
     for candidate in check_list(
         f"knob {value_text(name)}: candidates", candidates, "a list of values", error=SpaceError
@@ -91,7 +99,7 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
 
 
 def plain_value(name: str, value: Any) -> Any:
-    """The value as plain Python data (NumPy scalars become Python's); values that JSON lacks are refused."""
+    """Return the value as plain Python data (NumPy scalars become Python's); values that JSON lacks are refused."""
     match value:
         case np.bool_() | np.integer() | np.floating():
             return plain_value(name, value.item())
@@ -113,8 +121,8 @@ def plain_value(name: str, value: Any) -> Any:
 
 
 def value_key(value: Any) -> str:
-    """JSON text of a value: equal for (8, 4) and [8, 4], different for 1, 1.0 and True."""
+    """JSON text of a value: equal for (8, 4) and [8, 4] and for NumPy's numbers, different for 1, 1.0 and True."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=np.generic.item)
     except RecursionError:
         raise ValueError(f"{value_text(value)} nests lists too deep") from None

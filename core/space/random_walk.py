@@ -27,7 +27,7 @@ def walk(structure: Structure, component: Component, rows: Digits, rng: np.rando
 
 
 def _moved(structure: Structure, component: Component, rows: Digits, rng: np.random.Generator) -> Digits:
-    """The rows with one random column of the component, or two, at random digits.
+    """Return the rows with one random column of the component, or two, at random digits.
 
     Two, because constraints such as a * b == c leave no single one to move.
     """
@@ -35,7 +35,7 @@ def _moved(structure: Structure, component: Component, rows: Digits, rng: np.ran
     for share in (1.0, 0.5):
         taken = np.flatnonzero(rng.random(n) < share)
         columns = rng.choice(component.column_array, len(taken))
-        moved[taken, columns] = rng.integers(0, structure.sizes[columns], dtype=np.int64)
+        moved[taken, columns] = structure.random_digits(columns, rng)
     return structure.canonical(moved)
 
 
@@ -43,5 +43,5 @@ def revive(structure: Structure, before: Digits, after: Digits, rng: np.random.G
     """`after` with the knobs that did not exist `before` at random values: always the first would be a bias."""
     if not structure.conditions:
         return after
-    fresh = rng.integers(0, structure.sizes, size=after.shape, dtype=np.int64)
+    fresh = structure.random(len(after), rng)
     return structure.canonical(np.where(structure.active(before), after, fresh))

@@ -136,7 +136,7 @@ def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str | int]) -> Or
 
 
 def _interval_orders(name: str, count: int, interval: object) -> Iterator[Order]:
-    """All orders of the axes begin..end-1, the others staying where they are."""
+    """Yield all orders of the axes begin..end-1, the others staying where they are."""
     what = f"reorder knob {value_text(name)}: interval"
     bounds = check_list(what, interval, "(begin, end), places among the axes", error=SpaceError)
     if len(bounds) != 2:
@@ -168,7 +168,7 @@ def _interleaved(
 
 
 def _merges(chains: list[list[int]]) -> Iterator[list[int]]:
-    """All ways to merge the chains that keep the order inside each; the chain with most axes left goes first."""
+    """Yield all ways to merge the chains that keep the order inside each; the chain with most axes left goes first."""
     left = [i for i, chain in enumerate(chains) if chain]
     if not left:
         yield []

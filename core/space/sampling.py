@@ -86,7 +86,7 @@ def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Dig
 
 def draw(structure: Structure, n: int, rng: np.random.Generator, *, known: Digits | None = None) -> Digits:
     """`n` random valid canonical rows, with repetition; `known` as for `redraw`."""
-    rows = structure.canonical(rng.integers(0, structure.sizes, size=(n, len(structure.lengths)), dtype=np.int64))
+    rows = structure.canonical(structure.random(n, rng))
     for component in structure.components:
         if component.constraints:
             wanted = np.flatnonzero(~structure.holds(rows, component.constraints))
@@ -163,12 +163,12 @@ def _beyond_listing(
 def uniform(structure: Structure, component: Component, n: int, rng: np.random.Generator) -> Digits:
     rows = np.zeros((n, len(structure.lengths)), dtype=np.int64)
     columns = list(component.columns)
-    rows[:, columns] = rng.integers(0, structure.sizes[columns], size=(n, len(columns)), dtype=np.int64)
+    rows[:, columns] = structure.random_digits(np.broadcast_to(component.column_array, (n, len(columns))), rng)
     return structure.canonical(rows)
 
 
 def _search(structure: Structure, component: Component, **options: Any) -> Search:
-    """A search for some valid rows of the component, which reaches its first complete rows soon."""
+    """Return a search for some valid rows of the component, which reaches its first complete rows soon."""
     order = search_order(structure, component)
     search = Search(structure, order, component.checks, block=1 << 15, width=CONSTRUCT_WIDTH, **options)
     search.budget = DESCENT_SHARE * search.descent
@@ -176,7 +176,7 @@ def _search(structure: Structure, component: Component, **options: Any) -> Searc
 
 
 def _constructed(structure: Structure, component: Component, rng: np.random.Generator, share: float = 1.0) -> Digits:
-    """A block of valid rows found by backtracking from a random beginning; none where it gives up.
+    """Return a block of valid rows found by backtracking from a random beginning; none where it gives up.
 
     Raises:
         SpaceError: it saw everything, and nothing is valid.

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 from pegbox.errors import SpaceError
 from pegbox.space.config import Config
 from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEntity, SplitEntity
-from pegbox.space.knob import Floats, Knob, one_hot, preview
+from pegbox.space.knob import Floats, ListedKnob, one_hot, preview
 from pegbox.space.option import value_key
 from pegbox.space.space import ConfigSpace
 
 
 @dataclass(frozen=True, eq=False)
-class SeenKnob(Knob):
+class SeenKnob(ListedKnob):
     """The values of a knob of any kind that were seen, in their order."""
 
     kind: ClassVar[str] = "seen"

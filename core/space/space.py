@@ -26,6 +26,7 @@ from pegbox.space.jsonform import config_from_json, rows_from_json
 from pegbox.space.knob import Knob, condition_of
 from pegbox.space.option import option_knob
 from pegbox.space.printing import space_text
+from pegbox.space.range import float_knob, int_knob
 from pegbox.space.reorder import Chains, ReorderOptions, reorder_knob
 from pegbox.space.split import SplitOptions, split_knob
 from pegbox.space.structure import Structure
@@ -92,6 +93,48 @@ class ConfigSpace:
             SpaceError: no candidates, a value that JSON cannot carry, or the name is taken by another knob.
         """
         self._add(option_knob(name, candidates, when=condition_of(name, when, self.knobs)))
+
+    @with_checked_keywords
+    def define_int(
+        self,
+        name: str,
+        low: int,
+        high: int,
+        *,
+        step: int = 1,
+        log: bool = False,
+        when: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Declare a choice of one of the integers `low`, `low + step`, ... up to `high`, which may be very many.
+
+        Args:
+            step: the distance of the values; where it does not divide the range, the last value is below `high`.
+            log: whether tuners shall see the logarithm: as many samples from 1 to 10 as from 100 to 1,000.
+            when: as for `define_split`.
+
+        Raises:
+            SpaceError: bounds or a step that are not integers, low > high, step < 1, low < 1 with `log`, more than
+                2**53 values, or the name is taken by another knob.
+        """
+        self._add(int_knob(name, low, high, step, log, when=condition_of(name, when, self.knobs)))
+
+    @with_checked_keywords
+    def define_float(
+        self, name: str, low: float, high: float, *, log: bool = False, when: Mapping[str, Any] | None = None
+    ) -> None:
+        """Declare a choice of a number between `low` and `high`, both included.
+
+        The numbers are decimal, with 10 to 100 million steps in the range, so that a config keeps an exact index.
+
+        Args:
+            log: whether tuners shall see the logarithm: as many samples from 0.001 to 0.01 as from 0.1 to 1.
+            when: as for `define_split`.
+
+        Raises:
+            SpaceError: bounds that are not finite numbers, low > high, low <= 0 with `log`, or the name is taken by
+                another knob.
+        """
+        self._add(float_knob(name, low, high, log, when=condition_of(name, when, self.knobs)))
 
     @with_checked_keywords
     def define_reorder(
@@ -214,7 +257,7 @@ class ConfigSpace:
         return self._fingerprint
 
     def get(self, index: int) -> Config:
-        """The config of an index in [0, size).
+        """Return the config of an index in [0, size).
 
         Digits of knobs that do not exist in it are set to 0, so that its own index may be smaller.
 
@@ -230,7 +273,7 @@ class ConfigSpace:
         return self.config(digits_of(int(index), [len(knob) for knob in self.knobs.values()]))
 
     def config(self, digits: Sequence[int] | Digits) -> Config:
-        """The config of one digit per knob, made canonical. Constraints are not asked; see `violated`.
+        """Return the config of one digit per knob, made canonical. Constraints are not asked; see `violated`.
 
         Raises:
             SpaceError: too few or too many digits, or one outside its knob.
@@ -251,7 +294,7 @@ class ConfigSpace:
         return Config(self, row)
 
     def from_json(self, form: object) -> Config:
-        """The config that `Config.to_json` wrote; `index` or `entity` may be missing, then the other decides.
+        """Return the config that `Config.to_json` wrote; `index` or `entity` may be missing, then the other decides.
 
         Raises:
             SpaceError: it belongs to another space, or its index and its entities disagree.
@@ -259,7 +302,7 @@ class ConfigSpace:
         return config_from_json(self, form)
 
     def rows_from_json(self, forms: Sequence[Mapping[str, Any]]) -> Digits:
-        """The digits of many configs that `Config.to_json` wrote; raises as `from_json` does."""
+        """Return the digits of many configs that `Config.to_json` wrote; raises as `from_json` does."""
         return rows_from_json(self, forms)
 
     def exists(self, config: Config, name: str) -> bool:
@@ -279,9 +322,15 @@ class ConfigSpace:
         structure, row = self.structure, self._rows([config.digits])
         return tuple(b.constraint.message for b in structure.constraints if not structure.holds(row, [b])[0])
 
-    def iterate(self) -> Iterator[Config]:
-        """All valid canonical configs in the order of their indices, made as they are asked for."""
-        for block in enumeration.in_index_order(self.structure):
+    def iterate(self, *, points: int | None = None) -> Iterator[Config]:
+        """Yield all valid canonical configs in the order of their indices, made as they are asked for.
+
+        Args:
+            points: so many values of each range at most, evenly spaced from the first to the last.
+        """
+        if points is not None:
+            check_int("iterate: points", points, error=SpaceError)
+        for block in enumeration.in_index_order(self.structure, points):
             for row in block.tolist():
                 yield Config(self, tuple(row))
 
@@ -297,18 +346,18 @@ class ConfigSpace:
         return sampling.sample(self.structure, n, check_generator(rng))
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
-        """One random valid neighbour per row: one knob moved, mostly to one of its closest values."""
+        """Return one random valid neighbour per row: one knob moved, mostly to one of its closest values."""
         return variation.neighbors(self.structure, self._rows(digits), check_generator(rng))
 
     def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
-        """One child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
+        """Return one child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
         rows_a, rows_b = self._rows(a), self._rows(b)
         if rows_a.shape != rows_b.shape:
             raise SpaceError(f"crossover pairs rows, but got {len(rows_a)} and {len(rows_b)} of them")
         return variation.crossover(self.structure, rows_a, rows_b, check_generator(rng))
 
     def canonical(self, digits: Digits) -> Digits:
-        """The rows with digits of knobs that do not exist set to 0."""
+        """Return the rows with digits of knobs that do not exist set to 0."""
         return self.structure.canonical(self._rows(digits))
 
     def is_valid(self, digits: Digits) -> Mask:

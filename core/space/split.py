@@ -15,7 +15,7 @@ from pegbox.checks import check_callable, check_flag, check_int, check_list, nea
 from pegbox.errors import SpaceError
 from pegbox.shown import value_text
 from pegbox.space.entities import SplitEntity
-from pegbox.space.knob import Condition, Floats, Knob, preview, refuse_too_many, require_values
+from pegbox.space.knob import Condition, Floats, ListedKnob, preview, refuse_too_many, require_values
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 MAX_EXTENT = 1 << 40
@@ -23,7 +23,7 @@ MAX_OUTPUTS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class SplitKnob(Knob):
+class SplitKnob(ListedKnob):
     """Ways to split an axis of `extent` iterations; the outermost extent is inferred, rounded up."""
 
     kind: ClassVar[str] = "split"
@@ -59,7 +59,7 @@ class SplitKnob(Knob):
         return inner
 
     def within(self, limits: Sequence[int]) -> SplitEntity:
-        """The split into divisors that are as large as `limits` allow, innermost first; -1 allows any.
+        """Return the split into divisors that are as large as `limits` allow, innermost first; -1 allows any.
 
         An axis of 128 within [-1, 8, 4] is split into [4, 8, 4], one of 49 into [7, 7, 1]. It need not be one of the
         knob's values.
@@ -149,7 +149,7 @@ def _check_arguments(name: str, options: SplitOptions) -> None:
 
 @lru_cache(maxsize=512)
 def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, tails: bool) -> tuple[SplitEntity, ...]:
-    """All splits under a policy, in AutoTVM's order (the factor next to the inferred one varies fastest).
+    """Return all splits under a policy, in AutoTVM's order (the factor next to the inferred one varies fastest).
 
     Cached because a template declares the same space again for every candidate that it builds.
 
@@ -185,7 +185,7 @@ def _fits(extent: int, product: int, tails: bool) -> bool:
 
 
 def divisors(n: int) -> list[int]:
-    """All divisors, ascending."""
+    """Return all divisors, ascending."""
     n = check_int("divisors: n", n, minimum=0, maximum=MAX_EXTENT, error=SpaceError)
     tries = np.arange(1, math.isqrt(n) + 1)
     small = tries[n % tries == 0].tolist()
@@ -201,7 +201,7 @@ def powers_of_two(n: int) -> list[int]:
 def _candidates(
     name: str, extent: int, candidate: Sequence[Sequence[int]], options: SplitOptions
 ) -> tuple[SplitEntity, ...]:
-    """The listed splits, checked, each meaning once."""
+    """Return the listed splits, checked, each meaning once."""
     listed = check_list(f"split knob {name!r}: candidate", candidate, "a list of lists of extents", error=SpaceError)
     rows = [_checked_candidate(name, extent, row) for row in listed]
     outputs, largest = options.num_outputs or (len(rows[0].sizes) if rows else 0), options.max_factor or math.inf

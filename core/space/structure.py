@@ -6,7 +6,7 @@ knobs fall: knobs that no constraint and no condition ties together never have t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 
 from pegbox.space.constraint import BoundConstraint
 from pegbox.space.digits import Digits, Mask
-from pegbox.space.knob import Floats, Knob
+from pegbox.space.knob import Floats, Knob, ListedKnob
 
 if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
+
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,13 @@ class Component:
 class Features(NamedTuple):
     """Feature names, and per knob a float32 table of features, one row per digit after one for "does not exist".
 
+    A range has no table, and one feature: its number, or the logarithm on a logarithmic line.
+
     A knob with a condition has one more feature that is 1 where the knob exists; where it does not, all are 0.
     """
 
     names: tuple[str, ...]
-    tables: tuple[NDArray[np.float32], ...]
+    tables: tuple[NDArray[np.float32] | None, ...]
 
 
 @dataclass
@@ -78,11 +83,9 @@ class Structure:
         self.lengths = tuple(len(knob) for knob in self.knobs)
         self.sizes = np.array(self.lengths, dtype=np.int64)
         positions = self.space.positions
-        self.conditions: dict[int, list[tuple[int, Mask]]] = {
-            column: [
-                (place := positions[parent], np.isin(np.arange(self.lengths[place]), digits))
-                for parent, digits in when.parents
-            ]
+        self.lines = tuple(knob.line for knob in self.knobs)
+        self.conditions: dict[int, list[tuple[int, Callable[[Digits], Mask]]]] = {
+            column: [(place := positions[parent], self._one_of(place, digits)) for parent, digits in when.parents]
             for column, knob in enumerate(self.knobs)
             if (when := knob.when) is not None
         }
@@ -93,6 +96,12 @@ class Structure:
         self.constraints = tuple(self._bound())
         self.components = tuple(self._components())
 
+    def _one_of(self, column: int, digits: Sequence[int]) -> Callable[[Digits], Mask]:
+        """Return the test of a column for some digits."""
+        if self.lines[column] is None:
+            return np.isin(np.arange(self.lengths[column]), digits).__getitem__
+        return lambda column_digits: np.isin(column_digits, digits)
+
     @property
     def no_rows(self) -> Digits:
         """An empty array of rows."""
@@ -100,31 +109,54 @@ class Structure:
 
     @cached_property
     def coordinates(self) -> list[Floats | None]:
-        """The coordinates of each knob's values; see `Knob.coordinates`."""
-        return [knob.coordinates() for knob in self.knobs]
+        """The coordinates of each knob's values, None for a range; see `ListedKnob.coordinates`."""
+        return [knob.coordinates() if isinstance(knob, ListedKnob) else None for knob in self.knobs]
 
     @cached_property
     def features(self) -> Features:
         """The features of configs for cost models."""
         names: list[str] = []
-        tables: list[NDArray[np.float32]] = []
+        tables: list[NDArray[np.float32] | None] = []
         for column, knob in enumerate(self.knobs):
-            labels, table = knob.features()
-            if column in self.conditions:
-                labels, table = [*labels, f"{knob.name}.exists"], np.column_stack([table, np.ones(len(table))])
-            names += labels
-            tables.append(np.concatenate([np.zeros((1, table.shape[1])), table]).astype(np.float32))
+            if isinstance(knob, ListedKnob):
+                labels, table = knob.features()
+                if column in self.conditions:
+                    table = np.column_stack([table, np.ones(len(table))])
+                tables.append(np.concatenate([np.zeros((1, table.shape[1])), table]).astype(np.float32))
+            else:
+                labels = [f"{knob.name}.log2" if knob.line and knob.line.log else knob.name]
+                tables.append(None)
+            names += [*labels, f"{knob.name}.exists"] if column in self.conditions else labels
         return Features(tuple(names), tuple(tables))
 
     def encode(self, digits: Digits) -> NDArray[np.float32]:
         """Look up the features of rows: shape (len(digits), len(self.features.names))."""
-        rows = np.where(self.active(digits), digits + 1, 0)
-        encoded = np.empty((len(digits), len(self.features.names)), dtype=np.float32)
-        start = 0
-        for column, table in enumerate(self.features.tables):
-            encoded[:, start : start + table.shape[1]] = table[rows[:, column]]
-            start += table.shape[1]
-        return encoded
+        active = self.active(digits)
+        rows = np.where(active, digits + 1, 0)
+        parts = [np.empty((len(digits), 0), dtype=np.float32)]
+        for column, (table, line) in enumerate(zip(self.features.tables, self.lines, strict=True)):
+            if table is not None:
+                parts.append(table[rows[:, column]])
+            elif line is not None:
+                exists = active[:, column]
+                # Features are float32: a value past its range is as good as the largest.
+                numbers = np.clip(np.where(exists, line.numbers(digits[:, column]), 0.0), -FLOAT32_MAX, FLOAT32_MAX)
+                columns = [numbers, exists] if column in self.conditions else [numbers]
+                parts.append(np.column_stack(columns).astype(np.float32))
+        return np.concatenate(parts, axis=1)
+
+    def random(self, n: int, rng: np.random.Generator) -> Digits:
+        """Draw `n` rows of digits, whether valid or not."""
+        return self.random_digits(np.broadcast_to(np.arange(len(self.lengths)), (n, len(self.lengths))), rng)
+
+    def random_digits(self, columns: Digits, rng: np.random.Generator) -> Digits:
+        """Draw a digit of each of the columns: uniformly, on a logarithmic line by the logarithm."""
+        drawn = rng.integers(0, self.sizes[columns], dtype=np.int64)
+        for column, line in enumerate(self.lines):
+            if line is not None and line.log:
+                places = columns == column
+                drawn[places] = line.drawn(int(places.sum()), rng)
+        return drawn
 
     def _bound(self) -> Iterator[BoundConstraint]:
         for constraint in self.space.constraints:
@@ -151,7 +183,7 @@ class Structure:
         return constraint.holds(rows, self.active(rows, constraint.needs))
 
     def pinned(self, column: int) -> Callable[[Digits], Mask]:
-        """A knob that does not exist has digit 0."""
+        """Return the test that a knob which does not exist has the digit 0."""
         needs = self.ancestors[column] | {column}
         return lambda rows: self.active(rows, needs)[:, column] | (rows[:, column] == 0)
 
@@ -164,7 +196,7 @@ class Structure:
         for column, parents in self.conditions.items():
             if needs is None or column in needs:
                 for parent, allowed in parents:
-                    active[:, column] &= active[:, parent] & allowed[digits[:, parent]]
+                    active[:, column] &= active[:, parent] & allowed(digits[:, parent])
         return active
 
     def canonical(self, digits: Digits) -> Digits:
@@ -182,7 +214,7 @@ class Structure:
 
 
 def grouped(items: Iterable[int], ties: Iterable[set[int]]) -> list[list[int]]:
-    """The finest grouping of the items in which every tie lies inside one group; groups and members ascending."""
+    """Return the finest grouping of the items with every tie inside one group; groups and members ascend."""
     groups = {item: [item] for item in items}
     for tie in ties:
         merged = sorted({member for item in tie for member in groups[item]})

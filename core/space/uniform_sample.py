@@ -25,7 +25,7 @@ _DRY_BATCHES = 64
 
 
 def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
-    """All valid configurations in a random order, in blocks; of a large space, distinct ones until they get rare.
+    """Yield all valid configurations in a random order, in blocks; of a large space, distinct ones until they get rare.
 
     The order depends on the space and the seed alone, so that a second pass has the same beginning.
     Only where less than one in thousands of the combinations is valid, and these are too many to list, are some
@@ -56,7 +56,7 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
 
 def _ungated(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
     """Random valid rows of the components whose knobs all exist; zeros in the columns of the others."""
-    rows = rng.integers(0, structure.sizes, size=(n, len(structure.lengths)), dtype=np.int64)
+    rows = structure.random(n, rng)
     for component in structure.components:
         if component.gates:
             rows[:, component.column_array] = 0

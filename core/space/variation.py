@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -17,9 +18,12 @@ NEAR_SHARE = 0.75
 TABLE_LIMIT = 2048
 TRIES = 16
 
+BEYOND = 0.25
+"""The share of the distance of two parents by which a child's number may lie beyond one of them."""
+
 
 def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) -> Digits:
-    """One random valid neighbour per row: one knob that exists is moved, mostly to one of its closest values.
+    """Return one random valid neighbour per row: one knob that exists is moved, mostly to one of its closest values.
 
     Knobs that come to exist by the move get random values. Where no single move is valid, the knobs of one
     component are drawn anew; a row comes back unchanged only where the space has nothing else.
@@ -41,7 +45,7 @@ def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) ->
 
 
 def _moved(structure: Structure, rows: Digits, movable: Mask, rng: np.random.Generator) -> Digits:
-    """Every row with one random movable knob moved."""
+    """Return every row with one random movable knob moved."""
     chosen = np.where(movable, rng.random(rows.shape), -1.0).argmax(axis=1)
     moved = rows.copy()
     for column in np.unique(chosen).tolist():
@@ -55,6 +59,8 @@ def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Gene
     length = structure.lengths[column]
     other = rng.integers(0, length - 1, len(digits), dtype=np.int64)
     other += other >= digits
+    if (line := structure.lines[column]) is not None:
+        return np.where(rng.random(len(digits)) < NEAR_SHARE, line.near(digits, rng), other)
     coordinates = structure.coordinates[column]
     if coordinates is None or length <= 2:
         return other
@@ -95,11 +101,28 @@ def _nearest(raw: bytes, width: int) -> Digits:
     return table
 
 
+def _blended(
+    structure: Structure, children: Digits, a: Digits, b: Digits, both: Mask, rng: np.random.Generator
+) -> Digits:
+    """Return the children with some numbers of ranges blended from both parents.
+
+    Eshelman and Schaffer, "Real-Coded Genetic Algorithms and Interval-Schemata" (FOGA 1993): BLX-alpha.
+    """
+    for column, line in enumerate(structure.lines):
+        if line is not None:
+            one, other = line.shares(a[:, column]), line.shares(b[:, column])
+            blend = line.at(one + rng.uniform(-BEYOND, 1.0 + BEYOND, len(a)) * (other - one))
+            chosen = both[:, column] & (rng.random(len(a)) < 0.5)
+            children[:, column] = np.where(chosen, blend, children[:, column])
+    return children
+
+
 def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
-    """A random one of all valid single moves of a row; a partly redrawn row where there is none."""
+    """Make a random valid single move of a row; if there is none, redraw the row partly."""
     active = structure.active(row.reshape(1, -1))[0]
-    columns = [c for c in range(len(row)) if active[c] for _ in range(structure.lengths[c])]
-    digits = [d for c in range(len(row)) if active[c] for d in range(structure.lengths[c])]
+    others = {c: _others(structure, c, rng) for c in range(len(row)) if active[c]}
+    columns = [c for c, values in others.items() for _ in values]
+    digits = [digit for values in others.values() for digit in values]
     moves = np.repeat(row.reshape(1, -1), len(columns), axis=0)
     moves[np.arange(len(moves)), columns] = digits
     moves = moves[(moves != row).any(axis=1)]
@@ -118,9 +141,19 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
     return np.asarray(changed[0] if len(changed) else draw(structure, 1, rng, known=known)[0])
 
 
+def _others(structure: Structure, column: int, rng: np.random.Generator) -> Sequence[int]:
+    """Return all digits of a column; of a long range, some at random."""
+    length = structure.lengths[column]
+    if structure.lines[column] is None or length <= TABLE_LIMIT:
+        return range(length)
+    drawn: list[int] = structure.random_digits(np.full(TABLE_LIMIT, column), rng).tolist()
+    return drawn
+
+
 def crossover(structure: Structure, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
     """Uniform crossover per knob (Syswerda 1989), repaired: each row takes every knob from one of its parents.
 
+    A number of a range comes from between them, or a little beyond, half the time.
     Where the mixed knobs of a component break a constraint, the whole component comes from one parent, which is
     valid when the parents are.
     """
@@ -128,7 +161,7 @@ def crossover(structure: Structure, a: Digits, b: Digits, rng: np.random.Generat
     in_a, in_b = structure.active(a), structure.active(b)
     # A knob that exists in one parent only has no value to inherit from the other.
     from_b = np.where(in_a == in_b, rng.random(a.shape) < 0.5, in_b)
-    children = structure.canonical(np.where(from_b, b, a))
+    children = structure.canonical(_blended(structure, np.where(from_b, b, a), a, b, in_a & in_b, rng))
     coin = rng.random((len(a), 1)) < 0.5
     for component in structure.components:
         if not component.constraints:

@@ -8,7 +8,6 @@ that the next write starts another.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import stat
@@ -219,6 +218,8 @@ class Database:
     @contextlib.contextmanager
     def _locked(self, wait: float) -> Iterator[None]:
         """Keep other processes from making and renaming databases."""
+        import fcntl  # what reads does without it
+
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             end = time.monotonic() + wait

@@ -1,8 +1,5 @@
 """The compiled code in a store: found by a key, checked before it is used, and bounded in size."""
 
-from __future__ import annotations
-
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
@@ -104,6 +101,8 @@ class Kernels:
 
 def _template_of(task: str) -> str:
     """Read the name of the template in the key of a task; empty where there is none."""
+    import json  # slow to import
+
     try:
         return str(json.loads(task)[0][0])
     except (ValueError, LookupError, TypeError):
@@ -111,5 +110,5 @@ def _template_of(task: str) -> str:
 
 
 def row_key(*parts: object) -> str:
-    """Make a key of values that JSON can hold."""
-    return str(sha256(json.dumps(parts).encode()).hexdigest())
+    """Make a key of texts, numbers and tuples of them."""
+    return str(sha256(repr(parts).encode()).hexdigest())

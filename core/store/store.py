@@ -5,7 +5,6 @@ The truth about a search is in its file of records; the store repeats the best o
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -177,6 +176,8 @@ def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
 
 def task_key(workload: Sequence[Any], target: str, space: str, processor: str) -> str:
     """Write the key of a task on a processor."""
+    import json  # slow to import
+
     return json.dumps([list(workload), target, space, processor], sort_keys=True)
 
 

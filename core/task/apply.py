@@ -191,7 +191,7 @@ def _stage(sch: AnySchedule, op: Place) -> Stage | Schedule:
 
 
 def handle(entity: Entity) -> Any:
-    """The entity with an `apply` where its kind has one."""
+    """Return the entity with an `apply` where its kind has one."""
     if isinstance(entity, OtherEntity):
         return entity
     if type(entity) not in _HANDLES:

@@ -204,7 +204,7 @@ def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]
 
 
 def _folder(path: str) -> str:
-    """The folder of a file, however it is written: "./ops.py" is in that of "ops.py"; empty where there is no file."""
+    """Return a file's folder, resolved: that of "./ops.py" is that of "ops.py"; empty if there is no file."""
     return os.path.dirname(os.path.realpath(path)) if path and not path.startswith("<") else ""
 
 

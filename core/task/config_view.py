@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pegbox.checks import check_float, check_list
+from pegbox.checks import check_callable, check_float, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, SpaceError
@@ -28,7 +28,7 @@ class _AxisNames:
         self.axes = [self._name(axis, taken) for axis in axes]
 
     def _name(self, axis: Any, taken: set[str]) -> str:
-        """Its own name, numbered where several axes share it."""
+        """Return the own name of an axis, numbered if several axes share it."""
         if not isinstance(axis, Var | LoopRef):
             return axis if isinstance(axis, str) else value_text(axis)
         if axis in self.by_axis:
@@ -61,7 +61,7 @@ class TemplateConfig:
         self.target = target
         self.space = ConfigSpace()
         self.flop: float | None = None
-        self.plain: Callable[[], Sequence[Tensor]] | None = None
+        self.plain: Callable[[], Sequence[Tensor]] | str | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -70,7 +70,7 @@ class TemplateConfig:
         return "the first configuration"
 
     def __getitem__(self, name: str) -> KnobValue:
-        """The value of a knob: its first one while the space is declared, else the configuration's."""
+        """Return the value of a knob: its first one while the space is declared, else the configuration's."""
         knobs = self.space.knobs
         # An unknown name is an error with the list of known ones, which Config words best.
         value: KnobValue = handle(
@@ -86,6 +86,14 @@ class TemplateConfig:
     def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
         """See `ConfigSpace.define_knob`."""
         self.space.define_knob(name, candidates, when=when)
+
+    def define_int(self, name: str, low: int, high: int, **options: Any) -> None:
+        """See `ConfigSpace.define_int`."""
+        self.space.define_int(name, low, high, **options)
+
+    def define_float(self, name: str, low: float, high: float, **options: Any) -> None:
+        """See `ConfigSpace.define_float`."""
+        self.space.define_float(name, low, high, **options)
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
         """See `ConfigSpace.define_reorder`; axes, in the options as well, are axes of tensors, loops or names."""
@@ -118,12 +126,15 @@ class TemplateConfig:
         """
         self.flop = (self.flop or 0.0) + check_float("flop", flop)
 
-    def define_plain(self, outputs: Callable[[], Sequence[Tensor]]) -> None:
-        """Give the plain computation, where the template's own has copies and layouts of a schedule in it.
+    def define_plain(self, outputs: Callable[[], Sequence[Tensor]] | str) -> None:
+        """Give the plain computation that NumPy is timed on, where pegbox cannot derive it from the template's.
 
-        `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments. It is called
-        only after a search, when NumPy is timed on the same operator.
+        `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments, without the
+        copies and layouts of a schedule. It is called only after a search. Or it is NumPy code: an expression of `np`
+        and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
         """
+        if not isinstance(outputs, str):
+            check_callable("define_plain: outputs", outputs, "a function that gives tensors, or NumPy code as a text")
         self.plain = outputs
 
 
@@ -155,6 +166,8 @@ class ApplyingConfig(TemplateConfig):
     def define_knob(self, name: str, *_: Any, **__: Any) -> None:
         """Declared already."""
         self._declared(name)
+
+    define_int = define_float = define_knob
 
     def add_constraint(self, *_: Any, **__: Any) -> None:
         """Declared already."""

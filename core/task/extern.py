@@ -148,7 +148,7 @@ def _check(what: str, op: ExternOp) -> None:
 
 
 def _run_alone(op: ExternOp, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """The outputs' arrays, as a kernel of this operation only makes them."""
+    """Return the outputs' arrays, as a kernel of this operation only makes them."""
     import numpy as np  # only the reference needs it
 
     from pegbox.codegen import build, emit  # kept out of `import pegbox`
@@ -160,6 +160,6 @@ def _run_alone(op: ExternOp, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[A
 
 
 def _alone(op: ExternOp) -> Function:
-    """The program of this operation only."""
+    """Return the program of this operation only."""
     outputs = [t.buffer for t in op.outputs]
     return function_from_ops([op], [*(t.buffer for t in op.inputs), *outputs], outputs, "statement")

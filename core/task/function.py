@@ -76,11 +76,21 @@ class NamedFunction:
                 f"{self.kind} {self.name}{shown(self.signature)} cannot take ({given}): {error}"
                 + ("" if wrong is None else near_names(wrong, known))
             ) from error
+        self._check_integers(bound)
         bound.apply_defaults()
         try:
             return {name: _plain(value) for name, value in bound.arguments.items()}
         except RecursionError:
             raise TemplateError(f"{self.kind} {self.name}: an argument is a list that nests too deep") from None
+
+    def _check_integers(self, bound: inspect.BoundArguments) -> None:
+        """Raise `TemplateError` for text or a float in the place of an integer, as `64 64 sixty` has it."""
+        parameters = bound.signature.parameters
+        for name, value in bound.arguments.items():
+            if isinstance(value, str | float) and parameters[name].annotation in (int, "int"):
+                raise TemplateError(
+                    f"{self.kind} {self.name}{shown(bound.signature)}: {name}={value_text(value)} is not an integer"
+                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the place of the function, because its name may belong to the object that replaced it."""
@@ -116,9 +126,9 @@ class NamedFunction:
             return function
         if callable(function) and not isinstance(function, NamedFunction):
             return cls(getattr(function, "__name__", str(ref)), function)
+        found = "" if ref is function else f"{value_text(function)}, "
         raise TemplateError(
-            f"{value_text(ref)} is {value_text(function)}, not a {cls.kind} function; decorate one with "
-            f"@pegbox.{cls.kind}('name')"
+            f"{value_text(ref)} is {found}not a {cls.kind} function; decorate one with @pegbox.{cls.kind}('name')"
         )
 
 
@@ -149,7 +159,7 @@ class _Bare(str):
 
 
 def shown(signature: inspect.Signature) -> str:
-    """The parameters, with annotations as they are written."""
+    """Return the parameters, with annotations as they are written."""
     parameters = [
         p.replace(annotation=_Bare(p.annotation)) if isinstance(p.annotation, str) else p
         for p in signature.parameters.values()

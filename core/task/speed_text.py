@@ -15,7 +15,7 @@ from pegbox.expr.visit import loads
 
 
 def bytes_of(arguments: Sequence[Tensor]) -> float:
-    """The bytes that a kernel has to move at least once: its reads of each input, and each output."""
+    """Return the bytes that a kernel has to move at least once: its reads of each input, and each output."""
     return bytes_read(arguments) + bytes_written(arguments)
 
 
@@ -49,7 +49,7 @@ _Range: TypeAlias = tuple[int, int]
 
 
 def _range(index: Expr, extent: int, extents: Mapping[Expr, int]) -> _Range:
-    """The places of a dimension that an index reaches; all of them where it is not linear."""
+    """Return the places of a dimension that an index reaches; all of them where it is not linear."""
     if any(True for _ in loads(index)):
         return 0, 1
     form = linear(index)
@@ -70,7 +70,7 @@ def format_speed(seconds: float, *, flop: float = 0.0, bytes_moved: float = 0.0)
 
 
 def format_seconds(seconds: float) -> str:
-    """A cost with a unit that keeps it readable."""
+    """Return a cost with a unit that keeps it readable."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.4g} {unit}"
@@ -78,7 +78,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_cost(cost: float, unit: str) -> str:
-    """A cost with its unit: seconds as `format_seconds` writes them, any other as a number."""
+    """Return a cost with its unit: seconds as `format_seconds` writes them, any other as a number."""
     if unit == "s":
         return format_seconds(cost)
     number = f"{cost:,.0f}" if cost == round(cost) < 1e15 else f"{cost:.6g}"
@@ -86,7 +86,7 @@ def format_cost(cost: float, unit: str) -> str:
 
 
 def format_phases(phases: Mapping[str, float]) -> str:
-    """The phases, the longest first; those that come to less than 1% of all are left out."""
+    """Return the phases, the longest first; those that come to less than 1% of all are left out."""
     least = sum(phases.values()) / 100
     shown = sorted((item for item in phases.items() if item[1] >= least), key=lambda item: -item[1])
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in shown)

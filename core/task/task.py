@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.checks import check_instance, check_list, check_mapping, near_names
-from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.compiled import ArgSpec
+from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.flop import count_flop
 from pegbox.compute.subscripts import check_subscripts, has_indirect_reads
@@ -23,7 +24,8 @@ from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.shown import value_text
-from pegbox.space import Config, ConfigSpace
+from pegbox.space import ConfigSpace
+from pegbox.space.given_config import GivenConfig, given_config
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.speed_text import bytes_of
@@ -59,6 +61,8 @@ class Task:
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
         self._plain = declaring.plain
+        if isinstance(self._plain, str):
+            self._check_numpy()
 
     @property
     def name(self) -> str:
@@ -98,13 +102,30 @@ class Task:
         """Arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
-    @cached_property
+    @property
     def numpy(self) -> NumpyProgram | None:
         """The same computation as a person would write it in NumPy; None where NumPy has no plain words for it."""
-        from pegbox.compute.numpy_program import numpy_program  # NumPy is needed only here
+        return None if isinstance(self._numpy, str) else self._numpy
 
+    @property
+    def numpy_missing(self) -> str:
+        """The reason why `numpy` is None, such as "NumPy has no erf"; empty otherwise."""
+        return self._numpy if isinstance(self._numpy, str) else ""
+
+    @cached_property
+    def _numpy(self) -> NumpyProgram | str:
+        from pegbox.compute.numpy_program import numpy_program  # NumPy is needed only here
+        from pegbox.compute.numpy_statement import NoNumpyProgram
+
+        if isinstance(self._plain, str):
+            from pegbox.compute.numpy_code import program_of_code
+
+            return program_of_code(self._plain, self._tensors)
         inputs = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
-        return numpy_program([*inputs, *(self.outputs if self._plain is None else self._plain())])
+        try:
+            return numpy_program([*inputs, *(self.outputs if self._plain is None else self._plain())])
+        except NoNumpyProgram as error:
+            return str(error)
 
     @property
     def compute_dag(self) -> ComputeDAG:
@@ -151,17 +172,20 @@ class Task:
             error.source = error.source or definition_of(self.template.function)
             raise
 
-    def instantiate(self, config: Config) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
+    def instantiate(self, config: GivenConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
         """Apply the template to one configuration: returns a TE or a `tir` schedule, to go on with, and the arguments.
+
+        Here and below a configuration may be given as its index, too, as `result.best`, a record, or the values of all
+        knobs by name.
 
         Raises:
             InvalidConfig: the template refuses the configuration.
             ScheduleError: the schedule is not legal.
         """
-        return self._run(ApplyingConfig(config, self.target))
+        return self._run(ApplyingConfig(given_config(self.space, config), self.target))
 
-    def schedule(self, config: Config) -> Schedule:
-        """The scheduled program of one configuration.
+    def schedule(self, config: GivenConfig) -> Schedule:
+        """Return the scheduled program of one configuration.
 
         Raises:
             InvalidConfig: the template refuses the configuration.
@@ -176,23 +200,23 @@ class Task:
             error.source = error.source or definition_of(self.template.function)
             raise
 
-    def lowered(self, config: Config) -> Function:
-        """The plain loops of one configuration."""
+    def lowered(self, config: GivenConfig) -> Function:
+        """Return the plain loops of one configuration."""
         return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
-    def lower(self, config: Config) -> Program:
-        """The LLVM assembly of one configuration, with all that compiling and calling it needs."""
+    def lower(self, config: GivenConfig) -> Program:
+        """Return the LLVM assembly of one configuration, with all that compiling and calling it needs."""
         from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
 
-    def show_schedule(self, config: Config) -> str:
-        """The schedule's primitives as Python, then the program that they make, with its blocks."""
+    def show_schedule(self, config: GivenConfig) -> str:
+        """Return the schedule's primitives as Python, then the program that they make, with its blocks."""
         sch = self.schedule(config)
         return f"{sch.trace}\n\n{sch.func}"
 
-    def schedule_code(self, config: Config) -> str:
-        """The computation and one configuration's schedule as te code, where a generator made the space.
+    def schedule_code(self, config: GivenConfig) -> str:
+        """Return the computation and one configuration's schedule as te code, where a generator made the space.
 
         Raises:
             TemplateError: a person wrote the template: its code is there; or the generator writes none.
@@ -203,10 +227,10 @@ class Task:
                 f"template {self.name} was not generated: read its own code; show_schedule(config) prints the "
                 "primitives of one configuration"
             )
-        return str(write(ApplyingConfig(config, self.target), self.args, self.kwargs))
+        return str(write(ApplyingConfig(given_config(self.space, config), self.target), self.args, self.kwargs))
 
-    def show_ir(self, config: Config) -> str:
-        """The plain loops as text."""
+    def show_ir(self, config: GivenConfig) -> str:
+        """Return the plain loops as text."""
         return str(self.lowered(config))
 
     @property
@@ -264,8 +288,16 @@ class Task:
         except ScheduleError as error:
             raise self._malformed(f" returned a schedule with arguments that don't fit it: {error}") from error
 
+    def _check_numpy(self) -> None:
+        """Raise `TemplateError` for NumPy code that is not Python, or has unknown names: not after the search only."""
+        try:
+            assert self._numpy
+        except TemplateError as error:
+            error.source = definition_of(self.template.function)
+            raise
+
     def _malformed(self, why: str) -> TemplateError:
-        """The error of a template that returned, at its definition."""
+        """Return the error of a template that returned, at its definition."""
         error = TemplateError(f"template {self.name}{why}")
         error.source = definition_of(self.template.function)
         return error
@@ -283,7 +315,10 @@ def create_task(
     space: object = None,
     **misplaced: NoReturn,
 ) -> Task:
-    """A task from a template (a name, "file.py:name", or the function itself) at `args`.
+    """Make a task from a template (a name, "file.py:name", or the function itself) at `args`.
+
+    With `space`, `template` is a workload, or the tensors of one computation: all arguments of the kernel, or its
+    outputs.
 
     Args:
         target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.

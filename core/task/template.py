@@ -21,7 +21,7 @@ _PACKED_FORMS = "__pegbox_packed_forms__"
 """The attribute of a template's function that holds its packed forms: it is found wherever the function is."""
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
-WITHOUT_SCHEDULE = f"is a workload, which has no schedule; {ADD_SPACE}"
+WITHOUT_SCHEDULE = f"is a workload: a computation without a schedule; {ADD_SPACE}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Template(NamedFunction):
         return added
 
     def packed_form(self, name: str) -> PackedForm | None:
-        """The form of the template that takes an input packed; None where it has none."""
+        """Return the form of the template that takes an input packed; None where it has none."""
         found = self._packed_forms.get(name)
         return None if found is None else PackedForm(self, *found)
 
@@ -103,7 +103,7 @@ class Template(NamedFunction):
             raise TemplateError(f"{error}{self.remedy}") from error
 
     def without_cfg(self) -> TemplateError:
-        """The error of a function whose first parameter is not the configuration, as in AutoTVM."""
+        """Return the error of a function whose first parameter is not the configuration, as in AutoTVM."""
         parameters = list(inspect.signature(self.function).parameters)
         others = [name for name in parameters if name != "cfg"]
         error = TemplateError(
@@ -144,24 +144,21 @@ def template(name: str | Callable[..., Any]) -> Any:
     return lambda function: Template.registered(name, function)
 
 
-def find_template(ref: object, *, registered: bool = False) -> Template:
-    """The template that `ref` means: a Template, a function, a name, or "path/to/file.py:name".
-
-    Args:
-        registered: only a name that the registry knows: it may come from anywhere, and nothing is imported or run.
+def find_template(ref: object) -> Template:
+    """Return the template that `ref` means: a Template, a function, a name, or "path/to/file.py:name".
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
         TemplateError: the object found is not a template.
     """
     try:
-        found = registry.get("template", str(ref)) if registered else registry.resolve("template", ref)
+        found = registry.resolve("template", ref)
     except UnknownName as error:
         if ref not in registry.names("workload"):
             if isinstance(ref, str) and ref.isidentifier():
                 raise UnknownName(f"{error}; one of your own is named with its file: FILE.py:{ref}") from None
             raise
-        raise UnknownName(f"there is no template {ref!r}: it {WITHOUT_SCHEDULE}") from error
+        raise UnknownName(f"{ref!r} {WITHOUT_SCHEDULE}") from error
     if isinstance(found, NamedFunction) and found.kind == "workload":
         raise TemplateError(f"{ref if isinstance(ref, str) else found.name!r} {WITHOUT_SCHEDULE}")
     return Template.of(found, ref)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from pegbox.codegen.targets.target import Target
-from pegbox.compute.graph import placeholders
-from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.compute.graph import placeholders, post_order
+from pegbox.compute.sizes import check_static
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.digest import sha256
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
@@ -19,11 +21,13 @@ from pegbox.hooks.refs import Spec, parse_spec
 from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.shown import value_text
 from pegbox.task.config_view import TemplateConfig
+from pegbox.task.dag import ComputeDAG
 from pegbox.task.function import NamedFunction, name_of, shown
 from pegbox.task.packing import PackedForm
 from pegbox.task.sources import source_files
-from pegbox.task.template import Template, find_template, takes_config
+from pegbox.task.template import ADD_SPACE, Template, find_template, takes_config
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +49,7 @@ class Workload(NamedFunction):
     __reduce__ = NamedFunction.__reduce__
 
     def tensors(self, /, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """The kernel's arguments in call order.
+        """Return the kernel's arguments in call order.
 
         Raises:
             TemplateError: the function raises, or gives no list of tensors, or only inputs.
@@ -89,13 +93,70 @@ def workload(name: str | Callable[..., Any]) -> Any:
     return lambda function: Workload.registered(name, function)
 
 
+@dataclass(frozen=True)
+class _Given:
+    """The function of a computation that was given by its tensors."""
+
+    arguments: tuple[Tensor, ...]
+
+    def __call__(self) -> list[Tensor]:
+        return list(self.arguments)
+
+
+@dataclass(frozen=True)
+class TensorWorkload(Workload):
+    """A computation that is given by its tensors: of one shape, and pickled as it is."""
+
+    function: _Given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tensor_workload, (self.function.arguments,)
+
+    @property
+    def ref(self) -> str:
+        return ""
+
+
+def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
+    """Return the workload of a kernel's arguments; of outputs alone, the inputs come first in the order of their use.
+
+    Its name has the outputs' names, and a digest of the computation, so that records tell computations apart.
+
+    Raises:
+        TemplateError: there is something else than tensors among them, nothing is computed, or an input is missing.
+        ComputeError: a size is a variable.
+    """
+    example = "give all arguments of the kernel, [A, B, C], or the outputs"
+    others = [each for each in tensors if not isinstance(each, Tensor)]
+    if others:
+        raise TemplateError(f"create_task: {value_text(others[0])} is not a tensor; {example}")
+    outputs = [each for each in tensors if not isinstance(each.op, PlaceholderOp)]
+    if not outputs:
+        names = ", ".join(each.name for each in tensors) or "an empty list"
+        raise TemplateError(f"create_task: nothing of {names} is computed; {example}")
+    inputs = placeholders(outputs)
+    given = tuple(tensors) if len(outputs) < len(tensors) else (*inputs, *outputs)
+    missing = [each.name for each in inputs if each not in given]
+    if missing:
+        listed = ", ".join(each.name for each in given)
+        raise TemplateError(
+            f"create_task: [{listed}] lacks the input {missing[0]}; give all arguments of the kernel, or the outputs"
+        )
+    check_static(post_order([each.op for each in given]))
+    computation = f"{ComputeDAG(given)}\n{', '.join(each.name for each in given)}"
+    digest = sha256(computation.encode()).hexdigest()[:8]
+    return TensorWorkload(f"{'_'.join(each.name for each in outputs)}-{digest}", _Given(given))
+
+
 def find_workload(ref: object) -> Workload:
-    """The workload that `ref` means: a Workload, a function, a name, or "path/to/file.py:name".
+    """Return the workload of a reference: a Workload, a function, a name, "path/to/file.py:name", or tensors.
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
-        TemplateError: the object found is not a workload.
+        TemplateError: the object found is not a workload, or the tensors are none.
     """
+    if isinstance(ref, Tensor | list | tuple):
+        return tensor_workload([ref] if isinstance(ref, Tensor) else ref)
     found = registry.resolve("workload", ref)
     if isinstance(found, Template) or (callable(found) and takes_config(found)):
         name = getattr(found, "name", None) or getattr(found, "__name__", str(ref))
@@ -128,7 +189,7 @@ class SpaceGenerator(Protocol):
     """
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> Space:
-        """The space of a computation.
+        """Return the space of a computation.
 
         Args:
             tensors: the kernel's arguments in call order.
@@ -178,14 +239,14 @@ class GeneratedTemplate(Template):
         Raises:
             TemplateError: the generator writes no code.
         """
-        space = self._space(cfg.target, args, kwargs)
+        space = self.space(cfg.target, args, kwargs)
         if not hasattr(space, "schedule_code"):
             raise TemplateError(f"{self.name}: the space generator writes no code; show_schedule(config) shows loops")
         return str(space.schedule_code(cfg))
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        """The space's `source`, where it has one."""
-        found = getattr(self._space(target, args, kwargs), "source", None)
+        """Return the space's `source`, where it has one."""
+        found = getattr(self.space(target, args, kwargs), "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
                 f"{self.name}: the space's source is {found!r}; give text that describes the space, or leave it out"
@@ -200,7 +261,7 @@ class GeneratedTemplate(Template):
         Raises:
             ArgumentError: the generator packs no operands, or not this one, or the array is none.
         """
-        space = self._space(target, args, kwargs)
+        space = self.space(target, args, kwargs)
         if not hasattr(space, "pack_weights"):
             raise ArgumentError(f"{self.name}: the space generator packs no operands ahead; give them as they are")
         packed: np.ndarray[Any, Any] = space.pack_weights(array, name)
@@ -217,7 +278,7 @@ class GeneratedTemplate(Template):
         return source_files(self.workload.function, self.function.generator)  # type: ignore[attr-defined]
 
     def with_packed(self, *names: str) -> GeneratedTemplate | None:
-        """The template whose kernels take these inputs packed, or without names none; None where it cannot pack."""
+        """Return the template whose kernels take these inputs packed (no names: none); None if it cannot pack."""
         generated: _Generated = self.function  # type: ignore[assignment]
         make = getattr(generated.generator, "with_packed", None)
         return None if make is None else generated_template(generated.workload, make(*names))
@@ -232,7 +293,8 @@ class GeneratedTemplate(Template):
 
         return PackedForm(template, {}, pack)
 
-    def _space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def space(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the generator's result for these arguments of the workload."""
         return self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
 
     @property
@@ -246,7 +308,7 @@ class GeneratedTemplate(Template):
 
 
 def generated_template(workload: object, space: object) -> GeneratedTemplate:
-    """A template for a workload whose space a generator derives.
+    """Return a template for a workload whose space a generator derives.
 
     Args:
         workload: a Workload, a function, a name, or "path/to/file.py:name".
@@ -275,7 +337,7 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
 
 
 def _made(spec: Spec) -> tuple[Any, str]:
-    """The generator that a name and options mean, and its label."""
+    """Return the generator that a name and options mean, and its label."""
     factory = registry.resolve(_GENERATOR, spec.name)
     if not callable(factory):
         return factory, str(spec)
@@ -308,7 +370,7 @@ def _label(generator: object, spec: Spec | None) -> str:
 
 
 def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """The reason why a function does not take these arguments; empty where it does, or has no signature."""
+    """Return the reason why a function does not take these arguments; empty where it does, or has no signature."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
@@ -318,21 +380,28 @@ def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return ""
 
 
-def template_of(ref: object, *, registered: bool = False) -> Template:
-    """The template that `ref` means, "workload@generator" among them.
-
-    Args:
-        registered: look in the registry alone: nothing else is imported or run.
+def template_of(ref: object) -> Template:
+    """Return the template that `ref` means, "workload@generator" among them.
 
     Raises:
         UnknownName, PluginError, TemplateError: as `find_template`.
         ArgumentError: an option that the generator does not have.
     """
+    if isinstance(ref, Tensor | list | tuple):
+        raise TemplateError(f"{value_text(ref)}: tensors are a computation without a schedule; {ADD_SPACE}")
     match = _GENERATED.fullmatch(ref) if isinstance(ref, str) else None
+    return find_template(ref) if match is None else generated_template(*match.groups())
+
+
+def registered_templates(name: str) -> list[Template]:
+    """Return the templates registered by a name, which several files may use. Nothing else is imported or run.
+
+    Raises:
+        UnknownName, PluginError, TemplateError, ArgumentError: there is none.
+    """
+    match = _GENERATED.fullmatch(name)
     if match is None:
-        return find_template(ref, registered=registered)
+        return [Template.of(found, name) for found in registry.every("template", name)]
     workload, space = match.groups()
-    if registered:
-        registry.get(_GENERATOR, parse_spec(space).name)
-        workload = registry.get("workload", workload)
-    return generated_template(workload, space)
+    registry.get(_GENERATOR, parse_spec(space).name)
+    return [generated_template(found, space) for found in registry.every("workload", workload)]

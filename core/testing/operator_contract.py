@@ -69,7 +69,7 @@ class OperatorContract:
 
     @contextmanager
     def chosen(self) -> Iterator[None]:
-        """A block in which the best configurations are known."""
+        """Open a block in which the best configurations are known."""
         kind: Any = type(self)
         with apply_history_best(_records(kind)):
             yield
@@ -150,7 +150,7 @@ class OperatorContract:
 
 @cache
 def _tasks(contract: Any) -> list[Task]:
-    """The task of a contract, and those of its packed forms."""
+    """Return the task of a contract, and those of its packed forms."""
     arguments = {**contract.sizes, **contract.given}
     plain = create_task(contract.function, kwargs=arguments, target=contract.target, space=contract.space)
     tasks = [plain]
@@ -164,7 +164,7 @@ def _tasks(contract: Any) -> list[Task]:
 
 @cache
 def _records(contract: Any) -> list[Record]:
-    """A record of a configuration that can be scheduled, for each task."""
+    """Return a record of a configuration that can be scheduled, for each task."""
     return [Record.of(task, _config(task), Ok((1e-3,))) for task in _tasks(contract)]
 
 
@@ -182,7 +182,7 @@ def _can_be_built(task: Task, config: Config) -> bool:
 
 
 def _refusal(op: Operator, arrays: Sequence[Any]) -> str:
-    """The message with which arrays are refused; empty where they are not."""
+    """Return the message with which arrays are refused; empty where they are not."""
     try:
         op(*arrays)
     except ArgumentError as error:

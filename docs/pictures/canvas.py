@@ -31,14 +31,18 @@ class Canvas:
         self._add(f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="3"'
                   f' fill="{fill}" stroke="{stroke}"{dashes}/>')  # fmt: skip
 
-    def circle(self, at: Point, radius: float, *, fill: str) -> None:
-        self._add(f'<circle cx="{_n(at[0])}" cy="{_n(at[1])}" r="{_n(radius)}" fill="{fill}"/>')
+    def circle(self, at: Point, radius: float, *, fill: str, hollow: bool = False) -> None:
+        colours = f'fill="none" stroke="{fill}"' if hollow else f'fill="{fill}"'
+        self._add(f'<circle cx="{_n(at[0])}" cy="{_n(at[1])}" r="{_n(radius)}" {colours}/>')
 
-    def path(self, points: Sequence[Point], *, stroke: str, width: float = 1.5, opacity: float = 1.0) -> None:
+    def path(
+        self, points: Sequence[Point], *, stroke: str, width: float = 1.5, opacity: float = 1.0, dashed: bool = False
+    ) -> None:
         """A line through all points."""
+        dashes = ' stroke-dasharray="6 3"' if dashed else ""
         line = "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
         self._add(f'<path d="{line}" fill="none" stroke="{stroke}" stroke-width="{_n(width)}"'
-                  f' stroke-opacity="{_n(opacity)}" stroke-linejoin="round"/>')  # fmt: skip
+                  f' stroke-opacity="{_n(opacity)}" stroke-linejoin="round"{dashes}/>')  # fmt: skip
 
     def text(
         self, at: Point, words: str, *, size: float = _SIZE, fill: str = INK, anchor: str = "start", bold: bool = False

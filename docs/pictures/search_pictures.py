@@ -24,10 +24,10 @@ def search() -> str:
     _axes(canvas, top)
     for place, (name, colour, speeds) in enumerate(runs):
         for number, speed in enumerate(speeds):
-            canvas.circle(_at(number, speed, top), 2.5, fill=colour)
+            canvas.circle(_at(number, speed, top), 2.5, fill=colour, hollow=place == 0)
         best = list(itertools.accumulate(speeds, max))
         steps = [_at(number, value, top) for n, value in enumerate(best) for number in (n, n + 1)]
-        canvas.path(steps, stroke=colour, width=2)
+        canvas.path(steps, stroke=colour, width=2, dashed=place == 0)
         canvas.text((_LEFT + 300 + 190 * place, 24), f"{name}, and its best so far", fill=colour)
     return canvas.svg()
 

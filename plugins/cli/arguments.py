@@ -65,6 +65,12 @@ def make_task(namespace: argparse.Namespace) -> Task:
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
+def task_words(namespace: argparse.Namespace) -> list[str]:
+    """Write the task as it was given, for another command."""
+    words = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
+    return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
+
+
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
     """Add --config and --records, which exclude each other; `default` is the help for neither."""
     parser.add_argument("--config", type=natural, metavar="N", help=f"a configuration by its index ({default})")
@@ -99,7 +105,7 @@ def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
         "--inputs",
         type=Path,
         metavar="FILE.npz",
-        help="arrays for inputs by their names, of numpy.savez, where random ones make no sense, as for indices",
+        help="a file of numpy.savez with arrays for inputs by name, if random values make no sense (indices)",
     )
 
 
@@ -152,9 +158,9 @@ def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = F
         metavar="FILE|NAME",
         help="answer from records: a file, or the name of a recorded space that ships with pegbox",
     )
-    parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
+    parser.add_argument("--host", metavar="NAME", help="the machine, if the file holds records of several")
     parser.add_argument(
-        "--objective", metavar="NAME", help="what to minimise in results of another tool (default: the time)"
+        "--objective", metavar="NAME", help="the quantity to minimise in results of another tool (default: the time)"
     )
 
 

@@ -41,5 +41,6 @@ def run(namespace: argparse.Namespace) -> int:
     print(json.dumps([each.to_json() for each in found], indent=2) if namespace.json else "\n".join(map(str, found)))
     if all(summary.best is None for summary in found):
         names = " and ".join(map(str, namespace.files))
-        raise exits.NothingFound(f"no valid record in {names} (tasks there: {len(found)})")
+        why = f"(tasks there: {len(found)})" if found else "('pegbox tune' writes records)"
+        raise exits.NothingFound(f"no valid record in {names} {why}")
     return exits.DONE

@@ -42,10 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Write the files and name them."""
+    from pegbox.codegen import check_export  # loads what 'pegbox --help' should not wait for
+
     out: Path = namespace.out
     if out.suffix not in (".so", ".o"):
         raise ArgumentError(f"--out {str(out)!r} ends in neither .so (shared library) nor .o (object file)")
     check_files(namespace, out=out, records=namespace.records)
+    check_export(out, header=namespace.header)
     task = make_task(namespace)
     named = namespace.config is not None or namespace.records is not None
     config = choose_config(namespace, task) if named else _known_config(task)

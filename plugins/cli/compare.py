@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=False,
         dest="experience",
-        help="no tuner begins with measurements of other workloads: compare what each learns by itself",
+        help="start every tuner without measurements of other workloads",
     )
     search.add_argument(
         "--jobs",

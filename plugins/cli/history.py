@@ -90,7 +90,7 @@ class HistorySummary:
         task = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
         where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
         several = f" of {counts['runs']} runs" if counts["runs"] > 1 else ""
-        emulated = f", {counts['emulated']} in an emulator, whose times mean nothing" if counts["emulated"] else ""
+        emulated = f", {counts['emulated']} in an emulator (their times mean nothing)" if counts["emulated"] else ""
         line = f"{task}{where}: {counts['trials']} trials{several}, {counts['failed']} failed{emulated}"
         if best is None:
             return f"{line}\n  nothing valid"
@@ -110,15 +110,14 @@ class HistorySummary:
         """Rate the best, as far as the records allow."""
         result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
         known = self.baseline
-        if known is not None and (compared := known.text(best.cost, result.costs, result.run_queue_wait)):
+        if known is not None and (compared := known.text(best.cost, result.costs, result.wait_in_costs)):
             yield compared
         if best.target != Objective.target and (gain := gain_of(best, self.records)) is not None:
             yield str(gain)
-        wait = result.run_queue_wait
-        if wait >= MOST_RUN_QUEUE_WAIT and (waits := waiting(wait, known.cores if known else 1)):
-            yield f"note: {waits}"
         if lost := lost_threads(self.trials, [record for record in self.records if record.remeasured], best):
             yield f"note: {lost}"
+        elif result.run_queue_wait >= MOST_RUN_QUEUE_WAIT:
+            yield f"note: {waiting(result.run_queue_wait, result.threads or (known.cores if known else 1))}"
 
 
 def summaries(paths: Sequence[Path]) -> list[HistorySummary]:

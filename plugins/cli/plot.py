@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("file", type=Path, metavar="FILE", help="a records file, as 'pegbox tune' writes it")
     add_task_arguments(parser, optional=True)
-    parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
+    parser.add_argument("--host", metavar="NAME", help="the machine, if the file holds records of several")
     add_output_arguments(parser, page="the search", curve="the curve")
     parser.set_defaults(run=run)
 

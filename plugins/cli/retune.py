@@ -40,15 +40,15 @@ class Job(NamedTuple):
 def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace) -> int:
     """Tune each task that has no record for this processor, and print a line for each.
 
-    The trials of a search that was stopped lie beside the store, and the same command goes on with them.
+    The trials of a search that was stopped lie beside the store: the same command goes on with them.
     """
     folder = store.folder / "retune"
     left_out: list[Record] = []
     jobs = list(_jobs(store, records, namespace, folder, left_out))
     if not jobs and left_out:
-        raise exits.NothingFound(f"none of the {len(left_out)} tasks that are left can be made here")
+        raise exits.NothingFound(f"none of the {len(left_out)} remaining tasks can be made here")
     if not jobs:
-        print("nothing is left to tune: what other processors know is known here, too")
+        print("nothing is left to tune: all tasks of other processors are tuned here, too")
         return exits.DONE
     folder.mkdir(mode=0o700, exist_ok=True)
     options = given(namespace, "tuner", "budget")
@@ -65,7 +65,7 @@ def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Na
             print(f"{place:>9}  {_text(job.task)}: {error}", file=sys.stderr)
             continue
         if result.stopped_because == "interrupted":
-            print(f"{place:>9}  stopped; the same command goes on")
+            print(f"{place:>9}  stopped; repeat the command to go on")
             return exits.INTERRUPTED
         best, baseline = result.best, result.best and result.best.baseline
         numpy = baseline.numpy if baseline else None

@@ -25,7 +25,7 @@ actions:
   export   write all records to FILE.jsonl, without compiled code
   import   take the best of each task from files of records; those of other processors serve predictions only
   prune    remove the records that no template here can use, and compiled code: all, or that of the names
-  retune   tune here what is known for another processor only; the same command goes on where it was stopped
+  retune   tune here what is known for another processor only; repeat the command to go on where it was stopped
 
 examples:
   pegbox store list matmul
@@ -178,9 +178,7 @@ def _useless(record: Record, *, elsewhere: bool) -> str:
         return ""
     except PegboxError as error:
         return f"its task cannot be made: {error}"
-    if record.ref not in ("", task.ref) or task.fingerprint == record.space:
-        return ""
-    return "its space has changed"
+    return "" if task.fingerprint == record.space else "its space has changed"
 
 
 def _retune(store: TuningStore, namespace: argparse.Namespace) -> int:

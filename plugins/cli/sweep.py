@@ -20,6 +20,7 @@ from pegbox.plugins.cli.arguments import (
     measuring_options,
     natural,
     positive,
+    task_words,
 )
 
 _EPILOG = f"""\
@@ -44,9 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--configs", type=_count, metavar="N|all", help="configurations in the sample, or all (default: 5000)"
     )
     plan.add_argument(
-        "--passes", type=natural, metavar="N", help="measure all of it again so often, against noise (default: 0)"
+        "--passes", type=natural, metavar="N", help="measure everything again N times, against noise (default: 0)"
     )
-    plan.add_argument("--seed", type=natural, metavar="N", help="which sample, and in which order (default: 0)")
+    plan.add_argument("--seed", type=natural, metavar="N", help="the seed of the sample and of its order (default: 0)")
     plan.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
     measuring = parser.add_argument_group("measuring")
     add_measuring_arguments(measuring)
@@ -90,8 +91,9 @@ def run(namespace: argparse.Namespace) -> int:
         print(f"packed:  {namespace.pack} ({count:,} configurations, {namespace.pack.stat().st_size / 1e3:.0f} kB)")
         simulated = namespace.pack
     if not namespace.quiet:
-        compared = shlex.join(["pegbox", "compare", "--simulate", str(simulated), "--tuners", "bayes,xgb,ga,random"])
-        print(f"next:    {compared if result.stopped_because == 'done' else 'the same command goes on'}")
+        words = ["compare", *task_words(namespace), "--simulate", str(simulated), "--tuners", "bayes,xgb,ga,random"]
+        compared = shlex.join(["pegbox", *words])
+        print(f"next:    {compared if result.stopped_because == 'done' else 'repeat the command to go on'}")
     return exits.DONE
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pegbox as pb
-from pegbox.errors import SpaceError, TuningError
+from pegbox.errors import RecordError, SpaceError, TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
@@ -28,6 +29,7 @@ from pegbox.plugins.cli.arguments import (
     natural,
     positive,
     recorded_task,
+    task_words,
     write_outputs,
 )
 
@@ -117,7 +119,10 @@ def run(namespace: argparse.Namespace) -> int:
             print(error.result)
             if records is not None:
                 print(f"records: {records}")
-        raise
+        if records is None or not isinstance(error.__cause__, RecordError):
+            raise
+        reason = f"{error.reason}; then go on: {_resuming(namespace)}"
+        raise TuningError(str(error), error.result, reason=reason) from error
     print(result)
     if records is not None:
         print(f"records: {records}")
@@ -131,7 +136,7 @@ def run(namespace: argparse.Namespace) -> int:
     if result.best is None:
         if not result.all_trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED
-        why = "" if records is None else "; the records tell why"
+        why = "" if records is None else "; the records give the reasons"
         raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
     return exits.DONE
 
@@ -152,22 +157,57 @@ def _kept(result: TuneResult) -> str:
     return f"calls of this shape use an earlier result, which is faster: {format_cost(best.cost, 's')}"
 
 
+def _for_one_core(namespace: argparse.Namespace) -> list[str]:
+    """Write the same search for a target of one core."""
+    words = [word for word in _without(namespace.command_line, "--target") if not word.startswith("--resume")]
+    target = re.sub(r" *-num-cores[ =]*\d+", "", namespace.target)
+    return _with_options(words, "--target", f"{target} -num-cores 1")
+
+
+def _resuming(namespace: argparse.Namespace) -> str:
+    """Write the command that goes on with the search."""
+    return shlex.join(_with_options(namespace.command_line, *([] if namespace.resume else ["--resume"])))
+
+
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
-    """Suggest commands that show the first failure, go on, build and plot."""
-    task = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
-    if namespace.target != "llvm":
-        task += ["--target", namespace.target]
+    """Suggest commands that show the first failure, avoid noise, go on, build and plot."""
+    task = task_words(namespace)
     if result.first_failed is not None:
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
-        yield f"{shown}   (the first failed one's program)"
+        yield f"{shown}   (the program of the first failed trial)"
+    if result.noise and not result.emulated and result.task is not None and result.task.target.num_cores > 1:
+        yield f"{shlex.join(_for_one_core(namespace))}   (no thread waits for another)"
     if result.best is None or records is None:
         return
     if result.stopped_because == "interrupted" and not result.emulated:
-        resume = [] if namespace.resume else ["--resume"]
-        yield f"{shlex.join([*namespace.command_line, *resume])}   (goes on)"
+        yield f"{_resuming(namespace)}   (goes on)"
+    if result.goes_on:
+        yield f"{shlex.join(_with_trials(namespace, 2 * len(result.all_trials)))}   (slower than NumPy: more trials)"
     # Of records from an emulator there is no best: neither command takes them.
     chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
     yield shlex.join(["pegbox", "build", *task, *chosen, "--out", "kernel.so"])
     if namespace.html is None and namespace.plot is None:
         yield shlex.join(["pegbox", "plot", str(records), *task, "--html", "search.html"])
+
+
+def _with_trials(namespace: argparse.Namespace, trials: int) -> list[str]:
+    """Write the command that goes on until there are so many trials."""
+    words = _without(namespace.command_line, "--trials", "--budget", "--early-stopping")
+    return _with_options(words, "--trials", str(trials), *([] if namespace.resume else ["--resume"]))
+
+
+def _without(words: Sequence[str], *options: str) -> list[str]:
+    """Leave options with a value out of a command, as two words or as `--option=value`."""
+    left = [word for word in words if not word.startswith(tuple(f"{option}=" for option in options))]
+    for option in options:
+        if option in left:
+            place = left.index(option)
+            del left[place : place + 2]
+    return left
+
+
+def _with_options(words: Sequence[str], *options: str) -> list[str]:
+    """Add options to a command: before `--`, behind which words are operands."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], *options, *words[end:]]

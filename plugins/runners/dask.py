@@ -100,7 +100,7 @@ class DaskRunner(Runner):
         """Open a pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
         if scheduler is None:
             raise ArgumentError(
-                "jobs='dask': say which cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
+                "jobs='dask': name the cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
                 "machine need none: jobs=N"
             )
         from pegbox.plugins.runners.dask_pool import DaskPool
@@ -159,7 +159,7 @@ class DaskRunner(Runner):
         if isinstance(built, Failed):
             return None if built.kind == FailureKind.CRASH else built  # so many workers died: not the program's fault
         if isinstance(job, Program) and isinstance(built, CompiledProgram):
-            return dataclasses.replace(built, target=job.target)
+            return built._replace(target=job.target)
         return built
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
@@ -215,7 +215,7 @@ def _warn_of_spread(found: Iterable[float]) -> None:
     if rates and (apart := max(rates) / min(rates) - 1) > APART:
         warnings.warn(
             f"equal machines of the cluster differ by {apart:.0%} on a fixed kernel ({min(rates):.4g} to "
-            f"{max(rates):.4g} GFLOP/s of a core): costs that differ by less don't compare. The best are measured "
+            f"{max(rates):.4g} GFLOP/s of a core): smaller differences of costs mean nothing. The best are measured "
             "again on one of them; 'pegbox cluster' shows which is slow",
             RuntimeWarning,
             stacklevel=users_level(),

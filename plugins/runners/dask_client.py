@@ -116,7 +116,7 @@ def _remote_client(address: str) -> Iterator[Client]:
         except Exception as error:  # of the network, of TLS, or of reading another protocol
             why = str(error) or type(error).__name__
             if isinstance(error, asyncio.TimeoutError):
-                why = f"something listens, but says nothing within {_CONNECT_SECONDS:g} s"
+                why = f"a program listens there, but did not reply within {_CONNECT_SECONDS:g} s"
             elif isinstance(error, MemoryError):  # the first bytes of another protocol, read as a length
                 why = "another program listens on that port"
             elif address.startswith("tls:"):

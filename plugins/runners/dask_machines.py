@@ -41,8 +41,8 @@ def find_machines(client: Client, *, patience: float = math.inf) -> list[Cluster
         resources = {f"{name}={count:g}" for worker in workers for name, count in worker["resources"].items()}
         has = ", ".join(sorted(resources)) or "no resources"
         raise MeasureError(
-            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', of which one says "
-            f"that a machine may measure (they have {has}); {start}"
+            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', which marks "
+            f"machines that may measure (they have {has}); {start}"
         )
     return machines
 

@@ -77,9 +77,9 @@ class Tasks:
             if not isinstance(error, Exception):
                 raise
             raise MeasureError(
-                f"a worker of the cluster ended when it was given what its tasks need, or cannot use it "
+                f"a worker of the cluster ended when it received the data of its tasks, or cannot use them "
                 f"({type(error).__name__}: {error}); its log says more: its memory (dask worker --memory-limit) must "
-                "hold that (the inputs and outputs, recorded spaces), and its packages must be those of this process"
+                "have room for the inputs, outputs and recorded spaces, and its packages must be those of this process"
             ) from error
 
     def workers(self, where: Where) -> Mapping[str, Any]:
@@ -229,8 +229,8 @@ class Tasks:
     def stuck(self, workers: int, seconds: float) -> MeasureError:
         """Explain that no worker has taken a task for so long; `workers` is the number of those that may."""
         why = (
-            f"the cluster's {workers} workers took none of the tasks for {seconds:g} s; they may be paused because "
-            "their memory is full (dask worker --memory-limit), which Dask's page shows: free some, or start other "
+            f"the cluster's {workers} workers took none of the tasks for {seconds:g} s; perhaps they are paused, as "
+            "their memory is full (dask worker --memory-limit); Dask's page shows it: free some, or start other "
             "workers"
             if workers
             else f"the cluster has had no worker for these tasks for {seconds:g} s, or its scheduler hangs; start "

@@ -65,7 +65,7 @@ def perform(name: str, turn: int, method: str, *arguments: object) -> Any:
     """Call a method of the state `name` on this worker: the task of everything that a client asks for."""
     state = get_worker().plugins.get(name)
     if state is None:
-        raise MeasureError(f"{platform.node()} has no part in this search any more: it was closed")
+        raise MeasureError(f"{platform.node()} was closed and takes no part in this search")
     return getattr(state, method)(turn, *arguments)
 
 

@@ -181,7 +181,7 @@ class LocalRunner(Runner):
         except WorkerDied as error:
             return self._death(error, best), fresh
         except BrokenReply as error:
-            message = f"the process running the candidate gave an answer that is none: {error}"
+            message = f"the process running the candidate gave an invalid reply: {error}"
             return Failed(FailureKind.CRASH, message), fresh
         except JobError as error:
             return Failed(FailureKind.RUN_ERROR, str(error)), fresh

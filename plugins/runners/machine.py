@@ -163,7 +163,7 @@ def one_kind(
         )
     if len({m.kind for m in found}) > 1:
         raise MeasureError(
-            "the machines of the cluster differ, so that their costs don't compare; choose some with host=NAME, a part "
+            "the machines of the cluster differ, so their costs cannot be compared; choose some with host=NAME, a part "
             f"of a machine's or its processor's name, or with target=:{_listed(found)}"
         )
     return found

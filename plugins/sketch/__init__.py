@@ -9,10 +9,12 @@ from pegbox.hooks import on_demand
 if TYPE_CHECKING:
     from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches
     from pegbox.plugins.sketch.rules import Derived, Match, Rule, ansor_rules
+    from pegbox.plugins.sketch.single_template import sketch_template
     from pegbox.plugins.sketch.state import State
 
 __all__ = [
     "Derived", "Match", "Rule", "SketchGenerator", "State", "ansor_rules", "default_rules", "generate_sketches",
+    "sketch_template",
 ]  # fmt: skip
 
 # The plugin's names are wanted of every command; the generator, with all of schedules, of few.

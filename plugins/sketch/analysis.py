@@ -17,7 +17,7 @@ SLOW_OF_ANSOR = frozenset({"exp"})
 
 
 def axis_positions(axes: Sequence[IterVar], load: Load) -> list[int] | None:
-    """The positions of the axes that index a load, in the order of its indices.
+    """Return the positions of the axes that index a load, in the order of its indices.
 
     None where an index is neither a number nor an axis plus a number.
     """
@@ -54,7 +54,7 @@ class Graph:
         return any(id(t.buffer) in self._outputs for t in op.outputs)
 
     def consumers(self, op: ComputeOp, inlined: set[int]) -> list[ComputeOp]:
-        """The operations that need an operation's values, through those that are inlined."""
+        """Return the operations that need an operation's values, through those that are inlined."""
         found: dict[int, ComputeOp] = {}
         for reader in self.readers[id(op)]:
             through = self.consumers(reader, inlined) if id(reader) in inlined else [reader]
@@ -62,7 +62,7 @@ class Graph:
         return list(found.values())
 
     def is_read_once(self, op: ComputeOp, inlined: set[int]) -> bool:
-        """Does a single consumer, through inlined readers, read an operation no more often than it has elements?"""
+        """Check if one consumer, through inlined readers, reads an operation no more often than it has elements."""
         readers = self.readers[id(op)]
         if len(readers) != 1:
             return False
@@ -74,7 +74,7 @@ class Graph:
         return once and (id(reader) not in inlined or self.is_read_once(reader, inlined))
 
     def is_elementwise_match(self, op: ComputeOp, target: ComputeOp, *, by_access: bool = False) -> bool:
-        """Does each element of `target` need, through all readers, just the same element of `op`?
+        """Check if each element of `target` needs, through all readers, just the same element of `op`.
 
         Args:
             by_access: an operation may have several readers; Ansor follows single ones.
@@ -92,7 +92,7 @@ class Graph:
 
 
 def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
-    """Has an operation the shape of another, of which it reads just the element that it computes?"""
+    """Check if an operation has the shape of another, of which it reads just the element that it computes."""
     if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
         return False
     made = {id(t.buffer) for t in op.outputs}
@@ -102,7 +102,7 @@ def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
 
 @lru_cache(maxsize=1024)  # sketches have most operations in common
 def loads_of(op: ComputeOp) -> tuple[Load, ...]:
-    """Every load of an operation's body."""
+    """Return every load of an operation's body."""
     return tuple(load for part in _parts(op) for load in loads(part))
 
 
@@ -111,7 +111,7 @@ def _parts(op: ComputeOp) -> list[Expr]:
 
 
 def panel_axis(load: Load) -> Expr | None:
-    """The axis j of a load such as B[j // 16, k, j % 16]: the axis that is packed, 16 elements at a time."""
+    """Return the axis j of a load such as B[j // 16, k, j % 16]: the axis that is packed, 16 elements at a time."""
     match load.indices[-1] if load.indices else None:
         case Binary("floormod", axis, Const(width)):
             for index in load.indices[:-1]:
@@ -128,7 +128,7 @@ def instructions(op: ComputeOp) -> int:
 
 
 def needs_multi_level_tiling(op: ComputeOp, *, by_access: bool = False) -> bool:
-    """Is there reuse of data: inputs that several points of the output share?
+    """Check for reuse of data: inputs that several points of the output share.
 
     Args:
         by_access: ask of each access by itself: a product of a matrix with itself has reuse, as any product has. Ansor
@@ -152,12 +152,12 @@ def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
 
 
 def sums_along_lanes(op: ComputeOp) -> bool:
-    """Can lanes of vectors each combine some terms of an operation's reduction?"""
+    """Check if lanes of vectors can each combine some terms of an operation's reduction."""
     return op.reduce is not None and op.reduce.reducer.name in ("sum", "prod", "max", "min")
 
 
 def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) -> bool:
-    """Is it as cheap to compute an element again as to read it: a plain elementwise step without transposition?
+    """Check if computing an element again is as cheap as reading it: a plain elementwise step without transposition.
 
     Args:
         slow: intrinsics that are not.

@@ -24,7 +24,7 @@ _MOST_PLACES = 4  # loops of a consumer that a stage may be computed in
 
 
 def annotate(state: State, target: Target, *, packing: bool = True) -> State:
-    """The sketch with everything that is said after its loops are there, left to knobs.
+    """Return the sketch with everything that is said after its loops are there, left to knobs.
 
     Args:
         packing: what Ansor lacks, too: copies of operands, and tiles that fit the registers.
@@ -88,7 +88,7 @@ def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
 
 
 def _in_vectors(state: State, stage: str, loop: str, most: int) -> Extent | int | None:
-    """The steps of a vectorized loop; 0 where it stays a loop, of some vectors each time."""
+    """Return the steps of a vectorized loop; 0 where it stays a loop, of some vectors each time."""
     found = state.iterations(stage, loop)
     if isinstance(found, Extent):
         bound = state.knobs[found.knob].innermost
@@ -97,13 +97,13 @@ def _in_vectors(state: State, stage: str, loop: str, most: int) -> Extent | int 
 
 
 def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
-    """The extents before the first unknown one, without loops of one iteration."""
+    """Return the extents before the first unknown one, without loops of one iteration."""
     known = takewhile(lambda extent: extent is not None, extents)
     return tuple(extent for extent in known if extent is not None and extent != 1)
 
 
 def _place(state: State, name: str, *, once: bool) -> Place | None:
-    """The single consumer of a stage at the root, and the loops of it that the stage may be computed in.
+    """Return the single consumer of a stage at the root, and the loops of it that the stage may be computed in.
 
     Args:
         once: not those that compute an element of a product again.
@@ -120,7 +120,7 @@ def _place(state: State, name: str, *, once: bool) -> Place | None:
 
 
 def _indices_of(state: State, name: str, consumer: str) -> set[str]:
-    """The loops of a consumer over axes that are in the indices of all that it reads of a stage."""
+    """Return the loops of a consumer over axes that are in the indices of all that it reads of a stage."""
     made = buffers_of(state.op(name))
     reads = [load for load in loads_of(state.op(consumer)) if load.buffer in made]
     axes = [{var for index in load.indices for var in free_vars(index)} for load in reads]
@@ -129,7 +129,7 @@ def _indices_of(state: State, name: str, consumer: str) -> set[str]:
 
 
 def _outer_spatial(state: State, name: str) -> list[str]:
-    """A stage's loops before the first one that reduces, without the innermost."""
+    """Return a stage's loops before the first one that reduces, without the innermost."""
     loops = state.loops(name)
     first = next((n for n, loop in enumerate(loops) if state.is_reduce(loop)), len(loops) - 1)
     return [loop for loop in loops[:first] if state.longest(loop) > 1]

@@ -74,7 +74,7 @@ class DotProduct(MultiLevelTilingWithFusion):
 
 
 def dot_axis(state: State, name: str) -> IterVar | None:
-    """The reduce axis along which all operands of an operation's terms lie, if lanes can sum along it."""
+    """Return the reduce axis along which all operands of an operation's terms lie, if lanes can sum along it."""
     op = state.op(name)
     if len(op.outputs) > 1 or not sums_along_lanes(op):
         return None
@@ -83,7 +83,7 @@ def dot_axis(state: State, name: str) -> IterVar | None:
 
 
 def _lie_along(axis: IterVar, op: ComputeOp) -> bool:
-    """Is an axis the last index of each load that depends on it, and the output's last axis another index of one?
+    """Check if an axis is the last index of each load that depends on it, and the output's last axis another index.
 
     Lanes of that axis would be read from as many rows.
     """
@@ -94,7 +94,7 @@ def _lie_along(axis: IterVar, op: ComputeOp) -> bool:
 
 
 def _sharing(op: ComputeOp) -> int:
-    """The smallest number of output points that share an element of an operand which the last axis runs across."""
+    """Return the least number of output points that share an element of an operand across which the last axis runs."""
     shared = []
     for load in loads_of(op):
         used = {var for index in load.indices for var in free_vars(index)}

@@ -78,7 +78,7 @@ class SketchGenerator:
         return SketchSpace(self.sketches(tensors, target))
 
     def with_packed(self, *names: str) -> SketchGenerator:
-        """The generator whose kernels take these inputs packed ahead of time, too; without names, none at all."""
+        """Return the generator whose kernels also take these inputs packed ahead; without names, none."""
         given = check_list("names", names, "names of inputs, such as 'B'", of=str)
         known = filter(None, self.layout_free.split("+")) if given else ()
         return replace(self, layout_free="+".join(dict.fromkeys([*known, *given])), pack_ahead=bool(given))
@@ -96,10 +96,8 @@ class SketchGenerator:
                 read by one tiled stage alone, or a rule does what is not legal.
             ComputeError: sizes are variables.
         """
-        given, target = arguments_of(tensors), target_of(target)
-        own = self.rules != "ansor"
-        if own:
-            given = without_zeros(given)
+        own, target = self.rules != "ansor", target_of(target)
+        given = computation(tensors) if own else arguments_of(tensors)
         layouts: tuple[PackedLayout, ...] = ()
         plain: tuple[Tensor, ...] = ()
         if self.pack_ahead:
@@ -128,7 +126,7 @@ class SketchGenerator:
 
 
 def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> list[Rule]:
-    """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
+    """Return the rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
     dot = DotProduct(max_innermost_factor)
@@ -144,13 +142,13 @@ def generate_sketches(
 
 
 def unscheduled(tensors: Sequence[Tensor]) -> Sketch:
-    """The computation without a step: every stage in loops of its own, nothing left open. Raises as `arguments_of`."""
+    """Return the computation without steps: every stage in its own loops, no choice open. Raises as `arguments_of`."""
     given = arguments_of(tensors)
     return Sketch("unscheduled", given, names_of(given), (), (), ())
 
 
 def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The arguments of a kernel, checked; of outputs alone, the inputs come first in the order of their use.
+    """Return the arguments of a kernel, checked; of outputs alone, the inputs come first in the order of their use.
 
     Raises:
         TemplateError: nothing is computed, a stage is a statement, an input is missing, or two stages need each other.
@@ -170,6 +168,11 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     _check_complete(given)
     _check_order(_ops(given))
     return given
+
+
+def computation(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return the arguments of the kernel that sketches compute, without terms that are always zero."""
+    return without_zeros(arguments_of(tensors))
 
 
 def _check_complete(tensors: Sequence[Tensor]) -> None:
@@ -195,13 +198,13 @@ def _check_order(ops: Sequence[Operation]) -> None:
 
 
 def _ops(arguments: Sequence[Tensor]) -> list[Operation]:
-    """All operations, inputs first, those that nothing reads among them."""
+    """Return all operations, inputs first, those that nothing reads among them."""
     inputs = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
     return post_order([*inputs, *(t.op for t in arguments)])
 
 
 def names_of(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
-    """All tensors by identifiers that the code of a sketch leaves free."""
+    """Return all tensors by identifiers that the code of a sketch leaves free."""
     ops = _ops(arguments)
     names = tensor_names(ops, RESERVED)
     return {names[tensor.buffer]: tensor for op in ops for tensor in op.outputs}

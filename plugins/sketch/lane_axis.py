@@ -71,7 +71,7 @@ class LaneAxis(MultiLevelTiling):
 
 
 def _index_of(state: State, loads: Sequence[Load], axis: IterVar, number: int) -> _Choice | None:
-    """The operand of which the axis is an index by itself, where it is in the index of no other."""
+    """Return the operand of which the axis is an index by itself, where it is in the index of no other."""
     places = {
         (load.buffer, None, True) if panel_axis(load) is axis else (load.buffer, dim, index is axis)
         for load in loads

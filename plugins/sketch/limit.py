@@ -35,7 +35,7 @@ class TileLimit:
     message: str
 
     def renamed(self, names: Mapping[str, str]) -> TileLimit:
-        """The same limit where the knobs have other names."""
+        """Return the same limit where the knobs have other names."""
         return replace(self, knobs=tuple(names[knob] for knob in self.knobs))
 
     def holds(self, config: Any) -> bool:
@@ -48,7 +48,8 @@ class TileLimit:
         """Write the condition on a configuration `c` as Python."""
         *others, last = (f"c[{quoted(knob)}].size[-1]" for knob in self.knobs)
         rows, vectors = " * ".join(others) or "1", f"({last} // {self.lanes} + ({last} % {self.lanes}).bit_count())"
-        return f"{self.least} <= {rows} * {vectors} and ({rows} + 1) * {vectors} < {self.registers}"
+        least = f"{self.least} <= {rows} * {vectors} and " if self.least > 1 else ""
+        return f"{least}({rows} + 1) * {vectors} < {self.registers}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Extent:
         return 0 if self.most is not None and size > self.most else -(-size // self.lanes)
 
     def text(self) -> str:
-        """The same as Python, of a configuration `c`."""
+        """Return the same as Python, of a configuration `c`."""
         size = f"c[{quoted(self.knob)}].size[{self.level}]"
         steps = size if self.lanes == 1 else f"-(-{size} // {self.lanes})"
         return steps if self.most is None else f"({steps} if {size} <= {self.most} else 0)"
@@ -109,7 +110,7 @@ class BodyLimit:
         return self.cost * max(tile, min(loops, unroll)) > self.most
 
     def renamed(self, names: Mapping[str, str]) -> BodyLimit:
-        """The same limit where the knobs have other names."""
+        """Return the same limit where the knobs have other names."""
 
         def other(loops: Sequence[Extent | int]) -> tuple[Extent | int, ...]:
             return tuple(replace(x, knob=names[x.knob]) if isinstance(x, Extent) else x for x in loops)
@@ -159,7 +160,7 @@ Limit: TypeAlias = TileLimit | BodyLimit
 
 
 def vectors_of(extent: int, lanes: int) -> int:
-    """The vectors that a loop is cut into: whole ones, and powers of two for the rest."""
+    """Return the vectors that a loop is cut into: whole ones, and powers of two for the rest."""
     return extent // lanes + (extent % lanes).bit_count()
 
 
@@ -174,7 +175,7 @@ def written_out(unroll: int, tile: int, *loops: int) -> int:
 
 
 def _bound(loops: Sequence[Extent | int], knobs: Mapping[str, SketchKnob]) -> int:
-    """The most iterations of loops: all those of a split have together at most its extent."""
+    """Return the most iterations of loops: all those of a split have together at most its extent."""
     splits = {loop.knob for loop in loops if isinstance(loop, Extent)}
     extents = (knobs[split].extent or 1 for split in splits)
     return math.prod(extents) * math.prod(loop for loop in loops if isinstance(loop, int))

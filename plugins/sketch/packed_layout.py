@@ -151,7 +151,7 @@ def _named(name: object, where: str, inputs: Mapping[str, Tensor]) -> Tensor:
 
 
 def _layout(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> PackedLayout:
-    """The layout in which the tiles of the stage that reads an operand go through it."""
+    """Return the layout in which the tiles of the stage that reads an operand go through it."""
     readers = [op for op in ops if operand in op.inputs]
     if len(readers) != 1:
         by = ", ".join(op.name for op in readers) or "no stage"
@@ -176,7 +176,7 @@ def _layout(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Packed
 
 
 def _position(op: ComputeOp, index: Expr) -> int:
-    """The number of the spatial axis that an index is; -1 for others."""
+    """Return the number of the spatial axis that an index is; -1 for others."""
     return next((n for n, axis in enumerate(op.axis) if index is axis), -1)
 
 
@@ -187,7 +187,7 @@ def _depth(op: ComputeOp, index: Expr) -> tuple[int, ...]:
 
 
 def _width(extent: int, lanes: int) -> int:
-    """A vector; of an extent that is cut into its divisors, the one of these of which a vector reads most."""
+    """Return a vector; of an extent that is cut into its divisors, the one of these of which a vector reads most."""
     fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
     if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent) or not fills_vectors([1, *fitting], lanes):
         return min(extent, lanes)

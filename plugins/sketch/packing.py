@@ -46,7 +46,7 @@ def pack_operands(state: State, name: str, lanes: int) -> None:
 
 
 def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:
-    """The dimensions of an operand with that of the vectors last; None where it is, or where there is none."""
+    """Return the dimensions of an operand with that of the vectors last; None where it is, or where there is none."""
     op = state.op(name)
     indices = next(load.indices for load in loads_of(op) if state.name_of(load.buffer) == operand)
     along = [dim for dim, index in enumerate(indices) if index is op.axis[-1]]
@@ -56,7 +56,7 @@ def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:
 
 
 def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> list[SketchStep]:
-    """The loops of a transposing copy: blocks of vectors along the rows of what it reads."""
+    """Return the loops of a transposing copy: blocks of vectors along the rows of what it reads."""
     axes = tuple(state.unused(f"{copy}_{dim}") for dim in order)
     *_, row, column = axes
     outer, rows = state.unused(f"{row}_outer"), state.unused(f"{row}_inner")
@@ -72,7 +72,7 @@ def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> lis
 
 
 def shared_inputs(state: State, name: str) -> list[str]:
-    """The inputs that a stage reads with some of its axes left out, in the order of their use.
+    """Return the inputs that a stage reads with some of its axes left out, in the order of their use.
 
     Not those that are packed already, nor those whose accesses leave out different axes: one copy would hold what lies
     between them too.

@@ -16,7 +16,7 @@ _LONG = 64  # terms of a sum from which on the latency of additions shows; the t
 
 
 def keep_in_registers(state: State, name: str, target: Target) -> None:
-    """The innermost tile is written out, fills vectors, and is neither too small for the latency nor too large."""
+    """Unroll the innermost tile, which fills vectors and is neither too small for the latency nor too large."""
     tiles, op = state.tiles[name], state.op(name)
     loops, knobs = tiles.register_tile
     for loop in loops[:-1]:
@@ -40,7 +40,7 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
 
 
 def fills_vectors(extents: list[int], lanes: int) -> bool:
-    """Does one of the extents fill its vectors well, or is none as long as a vector?"""
+    """Check if one of the extents fills its vectors well, or none is as long as a vector."""
     return max(extents) < lanes or max(_filled(extent, lanes) for extent in extents) >= _ENOUGH
 
 
@@ -51,12 +51,12 @@ def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:
 
 
 def _filled(extent: int, lanes: int) -> float:
-    """The share of the lanes of its vectors that a loop fills."""
+    """Return the share of the lanes of its vectors that a loop fills."""
     return extent / (lanes * vectors_of(extent, lanes))
 
 
 def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
-    """The most vectors of accumulators that a tile can have."""
+    """Return the most vectors of accumulators that a tile can have."""
     rows = {1}
     for each in extents[:-1]:
         rows = {found for n in rows for extent in each if fits_registers(target, found := n * extent, 1)}

@@ -34,10 +34,10 @@ class Rule(Protocol):
     """One way to go on with a sketch at a stage. Messages call it by its class, or its attribute `name`."""
 
     def match(self, state: State, stage: int) -> Match:
-        """Does the rule fit `state.stages[stage]`?"""
+        """Check if the rule fits `state.stages[stage]`."""
 
     def apply(self, state: State, stage: int) -> list[Derived]:
-        """The sketches that it makes, each with the stage to look at next. `state` itself stays as it is."""
+        """Return the sketches that the rule makes, each with the stage to look at next. `state` stays as it is."""
 
 
 class AlwaysInline:
@@ -226,14 +226,14 @@ def ansor_rules(
     *,
     by_use: bool = False,
 ) -> list[Rule]:
-    """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` and `AlwaysInline` for the arguments."""
+    """Return the rules of Ansor on a CPU, in its order; see `MultiLevelTiling` and `AlwaysInline` for the arguments."""
     tiling = structure, max_innermost_factor, tails, long_sums
     first: list[Rule] = [AlwaysInline(by_use=by_use), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
     return [*first, MultiLevelTilingWithFusion(*tiling), MultiLevelTiling(*tiling), Skip()]
 
 
 def derive(state: State, rules: Sequence[Rule]) -> list[State]:
-    """The sketches that the rules derive, from the last stage to the first.
+    """Return the sketches that the rules derive, from the last stage to the first.
 
     Raises:
         TemplateError: a rule does what is not legal, or there are more sketches than anyone can search.

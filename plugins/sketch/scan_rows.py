@@ -98,19 +98,19 @@ class CellTiling:
 
 
 def scan_rules() -> list[Rule]:
-    """The rules for scans, which come before those that know only computations without an order."""
+    """Return the rules for scans, which come before those that know only computations without an order."""
     return [ScanTiling(), CellTiling()]
 
 
 def scan_of(state: State, name: str) -> ScanOp | None:
-    """The scan that a stage is a cell of."""
+    """Return the scan that a stage is a cell of."""
     op = state.op(name)
     scans = (each for each in state.graph.ops if isinstance(each, ScanOp) and each is not op)
     return next((scan for scan in scans if scan.has_member(op)), None)
 
 
 def shared_loops(state: State, name: str) -> list[str]:
-    """The loops of a cell's sum that threads may share in each row, as they share none around the rows."""
+    """Return the loops of a cell's sum that threads may share in each row, as they share none around the rows."""
     scan = scan_of(state, name)
     op = state.op(name)
     if scan is None or op.reduce is None or independent_axes(scan, [state.op(each) for each in state.stages]):
@@ -120,14 +120,14 @@ def shared_loops(state: State, name: str) -> list[str]:
 
 
 def _reads_along(op: ComputeOp) -> bool:
-    """Are most operands of a sum in memory in the order of its terms?"""
+    """Check if most operands of a sum are in memory in the order of its terms."""
     last = [load.indices[-1] for load in loads_of(op) if load.indices]
     along = sum(index is op.reduce_axis[-1] for index in last)
     return 2 * along > sum(index is op.axis[-1] for index in last) and sums_along_lanes(op)
 
 
 def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
-    """The axes of a scan along which no element needs others of the rows before."""
+    """Return the axes of a scan along which no element needs others of the rows before."""
     states = {t.buffer for t in op.outputs}
     own: dict[ComputeOp, list[IterVar | None]] = {op: list(op.axis)}
     makers = {t.buffer: cell for cell in ops if cell is not op and op.has_member(cell) for t in cell.outputs}
@@ -150,7 +150,7 @@ def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
 
 
 def _crossed(op: ScanOp, load: Load, meaning: Mapping[Expr, IterVar | None]) -> set[IterVar]:
-    """The axes along which a load reads other elements than its own."""
+    """Return the axes along which a load reads other elements than its own."""
     return {
         axis
         for dim, (axis, index) in enumerate(zip(op.axis, load.indices, strict=True))

@@ -39,7 +39,7 @@ class SharedTiles:
 
 
 def sibling(state: State, name: str) -> Tiles | None:
-    """The tiles of a stage with the same loops, whose elements the same consumer combines with those of this one."""
+    """Return the tiles of a stage with the same loops whose elements the same consumer combines with this one's."""
     consumers = state.consumers(name)
     if len(consumers) != 1 or not state.needs_tiling(name) or state.is_output(name):
         return None
@@ -54,7 +54,7 @@ def sibling(state: State, name: str) -> Tiles | None:
 
 
 def _shape(state: State, name: str, *, dot: bool) -> tuple[object, ...]:
-    """The type and the loops of a stage, and which of them runs along the vectors."""
+    """Return the type and the loops of a stage, and which of them runs along the vectors."""
     op = state.op(name)
     along = dot_axis(state, name) if dot else op.axis[-1]
     extents = [axis.extent for axis in op.axis], [axis.extent for axis in op.reduce_axis]

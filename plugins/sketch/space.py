@@ -13,7 +13,6 @@ from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.packed_layout import LAYOUT_FREE, PackedLayout
 from pegbox.plugins.sketch.steps import CHOICE, KnobChoices, SketchKnob, SketchStep, StepRun, schedule_lines
 from pegbox.plugins.sketch.te_code import compute_lines
-from pegbox.plugins.sketch.template_module import template_module
 from pegbox.te import TESchedule, create_schedule
 
 if TYPE_CHECKING:
@@ -46,18 +45,14 @@ class Sketch:
     def outputs(self) -> list[Tensor]:
         return [t for t in self.arguments if isinstance(t.op, ComputeOp)]
 
-    def to_template(self, name: str = "kernel") -> str:
-        """The text of a template module with this sketch alone."""
-        return template_module(SketchSpace([self]), name, {})
-
     def code(self, values: KnobChoices | None) -> str:
-        """The computation and the schedule that the values of the knobs make, as te code."""
+        """Return the computation and the schedule that the values of the knobs make, as te code."""
         outputs = ", ".join(name for name, t in self.tensors.items() if t in self.outputs)
         lines = [*compute_lines(self.arguments, self.tensors), "", f"s = te.create_schedule([{outputs}])"]
         return "\n".join([*lines, *schedule_lines(self.steps, values)]) + "\n"
 
     def schedule(self, cfg: Any) -> TESchedule:
-        """The schedule that the values of the knobs make.
+        """Return the schedule that the values of the knobs make.
 
         Raises:
             ScheduleError: they make one that is not legal; the rule whose step it is is named.
@@ -89,7 +84,7 @@ class SketchSpace:
         for name, (knob, users) in self.declared.items():
             for user in users:
                 self._names[user][knob.name] = name
-        self.declarations = [knob.declaration(name, self._condition(name)) for name, (knob, _) in self.declared.items()]
+        self.declarations = [knob.declaration(name, self.condition(name)) for name, (knob, _) in self.declared.items()]
         self.limits = self._limits()
 
     def __call__(self, cfg: Any) -> tuple[TESchedule, list[Tensor]]:
@@ -114,12 +109,12 @@ class SketchSpace:
         return "\n".join(lines)
 
     def schedule_code(self, cfg: Any) -> str:
-        """The computation and the schedule of one configuration as te code."""
+        """Return the computation and the schedule of one configuration as te code."""
         sketch = self.chosen(cfg)
         return sketch.code(self.own(cfg, sketch))
 
     def pack_weights(self, array: np.ndarray[Any, Any], name: str = "") -> np.ndarray[Any, Any]:
-        """An operand as every kernel of the space takes it: zeros behind its end, and one panel behind the other.
+        """Return an operand as every kernel of the space takes it: zeros behind its end, panel after panel.
 
         Args:
             name: of the operand in the computation; not needed where only one is packed.
@@ -146,22 +141,25 @@ class SketchSpace:
         return [self._of_sketches(limit, tuple(sketches)) for limit, sketches in users.items()]
 
     def _of_sketches(self, limit: Limit, sketches: tuple[str, ...]) -> Limit | SketchLimit:
-        having = [s for s in self.sketches if all(s in self.declared[knob][1] for knob in limit.knobs)]
-        return limit if len(having) == len(sketches) else SketchLimit(limit, CHOICE, sketches)
+        return limit if len(self.having(limit.knobs)) == len(sketches) else SketchLimit(limit, CHOICE, sketches)
+
+    def having(self, knobs: Sequence[str]) -> list[str]:
+        """Return the sketches that have all of some knobs."""
+        return [sketch for sketch in self.sketches if all(sketch in self.declared[knob][1] for knob in knobs)]
 
     def chosen(self, cfg: Any) -> Sketch:
-        """The sketch that a configuration chooses."""
+        """Return the sketch that a configuration chooses."""
         return self.sketches[cfg[CHOICE].val] if len(self.sketches) > 1 else next(iter(self.sketches.values()))
 
     def own(self, cfg: Any, sketch: Sketch) -> KnobChoices:
-        """The values of a sketch's knobs by the names that they have in the sketch."""
+        """Return the values of a sketch's knobs by the names that they have in the sketch."""
         return _Renamed(cfg, self.names(sketch))
 
     def names(self, sketch: Sketch) -> dict[str, str]:
-        """The names in the space of a sketch's knobs."""
+        """Return the names in the space of a sketch's knobs."""
         return self._names[sketch.name]
 
-    def _condition(self, name: str) -> dict[str, Any]:
+    def condition(self, name: str) -> dict[str, Any]:
         """Give the condition under which a knob exists."""
         knob, users = self.declared[name]
         found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}

@@ -70,7 +70,7 @@ class State:
         self._graph = Graph([], [])
 
     def copy(self) -> State:
-        """The same sketch, to be continued on its own."""
+        """Return the same sketch, to be continued on its own."""
         other = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set | StepRun):
@@ -85,7 +85,7 @@ class State:
         return [self._run.names[stage.op.outputs[0].buffer] for stage in self._run.s.stages]
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor by its name in the sketch."""
+        """Return a tensor by its name in the sketch."""
         found: Tensor = self._run.values[name]
         return found
 
@@ -93,11 +93,11 @@ class State:
         return self._run.s[self._run.values[name]]
 
     def name_of(self, buffer: Buffer) -> str | None:
-        """The name of the tensor in a buffer."""
+        """Return the name of the tensor in a buffer."""
         return self._run.names.get(buffer)
 
     def op(self, stage: str) -> ComputeOp:
-        """The operation of a stage as it is now: rewrites exchange it."""
+        """Return the operation of a stage as it is now: rewrites exchange it."""
         return self._stage(stage).op
 
     @property
@@ -109,7 +109,7 @@ class State:
         return self._graph
 
     def consumers(self, stage: str) -> list[str]:
-        """The stages that need a stage's values, through those that are inlined."""
+        """Return the stages that need a stage's values, through those that are inlined."""
         readers = self.graph.consumers(self.op(stage), self._inlined)
         return [self._run.names[op.outputs[0].buffer] for op in readers]
 
@@ -118,7 +118,7 @@ class State:
         return self.graph.is_output(self.op(stage))
 
     def is_read_once(self, stage: str) -> bool:
-        """Does inlining a stage compute no more elements than it has?"""
+        """Check if inlining a stage computes no more elements than it has."""
         return self.graph.is_read_once(self.op(stage), self._inlined)
 
     @property
@@ -126,11 +126,11 @@ class State:
         return {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
 
     def needs_tiling(self, stage: str) -> bool:
-        """Is there reuse of data in a stage, which tiles make good?"""
+        """Check if a stage reuses data, so that tiles pay."""
         return needs_multi_level_tiling(self.op(stage), by_access=self.by_access)
 
     def matched_consumer(self, stage: str) -> str | None:
-        """The single consumer, where it needs just the element that it computes itself, and not both reduce.
+        """Return the single consumer, where it needs just the element that it computes itself, and not both reduce.
 
         None for outputs, which stay at the root, and where the consumer's loops are not its axes any more.
         """
@@ -144,23 +144,23 @@ class State:
         return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
 
     def is_elementwise(self, stage: str, consumer: str) -> bool:
-        """Does each element of a consumer need just the element of a stage that is where it is?"""
+        """Check if each element of a consumer needs just the stage's element at the same place."""
         return self.graph.is_elementwise_match(self.op(stage), self.op(consumer), by_access=self.by_access)
 
     def is_root(self, stage: str) -> bool:
-        """Is it computed whole, in loops of its own?"""
+        """Check if a stage is computed whole, in loops of its own."""
         return isinstance(self._stage(stage).attach, Root)
 
     def is_cached(self, stage: str) -> bool:
-        """Is it computed in a stage of its own, out of which it copies?"""
+        """Check if a stage copies from another one that computes it."""
         return stage in self.caches.values()
 
     def is_serial(self, stage: str, loop: str) -> bool:
-        """Has a loop no kind yet?"""
+        """Check if a loop has no kind yet."""
         return self._run.values[loop] not in self._stage(stage).kinds
 
     def attached(self, stage: str) -> list[tuple[str, str]]:
-        """The stages that are computed in loops of this one, each with the loop."""
+        """Return the stages that are computed in loops of this one, each with the loop."""
         places = [(name, self._stage(name).attach) for name in self.stages]
         at = [(name, place) for name, place in places if isinstance(place, At) and place.stage is self._stage(stage)]
         return [(name, self._run.names[place.loop]) for name, place in at]
@@ -169,23 +169,23 @@ class State:
         return isinstance(self._stage(stage).attach, Inline)
 
     def loops(self, stage: str) -> list[str]:
-        """The names of a stage's loops, outermost first. Axes that no step has named get names."""
+        """Return the names of a stage's loops, outermost first. Axes that no step has named get names."""
         leaves = self._stage(stage).leaf_iter_vars
         if any(loop not in self._run.names for loop in leaves):
             self._name_axes(stage)
         return [self._run.names[loop] for loop in leaves]
 
     def axis(self, loop: str) -> IterVar:
-        """A loop by its name in the sketch."""
+        """Return a loop by its name in the sketch."""
         found: IterVar = self._run.values[loop]
         return found
 
     def extent(self, loop: str) -> int:
-        """The iterations of an axis."""
+        """Return the iterations of an axis."""
         return int(self._run.values[loop].extent)
 
     def longest(self, loop: str) -> int:
-        """The most iterations that a loop may have, whatever the knobs say."""
+        """Return the most iterations that a loop may have, whatever the knobs say."""
         return self._longest.get(loop) or self.extent(loop)
 
     def iterations(self, stage: str, loop: str) -> Extent | int | None:
@@ -197,16 +197,16 @@ class State:
         return None if loop in self._longest else self.extent(loop)
 
     def parts_of(self, stage: str, axis: IterVar) -> list[str]:
-        """The loops of a stage that are parts of an axis of its operation."""
+        """Return the loops of a stage that are parts of an axis of its operation."""
         parts = self._stage(stage).parts_of(axis)
         return [loop for loop in self.loops(stage) if self._run.values[loop] in parts]
 
     def is_reduce(self, loop: str) -> bool:
-        """Does a loop run over values that are combined?"""
+        """Check if a loop runs over values that are combined."""
         return bool(self._run.values[loop].kind == "reduce")
 
     def is_ordered(self, stage: str, loop: str) -> bool:
-        """Does a loop of a stage run over the rows of a scan, one after the other?"""
+        """Check if a loop of a stage runs over the rows of a scan, one after the other."""
         mine = self._stage(stage)
         axis = self._run.values[loop]
         return isinstance(mine.op, ScanOp) and axis in mine.parts_of(mine.op.scan_axis)
@@ -234,7 +234,7 @@ class State:
         return name
 
     def unused(self, name: str) -> str:
-        """A name for a tensor that only some values of a knob make."""
+        """Return a name for a tensor that only some values of a knob make."""
         found = self._unused([name])[0]
         self._reserved.add(found)
         return found
@@ -242,7 +242,7 @@ class State:
     def call(
         self, stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any
     ) -> list[str]:
-        """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
+        """Call a method of a stage's schedule, or of the whole one, and return the unique names of its results."""
         unique = self._unused(results)
         self.do(stage_call(stage, method, *arguments, results=unique, **options))
         return unique
@@ -286,7 +286,7 @@ class State:
         return parts
 
     def cache_write(self, stage: str, scope: str = "local", order: Sequence[int] | None = None) -> str:
-        """A stage of its own that computes; what was the stage copies out of it."""
+        """Add a stage that computes; the former stage copies from it."""
         outputs = self._outputs(stage)
         given = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
         results = [f"{name}_{scope}" for name in outputs]
@@ -295,7 +295,7 @@ class State:
         return cache
 
     def cache_read(self, tensor: str, reader: str, copy: str, order: Sequence[int] | None = None) -> str:
-        """A copy of a tensor that a stage then reads, a stage of its own."""
+        """Add a stage that copies a tensor, for another stage to read."""
         arguments = Name(tensor), "global", (Name(reader),)
         return self.call(None, "cache_read", *arguments, results=[copy], order=order and tuple(order))[0]
 
@@ -339,7 +339,7 @@ class State:
         self.places.append(chosen)
 
     def _outputs(self, stage: str) -> list[str]:
-        """The names of all that a stage computes."""
+        """Return the names of all that a stage computes."""
         return [self._run.names[tensor.buffer] for tensor in self.op(stage).outputs]
 
     def _name_axes(self, stage: str) -> None:
@@ -359,13 +359,13 @@ class State:
 
 
 def has_few_divisors(extent: int) -> bool:
-    """Has a number fewer divisors than there are powers of two up to it, as primes have?"""
+    """Check if a number has fewer divisors than there are powers of two up to it, as primes do."""
     pairs = sum(extent % n == 0 for n in range(1, math.isqrt(extent) + 1))
     return 2 * pairs - (math.isqrt(extent) ** 2 == extent) < extent.bit_length() - 1
 
 
 def spatial_and_reduce(op: ComputeOp) -> tuple[int, int]:
-    """The number of points of an operation's output, and of terms in each."""
+    """Return the number of points of an operation's output, and of terms in each."""
     return math.prod(a.extent for a in op.axis), math.prod(a.extent for a in op.reduce_axis)
 
 

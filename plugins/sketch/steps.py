@@ -7,11 +7,11 @@ replayed on a schedule that is made anew for each candidate.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pegbox.compute import IterVar, Tensor
 from pegbox.expr import Buffer, quoted
@@ -79,7 +79,7 @@ class Size(Reference):
         return 1 if run.choices is None else math.prod(run.choices[self.knob].size[self.level :])
 
     def python(self, context: StepWriter) -> str:
-        if context.cfg is not None:
+        if context.cfg is not None and not context.open_splits:
             return str(math.prod(context.cfg[self.knob].size[self.level :]))
         return f"math.prod({context.knob(self.knob)}.size[{self.level}:])"
 
@@ -95,6 +95,16 @@ class Candidates(Reference):
 
     def python(self, context: None) -> str:
         return f"[{', '.join(map(literal, self.values))}]"
+
+
+@dataclass(frozen=True)
+class Verbatim(Reference):
+    """An argument that is known as text alone."""
+
+    text: str
+
+    def python(self, context: object) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,8 @@ class Tile:
         run.bind(self.results, [*made, loop])
 
     def lines(self, writer: StepWriter) -> Iterator[str]:
-        if writer.cfg is None:
+        yield from writer.declared(self.knob, self.loop)
+        if writer.cfg is None or writer.open_splits:
             yield f"{targets(self.results)} = {writer.knob(self.knob)}.apply(s, {self.stage}, {self.loop})"
             return
         size, rest, inner = writer.cfg[self.knob].size, self.loop, self.results[-1]
@@ -170,7 +181,7 @@ class Choice:
     branches: tuple[tuple[Any, tuple[SketchStep, ...]], ...]
 
     def chosen(self, choices: KnobChoices) -> tuple[SketchStep, ...]:
-        """The steps for the chosen value."""
+        """Return the steps for the chosen value."""
         chosen = choices[self.knob].val
         return next((steps for value, steps in self.branches if value == chosen), ())
 
@@ -193,14 +204,14 @@ SketchStep: TypeAlias = Axes | Step | Tile | Choice
 
 
 def stage_call(stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any) -> Step:
-    """The step that calls a method of a stage, or of the schedule; options that are None are left out."""
+    """Return the step that calls a method of a stage, or of the schedule; options that are None are left out."""
     given = tuple((name, value) for name, value in options.items() if value is not None)
     return Step(method, arguments, given, tuple(results), stage)
 
 
 @lru_cache(maxsize=4096)  # sketches have most of them in common
 def compute_at(stage: str, consumer: str, loop: str) -> Step:
-    """The step that computes a stage in a loop of another one."""
+    """Return the step that computes a stage in a loop of another one."""
     return stage_call(stage, "compute_at", StageArgument(consumer), Name(loop))
 
 
@@ -221,7 +232,7 @@ class StepRun:
         self.bind(list(values), list(values.values()))
 
     def copy(self) -> StepRun:
-        """The same, to be continued on its own."""
+        """Return the same, to be continued on its own."""
         other = copy(self)
         other.s, other.values, other.names = self.s.copy(), self.values.copy(), self.names.copy()
         return other
@@ -257,9 +268,14 @@ class StepWriter:
 
     cfg: KnobChoices | None
     knobs: Mapping[str, str]
+    open_splits: ClassVar[bool] = False  # the code asks `cfg` for splits all the same
+
+    def declared(self, knob: str, loop: str) -> Iterable[str]:
+        """Yield the lines that declare a split before its first use."""
+        return ()
 
     def knob(self, name: str) -> str:
-        """The expression for a knob."""
+        """Return the expression for a knob."""
         return f"cfg[{quoted(self.knobs.get(name, name))}]"
 
     def lines(self, steps: Sequence[SketchStep]) -> Iterator[str]:
@@ -275,7 +291,7 @@ class StepWriter:
 def schedule_lines(
     steps: Sequence[SketchStep], cfg: KnobChoices | None = None, knobs: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The te code of a sketch's steps; see `StepWriter`."""
+    """Return the te code of a sketch's steps; see `StepWriter`."""
     return list(StepWriter(cfg, knobs or {}).lines(steps))
 
 
@@ -303,18 +319,33 @@ class SketchKnob:
     when: tuple[str, tuple[Any, ...]] | None = None
     allowed: tuple[int, ...] = ()
 
-    def declaration(self, name: str, when: Mapping[str, Any]) -> Step:
-        """The step that declares it in a template's space, under a name and a condition on other knobs."""
+    def declaration(
+        self,
+        name: str,
+        when: Mapping[str, Any] | Reference,
+        *,
+        axis: Reference | None = None,
+        fits: Reference | None = None,
+        policy: str | None = None,
+    ) -> Step:
+        """Return the step that declares it in a template's space, under a name and a condition on other knobs.
+
+        Args:
+            axis, fits, policy: of a split, in the place of its extent, its filter and its policy.
+        """
         if self.extent is None:
             return stage_call(None, "define_knob", name, Candidates(self.candidates), when=when or None)
-        policy = None if self.policy == "factors" else self.policy
-        given = name, self.extent
-        return stage_call(
-            None, "define_split", *given, policy=policy, num_outputs=self.levels, filter=self._filter, when=when or None
-        )
+        policy = policy or (None if self.policy == "factors" else self.policy)
+        options: dict[str, Any] = {
+            "policy": policy,
+            "num_outputs": self.levels,
+            "filter": fits or self._filter,
+            "when": when or None,
+        }
+        return stage_call(None, "define_split", name, self.extent if axis is None else axis, **options)
 
     def innermosts(self) -> list[int]:
-        """The extents that the last loop of a split may have."""
+        """Return the extents that the last loop of a split may have."""
         assert self.extent is not None  # a split
         splits = policy_splits(self.extent, self.policy, self.levels, self.extent, self.policy != "factors")
         fits = self._filter or (lambda split: True)

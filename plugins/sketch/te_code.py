@@ -13,7 +13,7 @@ RESERVED = ("s", "cfg", "pb", "np", "math", "list", "ValueError")
 
 
 def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
-    """The te code of a computation, inputs in the order of the arguments first."""
+    """Return the te code of a computation, inputs in the order of the arguments first."""
     outputs = [t.op for t in arguments if isinstance(t.op, ComputeOp)]
     given = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
     ops = [*given, *(op for op in post_order(outputs) if op not in given)]
@@ -21,7 +21,7 @@ def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) ->
 
 
 def plain_lines(outputs: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
-    """The te code of a function that gives other outputs of the inputs that `tensors` name."""
+    """Return the te code of a function that gives other outputs of the inputs that `tensors` name."""
     ops = [op for op in post_order([t.op for t in outputs]) if isinstance(op, ComputeOp)]
     given = {tensor.buffer: name for name, tensor in tensors.items() if not isinstance(tensor.op, ComputeOp)}
     names = {**tensor_names(ops, {*RESERVED, *given.values()}), **given}
@@ -29,5 +29,5 @@ def plain_lines(outputs: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> lis
 
 
 def list_of(values: Iterable[Any]) -> str:
-    """A list of numbers, strings and tuples of them."""
+    """Return a list of numbers, strings and tuples of them."""
     return f"[{', '.join(map(literal, values))}]"

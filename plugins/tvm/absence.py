@@ -9,6 +9,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from pegbox.checks import near_names
 from pegbox.errors import ArgumentError, PegboxError
 from pegbox.hooks import on_demand
 
@@ -22,7 +23,12 @@ _REASONS = {
         autotvm.extract_from_program autotvm.extract_from_multiple_program autotvm.task.topi_integration
         autotvm.task.relay_integration auto_scheduler.extract_tasks auto_scheduler.relay_integration
         auto_scheduler.is_auto_scheduler_enabled auto_scheduler.remove_index_check auto_scheduler.rewrite_compute_body
-        auto_scheduler.rewrite_tensor_shape
+        auto_scheduler.rewrite_tensor_shape driver.tvmc tvmc parser runtime.vm runtime.relax_vm runtime.profiler_vm
+        runtime.executor runtime.graph_executor runtime.params runtime.disco script.relax autotvm.testing
+        auto_scheduler.testing contrib.onnx contrib.codegen_onnx contrib.tflite_runtime contrib.coreml_runtime
+        contrib.mxnet contrib.torch contrib.tf_op contrib.relay_viz contrib.pipeline_executor_build contrib.cuda_graph
+        contrib.cu_graph contrib.target contrib.msc contrib.tedd contrib.imagenet_classes ir.adt
+        target.compilation_config target.virtual_device
     """,
     "search with auto_scheduler, over the same kind of sketches, or with autotvm": "meta_schedule dlight",
     "lowering runs pegbox's own passes; change the program before it, with tir.Schedule": """
@@ -32,29 +38,56 @@ _REASONS = {
     "candidates run on this machine; a runner plugin may run them elsewhere (docs/write-a-runner.md)": """
         rpc contrib.rpc micro autotvm.RPCRunner autotvm.request_remote auto_scheduler.RPCRunner
         auto_scheduler.LocalRPCMeasureContext
+        contrib.popen_pool contrib.micro
     """,
     "code is generated for CPUs, by LLVM: Target('llvm')": """
         cl mtl vpi ext_dev hexagon webgpu contrib.nvcc contrib.rocm contrib.cublas contrib.cudnn contrib.cutlass
         contrib.xcode contrib.ndk contrib.hexagon contrib.emcc target.adreno target.bifrost target.cuda target.hexagon
         target.mali target.metal target.opencl target.rocm target.vulkan
+        contrib.cublaslt contrib.cusparse contrib.miopen contrib.rocblas contrib.hipblas contrib.hipcc contrib.mps
+        contrib.spirv contrib.thrust contrib.tvmjs contrib.emscripten contrib.stackvm contrib.ethosu contrib.gemmini
+        contrib.sdaccel contrib.cuda contrib.composable_kernel contrib.adreno_recording
     """,
     "name the processor, as in Target('llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72')": """
         target.arm_cpu target.riscv_cpu target.rasp target.list_tags target.list_kinds target.tag
+        target.detect_target target.x86
     """,
     "objects and types are Python's own: tuples, dicts, strings": """
         Object register_object register_extension container DataType DataTypeCode runtime.DataType runtime.Object
         runtime.String runtime.ShapeTuple runtime.PackedFunc ir.Array ir.Map ir.Attrs ir.Node ir.Range ir.Type
         ir.PrimType ir.TensorType ir.PointerType ir.FuncType
+        runtime.container runtime.object runtime.object_generic runtime.packed_func runtime.script_printer
+        runtime.support runtime.name_transforms ir name_supply attrs datatype target.datatype
     """,
+    "tvm.register_func and tvm.get_global_func are the functions": "_ffi ffi base _api_internal",
+    "pegbox has no library of its own; pegbox.__version__ is its version": "libinfo support _pyversion rust",
+    "te and tir have the names, tvm.nd the arrays": """
+        api make ndarray schedule tensor tag expr expr_functor stmt ir_pass ir_builder ir_functor intrin tensor_intrin
+    """,
+    "tvm.build compiles a program, and tvm.lower shows it": "driver build_module codegen module target.codegen",
+    "tvm.transform.PassContext takes the options": "build_config target.build_config",
+    "tvm.target.Target is the class": "target.target",
+    "tvm.ir.register_intrin_lowering and tvm.ir.register_op_attr are the functions": "ir.op target.intrin",
+    "write a function for each target": "generic target.generic target.generic_func",
+    "results say how much of the machine's peak a kernel reaches (docs/results.md)": "utils contrib.peak",
+    "time_evaluator times a kernel": "runtime.profiling runtime.debugger",
+    "the commands are pegbox's (docs/cli.md), and candidates run on this machine": "exec",
+    "pegbox reads the scripts (docs/script.md): tvm.script.ir_module, tvm.script.tir, tvm.script.from_source": "script",
+    "tvm.contrib.utils has tempdir": "contrib.util",
+    "Python's library does it: urllib, tarfile, pickle": """
+        contrib.download contrib.tar contrib.pickle_memoize contrib.binutil
+    """,
+    "kernels take arrays that support DLPack: NumPy's, torch's, JAX's": "dlpack contrib.dlpack",
     "pickle keeps schedules, and func.script() is the text of a program": "ir.save_json ir.load_json",
     "decorators of pytest do it": "testing",
     # topi, te, tir
     "TVM's schedules of single processors are not in pegbox; topi.generic.schedule_... is a plain one, and "
     "pegbox.create_task(workload, space='sketch') searches a fast one": "topi.x86 topi.cuda topi.arm_cpu",
-    "compute the reference with NumPy": "topi.testing",
+    "compute the reference with NumPy": "topi.testing topi_testing",
     "write the operator with te.compute": "topi",
     "write the computation with te.compute, or call a library in te.extern (docs/compute.md)": """
-        contrib te.extern_primfunc te.hybrid te.gradient te.autodiff te.TensorComputeOp te.HybridOp
+        contrib hybrid autodiff operator te.extern_primfunc te.hybrid te.gradient te.autodiff
+        te.TensorComputeOp te.HybridOp
     """,
     "kernels print nothing; make the stage an output": "te.trace",
     "kernels are compiled for each set of sizes": "te.SpecializedCondition",
@@ -103,7 +136,9 @@ _REASONS = {
     "pegbox.features computes the features of programs (docs/features.md)": "autotvm.feature auto_scheduler.feature",
     "pegbox has experience of its own; autotvm.apply_history_best reads your logs": "autotvm.tophub",
     "the logger is logging.getLogger('autotvm')": "autotvm.env autotvm.GLOBAL_SCOPE",
-    "it is a helper of TVM's own code": "autotvm.utils auto_scheduler.utils auto_scheduler.derive_similarity_tag",
+    "it is a helper of TVM's own code": """
+        autotvm.utils autotvm.util auto_scheduler.utils auto_scheduler.derive_similarity_tag
+    """,
     # auto_scheduler
     "sketches come from pegbox's rules; a plugin may add rules (docs/sketch.md)": """
         auto_scheduler.PreloadCustomSketchRule auto_scheduler.loop_state
@@ -111,6 +146,7 @@ _REASONS = {
     "auto_scheduler.SketchPolicy is the policy": """
         auto_scheduler.SearchPolicy auto_scheduler.SearchCallback auto_scheduler.make_search_policies
     """,
+    "auto_scheduler.search_task has the names": "auto_scheduler.auto_schedule",
     "tvm.build compiles a schedule without a search": "auto_scheduler.EmptyPolicy",
     "the target has the numbers: Target('llvm -mcpu=... -num-cores 4')": """
         auto_scheduler.HardwareParams auto_scheduler.SearchTask.hardware_params
@@ -153,7 +189,11 @@ _ELSE = "docs/from-tvm.md lists the names that are"
 
 
 class NotHere(PegboxError, ImportError):
-    """A name of TVM's that is not here; an ImportError, so that `from ... import` shows its message."""
+    """A module or name of TVM's that is not here; an ImportError, so that `from ... import` shows its message."""
+
+
+class NoAttribute(PegboxError, AttributeError):
+    """A name of TVM's that is not an attribute here; `hasattr` is False."""
 
 
 def _reason(name: str) -> str:
@@ -164,8 +204,8 @@ def _reason(name: str) -> str:
     return next((reasons[each] for each in (name, f"{parts[0]}.{parts[-1]}", *parents) if each in reasons), "")
 
 
-def _absent(name: str) -> NotHere:
-    return NotHere(f"tvm.{name} is not here: {_reason(name) or _ELSE}")
+def _absence(name: str) -> str:
+    return f"tvm.{name} is not here: {_reason(name) or _ELSE}"
 
 
 def refuse(owner: str, options: Mapping[str, Any]) -> None:
@@ -183,7 +223,7 @@ class _Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path)
         if spec is None or spec.loader is None:
-            raise _absent(fullname.removeprefix(f"{_PACKAGE}."))
+            raise NotHere(_absence(fullname.removeprefix(f"{_PACKAGE}.")))
         execute = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
@@ -198,6 +238,12 @@ def watch_imports() -> None:
     """Let absent names, and imports of absent modules such as `tvm.relay`, give the reason."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def _is_offered(name: str, value: object) -> bool:
+    """Decide whether a name of a module is one that users import, not another module or Python's own."""
+    own = str(getattr(value, "__module__", _PACKAGE)).startswith("pegbox")
+    return own and not name.startswith("_") and not isinstance(value, ModuleType)
 
 
 def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
@@ -215,8 +261,11 @@ def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str
 
     def get(name: str) -> Any:
         dotted = f"{package.removeprefix(_PACKAGE)}.{name}".removeprefix(".")
-        if name not in places and not name.startswith("_") and _reason(dotted):
-            raise _absent(dotted)
+        if name not in places and not name.startswith("__") and _reason(dotted):
+            raise NoAttribute(_absence(dotted))
+        if name not in places:
+            known = sorted(each for each in dir(sys.modules[package]) if _is_offered(each, module.get(each)))
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{near_names(name, known)}")
         return found(name)
 
     return get

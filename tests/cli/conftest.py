@@ -1,4 +1,4 @@
-"""Runs the command line in this process, over an API that answers at once and notes how it was called."""
+"""Runs the command line in this process, over an API that answers at once and noise how it was called."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ class Api:
     space: Any = field(default_factory=Space)
     first_failed: Any = None
     emulated: bool = False
+    goes_on: bool = False
+    noise: tuple[str, ...] = ()
 
     def create_task(self, template: Any, **options: Any) -> Any:
         self.calls["create_task"] = {"template": template, **options}
@@ -71,7 +73,15 @@ class Api:
 
     def tune(self, task: Any, **options: Any) -> Any:
         self.calls["tune"] = options
-        return _Result(self.best, self.stopped_because, first_failed=self.first_failed, emulated=self.emulated)
+        return _Result(
+            self.best,
+            self.stopped_because,
+            first_failed=self.first_failed,
+            emulated=self.emulated,
+            goes_on=self.goes_on,
+            noise=self.noise,
+            task=SimpleNamespace(target=SimpleNamespace(num_cores=2)) if self.noise else None,
+        )
 
     def build(self, task: Any, *, config: Any) -> Any:
         return SimpleNamespace(source=lambda kind: f"{kind} of {config}")
@@ -87,6 +97,9 @@ class _Result:
     all_trials: tuple[int, ...] = (1, 2, 3)
     first_failed: Any = None
     emulated: bool = False
+    goes_on: bool = False
+    noise: tuple[str, ...] = ()
+    task: Any = None
 
     def __str__(self) -> str:
         return "the table"

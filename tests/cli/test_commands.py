@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +61,17 @@ def test_after_ctrl_c_the_next_line_goes_on_with_the_search(pegbox: Any, api: An
     assert "next:    pegbox build matmul 64" in ran.out
 
 
+@pytest.mark.parametrize(
+    "limits", ["--trials 40 --budget 5s --early-stopping 5", "--trials=40 --budget=5s --early-stopping=5"]
+)
+@pytest.mark.parametrize("resume", [[], ["--resume"], ["--resume-edited"]])
+def test_below_numpy_the_next_line_asks_for_more_trials(pegbox: Any, api: Any, resume: list[str], limits: str) -> None:
+    api.goes_on = True
+    ran = pegbox("tune", "matmul", "64", *limits.split(), *resume)
+    again = f"{resume[0]} --trials 6" if resume else "--trials 6 --resume"
+    assert f"next:    pegbox tune matmul 64 {again}   (slower than NumPy: more trials)\n" in ran.out
+
+
 def test_the_next_lines_after_an_emulated_search_ask_for_nothing_of_its_times(pegbox: Any, api: Any) -> None:
     api.stopped_because, api.emulated = "interrupted", True
     api.best = SimpleNamespace(config=SimpleNamespace(index=17))
@@ -67,6 +79,26 @@ def test_the_next_lines_after_an_emulated_search_ask_for_nothing_of_its_times(pe
     assert "next:    pegbox build matmul 64 --config 17 --out kernel.so\n" in ran.out
     assert "next:    pegbox plot r.jsonl" in ran.out
     assert "--resume" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--trials", "40", "--resume"], "--trials 40 --target 'llvm -num-cores 1'"),
+        (["--target", "llvm -mcpu=znver4 -num-cores 2", "-q"], None),
+        (["--target", "llvm -mcpu=znver4 -num-cores=2"], "--target 'llvm -mcpu=znver4 -num-cores 1'"),
+        (["--target=llvm -num-cores 2", "--seed", "3"], "--seed 3 --target 'llvm -num-cores 1'"),
+    ],
+)
+def test_on_a_busy_machine_the_next_line_is_the_search_for_one_core(
+    pegbox: Any, api: Any, words: list[str], expected: str | None
+) -> None:
+    api.noise, api.best = ("other programs used this machine's cores",), None
+    out = pegbox("tune", "matmul", "64", *words).out
+    if expected is None:
+        assert "next:" not in out
+    else:
+        assert f"next:    pegbox tune matmul 64 {expected}   (no thread waits for another)\n" in out
 
 
 def test_the_next_line_shows_the_program_of_what_failed_first(pegbox: Any, api: Any) -> None:
@@ -111,7 +143,7 @@ def test_a_workload_without_a_generator_says_what_to_add(pegbox: Any) -> None:
 def test_sketch_says_how_to_tune_what_it_wrote(pegbox: Any) -> None:
     ran = pegbox("sketch", "row_sum", "8", "m=16", "--target", "llvm -num-cores 1", "--out", "mine.py")
     assert ran.code == 0
-    assert ran.out.endswith("next: pegbox tune mine.py:row_sum 8 m=16 --target 'llvm -num-cores 1'\n")
+    assert ran.out.endswith("next: pegbox tune mine.py:row_sum --target 'llvm -num-cores 1'\n")
     ran = pegbox("sketch", "row_sum", "8", "16", "--out", "mine.py", "--force")
     assert ran.out.endswith("next: pegbox tune mine.py:row_sum 8 16\n")
 
@@ -168,14 +200,14 @@ def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> 
     ran = pegbox("tune", "matmul")
     assert ran.code == 1
     assert "the table" in ran.out
-    assert "none of the 3 trials gave a valid kernel; the records tell why" in ran.err
+    assert "none of the 3 trials gave a valid kernel; the records give the reasons" in ran.err
     assert "records" not in pegbox("tune", "matmul", "--no-records").err
 
 
 def test_tune_that_is_interrupted_before_the_first_trial_says_so(
     pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted", first_failed=None)
+    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted", first_failed=None, noise=[])
     monkeypatch.setattr(pb, "tune", lambda task, **options: nothing)
     ran = pegbox("tune", "matmul")
     assert ran.code == 130
@@ -286,3 +318,48 @@ def test_plugins_lists_the_built_ins(pegbox: Any) -> None:
     assert tuners["enabled"] is True
     assert tuners["problems"] == []
     assert "xgb" in tuners["provides"]["tuner"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("tune matmul 64 64 sixty", r"template matmul\(M: int, .*\): N='sixty' is not an integer"),
+        ("tune matmul 64 64 0.5", r"N=0\.5 is not an integer"),
+        ("tune softmax 8 b --space sketch", r"softmax@sketch\(.*\): m='b' is not an integer"),
+        (
+            "tune matmul 8 8 8 --tuner xgb:plan_size=-3",
+            r"tuner 'xgb': plan_size=-3 is out of range; give an integer >= 1",
+        ),
+        ("tune model.onnx 1 3", "template 'model.onnx' is a model, and nothing here reads models: tune its operators"),
+        ("sketch model.onnx", "workload 'model.onnx' is a model, and nothing here reads models"),
+        ("show t.csv 1", "template 't.csv' is a file, not the name of a template or FILE.py:NAME"),
+        ("best ops.py", "'ops.py' is a Python file: a file of records has a JSON object in each line"),
+        ("best t.csv", "'t.csv' is a table: a file of records has"),
+        ("best binary", "'binary' is not text: a file of records has a JSON object in each line"),
+        ("best model.onnx", "'model.onnx' is a model: a file of records has"),
+        ("best list.json", "'list.json', line 1: .*; a file of records has a JSON object in each line"),
+        ("plot ops.py", "'ops.py' is a Python file"),
+        ("spaces t.csv", "'t.csv' is a table"),
+        ("compare --simulate ops.py", "'ops.py' is a Python file"),
+        ("build matmul 8 8 8 --records t.csv --out a.so", "'t.csv' is a table"),
+        ("tune matmul 8 8 8 --transfer t.csv", "'t.csv' is a table"),
+    ],
+)
+def test_files_and_arguments_of_another_kind_are_named(pegbox: Any, words: str, error: str) -> None:
+    Path("ops.py").write_text("import pegbox\n")
+    Path("t.csv").write_text("a,b\n1,2\n")
+    Path("list.json").write_text("[1, 2]\n")
+    for name in ("binary", "model.onnx"):
+        Path(name).write_bytes(bytes(range(9)))
+    ran = pegbox(*words.split())
+    assert ran.code == 2
+    assert re.search(error, ran.err), ran.err
+
+
+def test_an_empty_file_holds_no_records(pegbox: Any) -> None:
+    Path("empty.jsonl").touch()
+    ran = pegbox("best", "empty.jsonl")
+    assert (ran.code, ran.err) == (
+        1,
+        "pegbox best: error: no valid record in empty.jsonl ('pegbox tune' writes records)\n",
+    )

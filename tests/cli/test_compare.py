@@ -134,7 +134,7 @@ def test_a_plot_that_cannot_be_drawn_is_reported_before_anything_is_measured(
     pytest.importorskip("matplotlib")
     ran = pegbox("compare", "matmul", "--plot", "curves.txt")
     assert ran.code == 2
-    assert "has to be one of" in ran.err
+    assert "must be one of" in ran.err
     assert "options" not in compared
 
 

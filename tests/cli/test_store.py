@@ -208,7 +208,7 @@ def test_retune_goes_on_where_it_was_stopped(
     assert ran.code == 130
     assert "1/3" in ran.out
     assert "4 us" in ran.out
-    assert "2/3  stopped; the same command goes on" in ran.out
+    assert "2/3  stopped; repeat the command to go on" in ran.out
     assert [each["trials"] for each in tuned] == [7, 7]
     ran = pegbox("store", "retune", "--trials", "7")
     assert ran.code == 0
@@ -234,7 +234,7 @@ def test_retune_leaves_out_what_it_cannot_make_and_takes_templates_of_files(
     ran = pegbox("store", "retune")
     assert (ran.code, len(tuned)) == (1, 0)
     assert "nothing is left" not in ran.out
-    assert "none of the 2 tasks that are left can be made here" in ran.err
+    assert "none of the 2 remaining tasks can be made here" in ran.err
     assert "left out: cli_unknown(n=8): " in ran.err
     assert "--templates own.py" in ran.err
     ran = pegbox("store", "retune", "--templates", "own.py")

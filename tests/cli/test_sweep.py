@@ -64,7 +64,7 @@ def test_a_sweep_prints_a_summary_and_what_it_is_for(pegbox: Any) -> None:
     assert "50 of 50 configurations measured, 50 of them now" in ran.out
     assert "reach 95% of it" in ran.out
     assert "records: space.jsonl\n" in ran.out
-    assert "next:    pegbox compare --simulate space.jsonl --tuners " in ran.out
+    assert f"next:    pegbox compare {TEMPLATE} 8 4 --simulate space.jsonl --tuners " in ran.out
     assert "50/50 trials" in ran.err
     assert "pass 1 over the fastest" in ran.err
 
@@ -105,7 +105,7 @@ def test_a_sweep_that_was_stopped_packs_nothing(pegbox: Any, monkeypatch: pytest
     ran = pegbox("sweep", TEMPLATE, 8, 4, *words)
     assert ran.code == 0
     assert "stopped: interrupted" in ran.out
-    assert "next:    the same command goes on" in ran.out
+    assert "next:    repeat the command to go on" in ran.out
     assert not Path("space.jsonl.xz").exists()
 
 
@@ -186,7 +186,7 @@ def test_transfer_is_handed_on(pegbox: Any, api: Any) -> None:
 def test_transfer_that_the_tuner_does_not_take(pegbox: Any, swept: Path) -> None:
     ran = pegbox("tune", "--simulate", swept, "--tuner", "random", "--transfer", "a.jsonl")
     assert ran.code == 2
-    assert "the tuner random learns nothing from other shapes" in ran.err
+    assert "the tuner random cannot learn from other shapes" in ran.err
 
 
 def test_all_of_it_in_passes(pegbox: Any) -> None:

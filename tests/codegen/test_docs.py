@@ -1,12 +1,15 @@
-"""The examples of docs/codegen.md run and print what the page shows."""
+"""The examples of the pages on code generation and kernels run and print what the pages show."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "codegen.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_examples_of_the_page_are_true() -> None:
-    result = doctest.testfile(str(PAGE), module_relative=False)
-    assert result.attempted > 10
+@pytest.mark.parametrize(("page", "examples"), [("codegen.md", 10), ("kernels.md", 4)])
+def test_examples_of_the_page_are_true(page: str, examples: int) -> None:
+    result = doctest.testfile(str(DOCS / page), module_relative=False)
+    assert result.attempted >= examples
     assert result.failed == 0

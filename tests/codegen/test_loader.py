@@ -9,7 +9,6 @@ import pickle
 import struct
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -225,7 +224,7 @@ def test_an_image_says_what_it_lacks() -> None:
     with pytest.raises(ValueError, match="it has no nothing"):
         loaded.address("nothing")
     with pytest.raises(CompileError, match=r"another: the object code cannot be loaded: it has no another"):
-        load(replace(compiled, name="another"))
+        load(compiled._replace(name="another"))
 
 
 @on_this_machine

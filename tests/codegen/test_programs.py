@@ -121,7 +121,7 @@ def test_damaged_object_code_is_an_error_not_a_crash() -> None:
     compiled = compile_program(scale())
     for damage in (b"", b"not an object", compiled.object_code[:200]):
         with pytest.raises(CompileError, match="scale: the object code cannot be loaded"):
-            load(replace(compiled, object_code=damage))
+            load(compiled._replace(object_code=damage))
 
 
 @on_this_machine

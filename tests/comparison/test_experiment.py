@@ -141,7 +141,7 @@ def test_what_a_simulation_has_no_answer_for_is_counted_apart() -> None:
 
 
 def test_without_records_something_has_to_measure() -> None:
-    with pytest.raises(ArgumentError, match="nothing is recorded of it, and no measurer was given"):
+    with pytest.raises(ArgumentError, match="it has no records, and no measurer was given"):
         compared(measurer=None)
 
 
@@ -172,12 +172,12 @@ def test_tasks_are_named_with_their_arguments() -> None:
         ({"tuners": "walk"}, "is one tuner; give a list"),
         ({"tuners": InOrder}, "is one tuner; give a list"),
         ({"tuners": [3]}, "3 is neither the name of a tuner nor a factory"),
-        ({"tuners": [InOrder(small_space())]}, "for one space and one seed; every run needs a fresh one"),
+        ({"tuners": [InOrder(small_space())]}, "for one space and one seed; every run needs a new one"),
         ({"tuners": ["walk:backwards=perhaps"]}, "cannot read backwards='perhaps' as .*; write yes or no"),
         ({"tuners": ["walk:speed=9"]}, "no option 'speed'"),
         ({"seeds": 0}, "seeds=0"),
         ({"seeds": []}, "at least one seed"),
-        ({"seeds": [1, 1]}, "none twice"),
+        ({"seeds": [1, 1]}, "each once"),
         ({"trials": 0}, "trials=0"),
         ({"start": -1}, "start=-1"),
         ({"start": 6}, "start=6"),
@@ -321,7 +321,7 @@ def test_proposals_that_were_left_out_are_counted_and_reported(tmp_path: Path) -
 
     report = compared(["walk", Stutters], trials=5, start=1, batch_size=2)
     assert [run.dropped for run in report.runs] == [0, 0, 4, 4]
-    assert "8 proposals of Stutters were repetitions, or more than was asked for: left out." in report.words("job")
+    assert "8 proposals of Stutters were not measured: repetitions, or more than requested." in report.words("job")
     report.save(tmp_path / "report.json")
     assert Comparison.load(tmp_path / "report.json").runs == report.runs
 

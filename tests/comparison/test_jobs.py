@@ -227,10 +227,10 @@ def test_several_recorded_spaces_are_compared_side_by_side(here: list[HerePool])
         ({"jobs": "2"}, "jobs='2': give a number of processes, 'auto'"),
         ({"jobs": "two"}, "jobs='two': give a number of processes, 'auto'.*dask:scheduler="),
         ({"jobs": "local"}, "jobs='local': this runner has no machines"),
-        ({"jobs": "dask"}, "say which cluster"),
-        ({"jobs": 2, "callbacks": lambda *_: []}, "callbacks are called in this process"),
+        ({"jobs": "dask"}, "name the cluster"),
+        ({"jobs": 2, "callbacks": lambda *_: []}, "callbacks run in this process"),
         ({"jobs": 2, "tasks": Objective(by_index, small_space())}, r"by_index may time something.*pure=True"),
-        ({"jobs": 2, "measurer": object, "tasks": FakeTask()}, "job is measured, and what is timed runs alone"),
+        ({"jobs": 2, "measurer": object, "tasks": FakeTask()}, "job is measured, and a timed run must be alone"),
     ],
 )
 def test_what_cannot_be_made_side_by_side_is_refused(wrong: dict[str, Any], said: str) -> None:

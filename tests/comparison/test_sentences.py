@@ -95,7 +95,7 @@ def test_few_seeds_of_several_pairs_are_fewer_still() -> None:
 
 
 def test_one_tuner_is_compared_with_nothing() -> None:
-    assert made({"a": seeds(1.0)}).words("job") == ["One tuner: there is nothing to compare it with."]
+    assert made({"a": seeds(1.0)}).words("job") == ["There is one tuner, so there is nothing to compare."]
     cut = made({"a": seeds(1.0), "b": [], "c": []}).words("job")
     assert cut == ["No run of b and c is finished: there is nothing to compare a with."]
 

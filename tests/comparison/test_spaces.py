@@ -68,11 +68,11 @@ def test_a_space_in_which_nothing_is_valid_is_the_worse_one() -> None:
         (sketch("matmul_transposed"), "they give other values for the same inputs."),
         (
             template("llvm -mcpu=znver4 -num-cores 1"),
-            f"they are for the targets {TARGET!r} and 'llvm -mcpu=znver4 -num",
+            f"their targets are {TARGET!r} and 'llvm -mcpu=znver4 -num",
         ),
         (
             pb.create_task("matmul", (16, 16, 16), space="sketch:layout_free=B", target=TARGET),
-            "argument 1 is the input B: float32[16, 16] of the one and the input B_packed: float32[",
+            "argument 1 is the input B: float32[16, 16] in one and the input B_packed: float32[",
         ),
         (pb.create_task("matmul", (16, 16, 8), space="sketch", target=TARGET), None),
     ],

@@ -16,6 +16,7 @@ from pegbox import te, tir
 from pegbox.codegen import write_object, write_shared_library
 from pegbox.compute.flop import count_flop
 from pegbox.compute.numpy_program import numpy_program
+from pegbox.compute.numpy_statement import NoNumpyProgram
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import CompileError, ComputeError, ScheduleError, TemplateError
@@ -106,7 +107,8 @@ def test_a_task_with_a_c_function_is_counted_and_printed() -> None:
     assert count_flop([d]) == 3 * 24
     copy = te.extern((4, 6), [a], doubled, name="C", code=DOUBLED)
     assert bytes_of([a, copy]) == 2 * 4 * 24  # type: ignore[list-item]
-    assert numpy_program([a, d]) is None
+    with pytest.raises(NoNumpyProgram, match=r"is a statement of te\.extern"):
+        numpy_program([a, d])
     assert "call_extern" in te.create_prim_func([a, d]).script()
 
 

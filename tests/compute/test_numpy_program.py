@@ -11,8 +11,10 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.compute.graph import post_order
-from pegbox.compute.numpy_program import numpy_program
+from pegbox.compute.numpy_program import NumpyProgram, numpy_program
+from pegbox.compute.numpy_statement import NoNumpyProgram
 from pegbox.compute.tensor import PlaceholderOp, Tensor
+from pegbox.errors import TemplateError
 from pegbox.measure.trial.bench import make_inputs
 from pegbox.measure.trial.check import Tolerance, difference
 
@@ -68,15 +70,19 @@ def test_workloads_that_come_with_pegbox(name: str, args: tuple[int, ...]) -> No
     check(pb.create_task(name, args=args, space="sketch"))
 
 
-def program_of(*outputs: Tensor) -> Any:
+def program_of(*outputs: Tensor) -> NumpyProgram:
     ops = post_order([tensor.op for tensor in outputs])
     return numpy_program([*(op.outputs[0] for op in ops if isinstance(op, PlaceholderOp)), *outputs])
 
 
+def reason(*outputs: Tensor) -> str:
+    with pytest.raises(NoNumpyProgram) as raised:
+        program_of(*outputs)
+    return str(raised.value)
+
+
 def computed(tensor: Tensor, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    program = program_of(tensor)
-    assert program is not None
-    run, (out,) = program.prepare(inputs)
+    run, (out,) = program_of(tensor).prepare(inputs)
     with np.errstate(invalid="ignore"):  # of what `te.if_then_else` leaves aside
         run()
     return np.array(out)
@@ -131,16 +137,18 @@ def test_a_reduction_begins_with_what_its_reducer_says() -> None:
     np.testing.assert_array_equal(computed(made, np.array([-3, -2, -1], "float32")), [0])
 
 
-def test_what_numpy_has_no_plain_words_for_has_no_program() -> None:
+def test_what_numpy_has_no_plain_words_for_has_a_reason() -> None:
     x = te.placeholder((6,), name="x")
     index = te.placeholder((6,), name="index", dtype="int32")
     k = te.reduce_axis((0, 6), name="k")
-    assert program_of(te.compute((6,), lambda i: x[index[i]], "gather")) is None
-    assert program_of(te.compute((6,), lambda i: te.erf(x[i]), "erf")) is None
-    assert program_of(te.compute((6,), lambda i: x[i] * te.cast("float32", i), "positions")) is None
-    assert program_of(te.compute((1,), lambda i: te.sum(x[k], axis=k, where=k > 2), "some")) is None
-    triangle = te.compute((6, 6), lambda i, j: te.if_then_else(i < j, x[i], 0.0), "triangle")
-    assert program_of(triangle) is None
+    last = te.comm_reducer(lambda a, b: b, lambda dtype: te.const(0, dtype), name="last")
+    gather = te.compute((6,), lambda i: x[index[i]], "gather")
+    assert reason(gather) == "x[int64(index[i])] has an index that is read from memory"
+    assert reason(te.compute((6,), lambda i: te.erf(x[i]), "e")) == "NumPy has no erf"
+    assert reason(te.compute((1,), lambda i: last(x[k], k), "r")) == "NumPy has no reduction last"
+    assert reason(te.compute((6,), lambda i: te.cast("bfloat16", x[i]), "b")) == "NumPy has no bfloat16"
+    squares = te.compute((2, 2), lambda i, j: x[i * j], "squares")
+    assert reason(squares) == "the elements x[i * j] are not a slice"
 
 
 def test_what_is_needed_twice_is_computed_once() -> None:
@@ -149,7 +157,6 @@ def test_what_is_needed_twice_is_computed_once() -> None:
     body = lambda i, j: te.if_then_else(total(i, j) > 2, total(i, j), 0.5 * total(i, j))  # noqa: E731
     made = te.compute((3, 4), body, name="leaky")
     program = program_of(made)
-    assert program is not None
     assert program.text.count("np.add(") == program.text.count("np.exp(") == 1
     assert program.text.count("x0 = np.exp(np.add(") == 1
     a, b = np.random.default_rng(0).random((2, 3, 4), dtype="float32")
@@ -165,8 +172,56 @@ def test_what_is_made_ahead_of_time_is_not_timed() -> None:
     end = te.compute((3, 4), lambda i, j: late[i, j] - 1, name="end")
     for tensor, timed in ((made, 1), (end, 3)):  # what needs something timed is timed
         program = numpy_program([x, tensor])
-        assert program is not None
         assert program.text.split("def run():")[1].count("np.") == timed
         run, (out,) = program.prepare([np.ones((3, 4), "float32")])
         run()
         np.testing.assert_array_equal(out, np.full((3, 4), 3.0 if tensor is made else 8.0))
+
+
+@pb.template
+def gathered(cfg: pb.TemplateConfig, code: str) -> Any:
+    table, rows = te.placeholder((6, 4), name="T"), te.placeholder((5,), "int32", name="rows")
+    picked = te.compute((5, 4), lambda i, j: table[te.max(te.min(rows[i], 5), 0), j], name="picked")
+    cfg.define_plain(code)
+    return te.create_schedule(picked.op), [table, rows, picked]
+
+
+def test_a_template_gives_numpy_code() -> None:
+    task = pb.create_task(gathered, args=("np.take(T, np.clip(rows, 0, 5), axis=0)",))
+    assert task.numpy_missing == ""
+    check(task)
+    check(pb.create_task(gathered, args=("np.stack([T[max(min(r, 5), 0)]\n for r in rows])",)))
+
+
+def test_inputs_may_have_the_names_of_a_program() -> None:
+    @pb.template
+    def doubled(cfg: pb.TemplateConfig, name: str) -> Any:
+        x = te.placeholder((4,), name=name)
+        y = te.compute((4,), lambda i: x[i] * 2, name="y")
+        cfg.define_plain(f"{name} * 2")
+        return te.create_schedule(y.op), [x, y]
+
+    for name in ("run", "made", "inputs", "prepare"):
+        check(pb.create_task(doubled, args=(name,)))
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("np.take(", "is not an expression of Python"),
+        ("np.take(table, rows)", "table is none of T, np, rows"),
+        ("(yield)", "has no value"),
+        (" ", "has no value"),
+    ],
+)
+def test_numpy_code_is_checked_when_the_task_is_made(code: str, reason: str) -> None:
+    with pytest.raises(TemplateError, match=reason) as raised:
+        pb.create_task(gathered, args=(code,))
+    assert "test_numpy_program.py" in str(raised.value)
+
+
+def test_a_task_without_a_program_has_the_reason() -> None:
+    x = te.placeholder((6,), name="x")
+    task = pb.create_task(pb.workload(lambda: [x, te.compute((6,), lambda i: te.erf(x[i]), "e")]), space="sketch")
+    assert task.numpy is None
+    assert task.numpy_missing == "NumPy has no erf"

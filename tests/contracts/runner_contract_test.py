@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
 from pegbox.hooks import registry
-from pegbox.measure import Bench, Runner
+from pegbox.measure import Bench, Ok, Result, Runner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import RunnerContract
@@ -55,3 +56,22 @@ for _name in registry.names("runner"):
 
 def test_the_local_runner_is_found_by_name() -> None:
     assert registry.get("runner", "local") is LocalRunner
+
+
+def test_a_runner_that_changes_run_alone_does_not_keep_the_contract() -> None:
+    class Double(LocalRunner):
+        def run(self, program: Any, **options: Any) -> Result:
+            result = super().run(program, **options)
+            return replace(result, costs=tuple(2 * cost for cost in result.costs)) if isinstance(result, Ok) else result
+
+    class Suite(RunnerContract):
+        def make(self, bench: Bench, **options: Any) -> Runner:
+            return Double(bench, **options)
+
+    suite = Suite()
+    suite.setup_method()
+    try:
+        with pytest.raises(AssertionError, match="change both methods alike"):
+            suite.test_run_and_rerun_of_one_candidate_agree()
+    finally:
+        suite.teardown_method()

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from stage import SECOND
 
+import pegbox as pb
 from pegbox import te
 from pegbox.codegen.targets.target import Target
 from pegbox.features import ProgramFeatures, program
 from pegbox.features.formulas import Machine
 from pegbox.features.program import finished
+from pegbox.search import make_tuner
+from pegbox.search.asktell import AskTell
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template
 
@@ -281,6 +284,22 @@ def test_rows_of_few_classes_are_those_of_the_first_ones(task_of: Callable[..., 
     np.testing.assert_array_equal(features.within(rows, classes=5), few)
 
 
+def test_rows_of_known_classes_and_some_more(task_of: Callable[..., Task]) -> None:
+    features = ProgramFeatures(task_of("stubborn", 12, 20, 16))
+    rows = features.task.space.sample(60, np.random.default_rng(3))
+    features(rows[:10])
+    known = features.num_classes
+    alone = features.within_known(rows, more=0)
+    assert alone[:10].all()
+    assert not alone.all()
+    assert features.num_classes == known
+    more = features.within_known(rows, more=3)
+    assert (more >= alone).all()
+    assert more.sum() > alone.sum()
+    assert features.num_classes == known + 3
+    np.testing.assert_array_equal(features.within_known(rows, more=0), more)
+
+
 @pytest.mark.parametrize("which", [("conv2d", 1, 8, 10, 10, 32, 3, 3), ("stubborn", 12, 20, 16)], ids=str)
 def test_a_sample_of_few_classes_has_valid_rows_of_these_alone(task_of: Callable[..., Task], which: Any) -> None:
     features = ProgramFeatures(task_of(*which))
@@ -409,3 +428,39 @@ def test_features_follow_from_numbers_that_can_be_kept(task_of: Callable[..., Ta
     numbers, refused = features.numbers(rows)
     again = finished(numbers.astype(np.float32).astype(np.float64), refused, Machine.of(task.target))
     np.testing.assert_allclose(again, features(rows), rtol=1e-5, atol=1e-5)
+
+
+def scaled(cfg: Any, n: int, m: int) -> Any:
+    """Long ranges of numbers decide about extents, annotations and loops."""
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    s = te.create_schedule(B.op)
+    y, x = s[B].op.axis
+    cfg.define_int("factor", 1, m)
+    cfg.define_int("seed", 1, 10**9, log=True)
+    cfg.define_float("share", 0, 1)
+    xo, _ = s[B].split(x, factor=cfg["factor"].val)
+    if cfg["share"].val > 0.5:
+        s[B].parallel(y)
+    if cfg["seed"].val > 10**5:
+        s[B].reorder(xo, y)
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("tuner", ["bayes:num_warmup=2", "evolution:num_warmup=2", "xgb:num_warmup=2"])
+def test_a_template_with_long_ranges_is_tuned_and_built(tuner: str) -> None:
+    task = Task(Template("scaled", scaled), (8, 64), {}, Target("llvm -num-cores 1"))
+    driven = AskTell(make_tuner(tuner, task.space, program=ProgramFeatures(task)), task.space)
+    for _ in range(3):
+        configs = driven.ask(2)
+        driven.tell(configs, [1.0 + config["share"].val for config in configs])
+    assert len({trial.config.index for trial in driven.trials}) == 6
+    assert pb.build(task, config=driven.trials[-1].config) is not None
+
+
+def test_features_of_long_ranges_equal_those_of_each_configuration_alone() -> None:
+    task = Task(Template("scaled", scaled), (8, 64), {}, Target("llvm -num-cores 1"))
+    features = ProgramFeatures(task)
+    rows = task.space.sample(6, np.random.default_rng(0))
+    for row, values in zip(rows, features(rows), strict=True):
+        np.testing.assert_array_equal(values, features.direct(task.space.config(row)))

@@ -27,6 +27,19 @@ def test_every_operation_also_where_something_is_divided_by_zero() -> None:
             assert [one[node] for node in nodes] == [many[plan.place[node], 0] for node in nodes], (first, second)
 
 
+def test_the_digit_of_a_long_range_has_no_table() -> None:
+    graph = NumberGraph([10**9, 4])
+    digit, other = graph.digit(0), graph.digit(1)
+    assert graph.nodes[digit].table is None
+    assert graph.digit(0) == digit
+    nodes = [digit, graph.apply("eq", digit, graph.constant(123_456_789)), graph.apply("add", digit, other)]
+    row = np.array([123_456_789, 3])
+    plan, one = Evaluation(graph, nodes), RowValues(graph, row)
+    values = plan(row[:, None])
+    assert [one[node] for node in nodes] == [values[plan.place[node], 0] for node in nodes]
+    assert [one[node] for node in nodes] == [123_456_789, 1, 123_456_792]
+
+
 def test_long_sums_need_no_stack() -> None:
     graph = NumberGraph([3, 3])
     a, b = graph.digit(0), graph.digit(1)

@@ -16,7 +16,8 @@ from typing import Any
 from llvmlite import binding as llvm
 from stage import SECOND
 
-from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program
+from pegbox.codegen.compiled import COMPILE_SECONDS, CompiledProgram
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime import isolation, machine, masked_stores
 from pegbox.codegen.runtime import llvm as runtime_llvm
 from pegbox.codegen.runtime.foreign import prepare

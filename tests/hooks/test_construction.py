@@ -69,3 +69,16 @@ def test_an_error_of_pegbox_stays_what_it_is() -> None:
 
     with pytest.raises(ArgumentError, match="alpha=0 is out of range"):
         construct("tuner 'mine'", refuse)
+
+
+def test_the_line_of_a_nested_part_is_kept(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cm.py").write_text("""
+from pegbox.errors import ArgumentError
+
+class M:
+    def __init__(self, *, alpha=0, seed=0):
+        raise ArgumentError(f"{alpha=} is bad")
+""")
+    with pytest.raises(ArgumentError, match=r"^cm\.py:6: .*alpha=3 is bad$"):
+        make_tuner("xgb:cost_model=cm.py:M:alpha=3", small_space())

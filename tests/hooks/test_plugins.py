@@ -111,8 +111,9 @@ def test_a_name_of_this_process_clashes_with_a_plugins(site: Any, make_registry:
     with pytest.raises(PluginError, match=r"my_script .* and plugin one"):
         early.get("tuner", "good")
     assert late.get("tuner", "good") is dict
-    with pytest.raises(PluginError, match=r"plugin one .* and my_script"):
-        late.register("tuner", "good", list, owner="my_script")
+    late.register("tuner", "good", list, owner="my_script")
+    with pytest.raises(PluginError, match=r"plugin one .* and my_script .*; instead of the name, write"):
+        late.get("tuner", "good")
 
 
 def test_distributions_may_use_one_entry_point_name(site: Any, make_registry: MakeRegistry) -> None:

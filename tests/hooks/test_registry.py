@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -57,11 +59,17 @@ def test_a_decorated_function_counts_as_the_function_it_wraps(registry: Registry
     assert registry.get("template", "mine")() == 2
 
 
-def test_another_definition_of_a_name_is_refused_and_both_are_named(registry: Registry) -> None:
+def test_only_the_bare_name_of_two_definitions_is_refused(registry: Registry) -> None:
     registry.register("tuner", "mine", dict, owner="first.module")
-    with pytest.raises(PluginError, match=r"first\.module .*builtins:dict.* and second\.module .*builtins:list"):
-        registry.register("tuner", "mine", list, owner="second.module")
-    assert registry.get("tuner", "mine") is dict
+    registry.register("tuner", "mine", list, owner="second.module")
+    said = (
+        r"first\.module \(builtins:dict\) and second\.module \(builtins:list\); instead of the name, write "
+        r"'builtins:dict' or 'builtins:list', or rename one$"
+    )
+    with pytest.raises(PluginError, match=said):
+        registry.get("tuner", "mine")
+    assert registry.every("tuner", "mine") == [dict, list]
+    assert registry.resolve("tuner", "builtins:list") is list
 
 
 def test_a_second_definition_by_the_same_owner_leaves_the_first_in_place(registry: Registry) -> None:
@@ -160,6 +168,35 @@ def test_resolve_finds_a_name_that_the_file_registers(registry: Registry, tmp_pa
     assert registry.resolve("template", f"{path}:fancy") is function
 
 
+def test_a_file_of_ones_own_wins_over_a_registered_name(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from pegbox_registry_test import registry\nfrom collections import OrderedDict as wrapped\n"
+        "def mine(): return 1\nregistry.register('template', 'mine', mine)\n"
+        "def _wrapper(): return wrapped()\nregistry.register('template', 'wrapped', _wrapper)\n"
+    )
+    registry.register("template", "mine", dict, owner="plugin acme")
+    sys.modules["pegbox_registry_test"] = ModuleType("pegbox_registry_test")
+    vars(sys.modules["pegbox_registry_test"])["registry"] = registry
+    try:
+        assert registry.resolve("template", f"{path}:mine")() == 1
+    finally:
+        del sys.modules["pegbox_registry_test"]
+    assert registry.resolve("template", f"{path}:wrapped").__name__ == "_wrapper"  # not what the file imports
+    with pytest.raises(PluginError, match=rf"write 'builtins:dict' or '{path}:mine', or rename one, or switch a"):
+        registry.get("template", "mine")
+
+
+def test_a_file_that_is_imported_under_two_names_has_one_definition(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "twice.py"
+    path.write_text("def mine(): return __name__\n")
+    for module in ("first", "second"):
+        scope: dict[str, Any] = {"__name__": module}
+        exec(compile(path.read_text(), str(path), "exec"), scope)
+        registry.register("template", "mine", scope["mine"])
+    assert registry.get("template", "mine")() == "second"
+
+
 @pytest.mark.parametrize(
     ("source", "attribute", "error", "message"),
     [
@@ -193,3 +230,48 @@ def test_a_name_of_another_kind_is_reported(registry: Registry) -> None:
     registry.register("runner", "steady", "acme:Steady", owner="tests")
     with pytest.raises(UnknownName, match="there is no tuner 'steady': 'steady' is a runner; give it as such"):
         registry.get("tuner", "steady")
+
+
+def defined(source: str, path: str, module: str, name: str = "mine") -> Any:
+    """Make what the source of a module defines."""
+    scope: dict[str, Any] = {"__name__": module}
+    exec(compile(source, path, "exec"), scope)
+    return scope[name]
+
+
+def test_an_edited_file_that_is_imported_again_has_one_definition(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "twice.py"
+    path.touch()
+    for count, module in enumerate(["first", "second", "first"]):
+        made = defined("\n" * count + f"def mine(): return {count}\n", str(path), module)
+        registry.register("template", "mine", made)
+    assert registry.get("template", "mine")() == 2
+    assert [each() for each in registry.every("template", "mine")] == [2]
+
+
+def test_a_class_of_a_file_is_written_with_the_file(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_tuner.py").write_text("class Mine: pass\n")
+    registry.register("tuner", "mine", registry.resolve("tuner", "my_tuner.py:Mine"))
+    registry.register("tuner", "mine", list, owner="other")
+    with pytest.raises(PluginError, match=r"instead of the name, write 'my_tuner\.py:Mine' or 'builtins:list', or"):
+        registry.get("tuner", "mine")
+
+
+def test_what_no_text_means_is_given_itself(registry: Registry) -> None:
+    source = "def mine(): pass\n"
+    registry.register("template", "mine", defined(source, "/tmp/ipykernel_7/123.py", "__main__"))
+    registry.register("template", "mine", dict, owner="other")
+    with pytest.raises(PluginError, match=r"write 'builtins:dict', or give the function itself, or rename one$"):
+        registry.get("template", "mine")
+
+
+def test_only_templates_and_workloads_without_the_name_are_taken_for_models(registry: Registry) -> None:
+    registry.register("template", "mine.pt", dict, owner="tests")
+    assert registry.resolve("template", "mine.pt") is dict
+    with pytest.raises(UnknownName, match=r"'other\.pt' is a model"):
+        registry.resolve("template", "other.pt")
+    with pytest.raises(UnknownName, match=r"there is no tuner 'other\.pt'"):
+        registry.resolve("tuner", "other.pt")

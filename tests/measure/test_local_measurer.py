@@ -245,7 +245,7 @@ def test_fewer_cores_of_a_cluster_than_threads_are_reported() -> None:
         cores = 2
 
     task = pb.create_task("matmul", args=(4, 4, 4), target="llvm -num-cores 16")
-    words = "-num-cores 16, but those that measure are a rack: threads take turns.*give -num-cores 2 to tune for them"
+    words = "-num-cores 16, but the machines that measure are a rack: threads share.*give -num-cores 2 to tune for them"
     with LocalMeasurer(task, runner=TwoCores) as measurer, pytest.warns(RuntimeWarning, match=words):
         assert measurer.machines == 3
 

@@ -66,9 +66,9 @@ def test_a_file_defines_a_runner(tmp_path: Path) -> None:
             42,
             {},
             ArgumentError,
-            r"runner=42 makes no runner, it is of type int; give .*, its class, or a distributed\.client\.Client",
+            r"runner=42 of type int cannot make a runner; give .*, its class, or a distributed\.client\.Client",
         ),
-        (RunnerWrapper(Any), {}, ArgumentError, "runner=.* is made already: give its class"),  # type: ignore[arg-type]
+        (RunnerWrapper(Any), {}, ArgumentError, "runner=.* it is an instance: give its class"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_runners_are_refused(spec: Any, options: dict[str, Any], error: type[Exception], words: str) -> None:

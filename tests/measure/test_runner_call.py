@@ -95,6 +95,33 @@ def test_a_sound_runner_is_passed_through() -> None:
     assert isinstance(runner, RunnerWrapper)
 
 
+class Reversed(Raises):
+    def rerun(self, programs: Any) -> Any:
+        return super().rerun(programs[::-1])
+
+
+class Wrapped(RunnerWrapper):
+    def __init__(self, bench: Any, *, timing: Any, cores: Any, max_memory: Any) -> None:
+        super().__init__(Sound(bench, timing=timing, cores=cores, max_memory=max_memory))
+
+    def rerun(self, programs: Any) -> Any:
+        return self.inner.rerun(programs)
+
+
+@pytest.mark.parametrize(
+    ("factory", "expected"),
+    [
+        (Sound, ""),
+        (Reversed, ""),
+        (Stuck, ""),
+        (Raises, "runner 'mine' changes run() but not rerun(), which times the finalists"),
+        (Wrapped, "runner 'mine' changes rerun() but not run(), which times the trials"),
+    ],
+)
+def test_a_runner_that_changes_one_of_the_two_methods_alone_is_known(factory: Any, expected: str) -> None:
+    assert checked(factory).uneven == expected
+
+
 def test_an_error_of_a_runner_has_its_line() -> None:
     message = line_of('raise KeyError("x")') + r"runner 'mine': run\(\) raised KeyError: 'x'; .*pegbox.measure.Failed"
     with pytest.raises(MeasureError, match=message):
@@ -134,7 +161,7 @@ def test_run_has_to_take_the_best() -> None:
 
 
 def test_what_is_not_a_runner_is_refused() -> None:
-    with pytest.raises(MeasureError, match=r"'mine' made a Halves, which is not a pegbox.measure.Runner; derive it"):
+    with pytest.raises(MeasureError, match=r"'mine' made a Halves instead of a pegbox.measure.Runner; derive it"):
         checked(Halves)
 
 

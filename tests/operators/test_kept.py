@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sqlite3
 import subprocess
@@ -16,14 +17,18 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.codegen import Kernel, build
+from pegbox.codegen import Kernel, Target, build
 from pegbox.measure import Ok
 from pegbox.operators import Implementation, kept
 from pegbox.operators.call_key import CallKey
+from pegbox.operators.function import OperatorFunction
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.records import Record
 from pegbox.space import Config
 from pegbox.store import TuningStore
+from pegbox.task.workload import template_of
+
+pytestmark = pytest.mark.usefixtures("store")
 
 TARGET = "llvm -num-cores 1"
 MATMUL = CallKey("matmul", "{}", (((8, 8), "float32"), ((8, 16), "float32")), TARGET, "sketch")
@@ -39,12 +44,6 @@ def scaled(cfg, n: int):
     cfg.define_split("tile", n, num_outputs=2)
     return s, [a, b]
 """
-
-
-@pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
-    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +96,7 @@ def test_a_kernel_is_found_again(predicted: Implementation) -> None:
 )
 def test_another_call_finds_nothing(predicted: Implementation, other: dict[str, Any]) -> None:
     keep_kernel(MATMUL, predicted)
-    key = CallKey(**{**vars(MATMUL), **other})
+    key = MATMUL._replace(**other)
     assert kept_kernel(key) is None
     if not key.can_be_kept:
         keep_kernel(key, predicted)
@@ -149,6 +148,11 @@ def test_other_software_and_other_processors_find_nothing(
         kept._versions.cache_clear()
 
 
+def test_the_place_of_pegboxs_own_needs_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.isfile", lambda path: False)  # as from a zip file
+    assert OperatorFunction(template_of("matmul"), {}, Target(TARGET)).place == "matmul"
+
+
 def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "ours"
     package.mkdir()
@@ -162,6 +166,21 @@ def test_the_state_of_pegbox_is_that_of_its_sources(monkeypatch: pytest.MonkeyPa
     assert kept._state_of_pegbox() == first
     (package / "b.py").write_text("")
     assert kept._state_of_pegbox() != first
+
+
+_LOWERED = """
+import sys
+from pegbox.task.task import create_task
+for task in create_task("softmax", args=(4, 8), space="sketch"), create_task("matmul", args=(4, 4, 4)):
+    task.lower(task.space.get(0))
+print(*{".".join(name.split(".")[:2]) for name in sys.modules if name.startswith("pegbox.")})
+"""
+
+
+def test_the_state_of_pegbox_has_all_rooms_that_make_code() -> None:
+    done = subprocess.run([sys.executable, "-c", _LOWERED], capture_output=True, text=True, check=True)
+    rooms = {name for name in done.stdout.split() if hasattr(importlib.import_module(name), "__path__")}
+    assert rooms - {*kept._PACKAGES} <= {"pegbox.hooks", "pegbox.plugins", "pegbox.tuners", "pegbox.workers"}
 
 
 def test_the_store_turned_off_keeps_nothing(
@@ -270,24 +289,23 @@ def test_a_process_that_cannot_tell_when_it_began_keeps_nothing_of_files(
     assert kept_kernel(written.key) is None
 
 
-def test_code_that_calls_other_functions_is_not_kept(predicted: Implementation) -> None:
-    compiled = predicted.kernel.compiled
-    object.__setattr__(compiled, "externs", ("f",))
-    try:
+def test_code_that_calls_other_functions_is_not_kept(
+    predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = predicted.kernel
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, "compiled", kernel.compiled._replace(externs=("f",)))
         keep_kernel(MATMUL, predicted)
-    finally:
-        object.__setattr__(compiled, "externs", ())
     assert kept_kernel(MATMUL) is None
 
 
-def test_code_that_cannot_be_loaded_is_as_good_as_none(store: TuningStore, predicted: Implementation) -> None:
-    compiled = predicted.kernel.compiled
-    code = compiled.object_code
-    object.__setattr__(compiled, "object_code", b"\x7fELF")
-    try:
+def test_code_that_cannot_be_loaded_is_as_good_as_none(
+    store: TuningStore, predicted: Implementation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = predicted.kernel
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, "compiled", kernel.compiled._replace(object_code=b"\x7fELF"))
         keep_kernel(MATMUL, predicted)
-    finally:
-        object.__setattr__(compiled, "object_code", code)
     assert kept_kernel(MATMUL) is None
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen import Target
+from pegbox.codegen import Target, load_library
 from pegbox.codegen.runtime import kernel
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, TemplateError, UnknownName
 from pegbox.measure import Ok
@@ -433,6 +433,40 @@ def test_a_stored_configuration_that_the_template_refuses_is_left_out(
     assert add.implementation(A[0]).origin == "predicted, not tuned"
     with pytest.warns(RecordWarning, match="cannot be built any more: tune again"):
         assert pb.build(pb.create_task(narrowed, args=(4,), target=TARGET)).origin == "predicted, not tuned"
+    with pytest.warns(RecordWarning, match="cannot be built any more: tune again"):
+        pb.export(pb.create_task(narrowed, args=(4,), target=TARGET), None, tmp_path / "narrowed.so")
+    made = np.empty_like(A[0])
+    load_library(tmp_path / "narrowed.so")(A[0], made)
+    np.testing.assert_array_equal(made, A[0] + 1)
+
+
+@pb.template("operator_test_called")
+def called(cfg: pb.TemplateConfig, n: int) -> Any:
+    x = te.placeholder((n,), name="X")
+    y = te.extern((n,), [x], lambda ins, outs: te.call_python(doubled, ins[0], outs[0]), name="Y")
+    cfg.define_knob("nothing", [0])
+    return te.create_schedule(y.op), [x, y]  # type: ignore[union-attr]
+
+
+calls: list[int] = []
+
+
+def doubled(given: np.ndarray[Any, Any], made: np.ndarray[Any, Any]) -> None:
+    calls.append(len(given))
+    if given[0] < 0:
+        raise ArgumentError("the function refuses negative numbers")
+    np.multiply(given, 2, out=made)
+
+
+def test_an_argument_error_of_a_function_that_a_kernel_calls_is_raised_once() -> None:
+    double = pb.operator(called, target=TARGET)
+    np.testing.assert_array_equal(double(A[0]), 2 * A[0])
+    calls.clear()
+    with pytest.raises(ArgumentError, match="refuses negative"):
+        double(A[0] - 1)
+    assert calls == [4]
+    with pytest.warns(CopyWarning):
+        np.testing.assert_array_equal(double(A[:, 0]), 2 * A[:, 0])
 
 
 def test_a_fault_within_a_kernel_is_raised_once(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,3 +481,9 @@ def test_a_fault_within_a_kernel_is_raised_once(product: Operator, monkeypatch: 
     with pytest.raises(TypeError, match="that the kernel calls"):
         product._dispatch(A, B)
     assert len(runs) == 1
+
+
+def test_the_implementation_of_a_kernel_can_be_pickled(product: Operator) -> None:
+    product(A, B)
+    copy = pickle.loads(pickle.dumps(product.implementation(A, B)))
+    assert (copy.origin, copy.packers) == (product.implementation(A, B).origin, {})

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -156,7 +155,7 @@ def test_parallel_candidates_need_an_openmp_runtime_there(cluster: Any, monkeypa
     with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
         assert str(find_machines(client)[0]).endswith("no OpenMP runtime")
         with pytest.raises(MeasureError, match=r"candidates have 4 threads.*no OpenMP runtime; install libgomp there"):
-            runner.run(replace(program, num_threads=4))
+            runner.run(program._replace(num_threads=4))
         assert isinstance(runner.run(program), Ok)
 
 

@@ -126,7 +126,7 @@ def test_a_client_that_is_closed_ends_the_comparison_with_what_is_finished(clien
 
 
 def test_the_cluster_has_to_be_named() -> None:
-    with pytest.raises(ArgumentError, match="say which cluster, as in 'dask:scheduler="):
+    with pytest.raises(ArgumentError, match="name the cluster, as in 'dask:scheduler="):
         compared(jobs="dask")
 
 

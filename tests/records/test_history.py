@@ -226,7 +226,7 @@ def test_several_files_count_as_one(tmp_path: Path, task: Any, other_task: Any) 
 @pytest.mark.parametrize(
     ("trials", "said"),
     [
-        (1, "2, which is more than 1, trials are in the records; raise --trials"),
+        (1, "2 (more than 1) trials are in the records; raise --trials"),
         (2, "2 of 2 trials are in the records; raise --trials"),
         (3, ""),
         (None, ""),

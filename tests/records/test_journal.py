@@ -135,6 +135,36 @@ def test_checking_leaves_the_records_alone(journal: Journal, task: Any) -> None:
     assert journal.read() == [task.record(1)]
 
 
+def test_checking_does_not_damage_a_torn_line_where_nothing_can_be_taken_back(
+    journal: Journal, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.append(task.record(1))
+    whole = journal.path.read_bytes()
+    journal.path.write_bytes(whole + whole[:30])
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)  # a file that can only grow
+    journal.check_writable()
+    journal.append(task.record(2))
+    with pytest.warns(RecordWarning, match="line 2 is torn"):
+        assert journal.read() == [task.record(1), task.record(2)]
+
+
+def test_checking_writes_nothing_without_a_lock(journal: Journal, task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    journal.append(task.record(1))
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(os, "write", refuse)
+    journal.check_writable()
+    assert journal.read() == [task.record(1)]
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 def test_a_full_disk_is_an_error_that_says_so(task: Any) -> None:
     with pytest.raises(RecordError, match="No space left"):

@@ -207,6 +207,31 @@ CASES = {
         ),
         "an iteration of i reads what it cannot be shown to have written to last",
     ),
+    **{
+        f"values of the iteration before, where {test} fails": (
+            of_body(
+                f"¦S = T.alloc_buffer((8,))\nfor j in range(8):\n    for t in range(8):\n"
+                f"        with T.block('X'):\n            v = T.axis.S(8, t)\n            T.where({test})\n"
+                f"            S[v] = A[v, 0]\n    for t in range(8):\n        with T.block('Y'):\n"
+                f"            w, v = T.axis.remap('SS', [j, t])\n            A[w, v] = S[v]\n"
+                f"    for t in range(8):\n        with T.block('Z'):\n            v = T.axis.S(8, t)\n"
+                f"            S[v] = 1.0"
+            ),
+            "an iteration of j reads what it cannot be shown to have written to S",
+        )
+        for test in (
+            "t < 3",
+            "t == 0",
+            "j < 1",
+            "t % 2 == 0",
+            "A[t, 1] < 0",
+            "t >= 2",
+            "t != 3",
+            "t < j",
+            "t <= 5",
+            "2 * t < 7",
+        )
+    },
     "other with": (
         of_body("with ¦T.grid(8):\n    pass"),
         "`with` opens T.block(...), T.init(), T.decl_buffer(...) or T.allocate(...)",

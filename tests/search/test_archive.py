@@ -19,7 +19,7 @@ from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
 from pegbox.records.runs import by_run, run_to_go_on
 from pegbox.search import SearchOptions, Subject, TuneResult, make_tuner, run
-from pegbox.search.charts.page import influences
+from pegbox.search.charts.influence import influences
 from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
@@ -83,8 +83,8 @@ def test_records_of_an_emulator_say_so_in_text_page_and_picture(
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")
     loaded = pb.load_result(tmp_path / "r.jsonl")
-    note = "times are an emulator's (emulated by QEMU 9.2): they say nothing of a processor"
-    assert f"note: values were checked, but {note}" in str(loaded)
+    note = "an emulator (emulated by QEMU 9.2) measured the times: they do not show the speed of a processor"
+    assert f"note: {note}" in str(loaded)
     assert "other programs" not in str(loaded)
     loaded.to_html(tmp_path / "r.html")
     assert html.escape(note) in (tmp_path / "r.html").read_text()
@@ -122,7 +122,7 @@ def test_records_say_that_threads_lost_to_noise(
 
     monkeypatch.setattr(Recorder, "append", append)
     tuned(task, tmp_path / "r.jsonl")
-    (note,) = [line for line in pb.load_result(tmp_path / "r.jsonl", task).notes if "the best has 1 thread; " in line]
+    (note,) = [line for line in pb.load_result(tmp_path / "r.jsonl", task).notes if "the best has 1 thread. " in line]
     assert main(["best", str(tmp_path / "r.jsonl")]) == 0
     assert f"note: {note}" in capsys.readouterr().out
 
@@ -139,7 +139,7 @@ def test_it_is_drawn_and_written_as_a_page(task: pb.Task, tmp_path: Path) -> Non
         "NumPy 5 ms",
         "best by value",
         "sch.",
-        "as it was measured again at the end",
+        "measured again with more care at the end",
         "; the result, measured again, has ",
     ):
         assert said in text, said
@@ -160,8 +160,8 @@ def test_two_runs_in_one_file_are_told_apart(task: pb.Task, tmp_path: Path, caps
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     for said in (
         "40 recorded trials of 2 runs",
-        "another run of those in the records",
-        "Of the trials of these 2 runs",
+        "another run in the records",
+        "The trials are those of these 2 runs",
     ):
         assert said in text, said
     assert loaded.best.gain == first.best.gain
@@ -249,7 +249,7 @@ def test_trials_of_which_none_ran_have_no_best(task: pb.Task, tmp_path: Path) ->
     write(tmp_path / "r.jsonl", task, Failed(FailureKind.CRASH, "signal 11"))
     loaded = pb.load_result(tmp_path / "r.jsonl")
     assert loaded.best is None
-    assert "nothing valid was found\n  failed: 1 crash; the first said: signal 11" in str(loaded)
+    assert "nothing valid was found\n  failed: 1 crash; the first: signal 11" in str(loaded)
 
 
 def test_what_cannot_be_read_is_a_clear_error(task: pb.Task, tmp_path: Path) -> None:

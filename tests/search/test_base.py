@@ -176,7 +176,7 @@ def test_what_is_reserved_is_no_option(name: str) -> None:
 
 
 def test_a_tuner_made_already_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"a tuner made already.*give its class \(Leap\)"):
+    with pytest.raises(ArgumentError, match=r"is an instance.*give its class \(Leap\)"):
         make_tuner(Leap(small_space()), small_space())  # type: ignore[arg-type]
 
 

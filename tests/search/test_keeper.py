@@ -19,12 +19,6 @@ from pegbox.space import Config
 from pegbox.store import TuningStore, best_config
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
-    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return TuningStore(tmp_path / "store")
-
-
 @pytest.fixture(scope="module")
 def task() -> pb.Task:
     return pb.create_task("matmul", (8, 8, 16), target="llvm -num-cores 1")

@@ -51,9 +51,9 @@ def test_the_same_seed_calls_for_the_same_configurations() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (math.nan, "returned nan: a cost is a finite number above 0"),
-        (math.inf, "returned inf: a cost is a finite number above 0"),
-        (None, "returned None of type NoneType: a cost is a finite"),
+        (math.nan, "returned nan: a cost must be a finite number above 0"),
+        (math.inf, "returned inf: a cost must be a finite number above 0"),
+        (None, "returned None of type NoneType: a cost must be a finite"),
         ("3", "returned '3' of type str"),
         (True, "returned True of type bool"),
         (0.0, "returned 0.0: a cost is above 0; add a constant, or"),
@@ -184,3 +184,30 @@ def test_tuners_are_compared_on_a_function() -> None:
         report.best_known("cost") == min(run.final_cost for run in report.runs) == min(r.curve[-1] for r in report.runs)
     )
     assert " bytes (the best that any run found)" in report.table()
+
+
+def numbers() -> pb.ConfigSpace:
+    space = pb.ConfigSpace()
+    space.define_float("rate", 1e-4, 1.0, log=True)
+    space.define_int("layers", 1, 10**9, log=True)
+    return space
+
+
+def loss(config: pb.Config) -> float:
+    return 1.0 + math.log10(config["rate"].val / 0.02) ** 2 + math.log10(config["layers"].val / 5000) ** 2
+
+
+def test_numbers_of_ranges_are_written_exactly_and_resumed(tmp_path: Path) -> None:
+    file = tmp_path / "numbers.jsonl"
+    first = pb.minimize(loss, numbers(), tuner="random", trials=12, records=file, progress=False)
+    values = [config["rate"].val for config in (trial.config for trial in first.trials)]
+    assert [trial.config["rate"].val for trial in pb.load_result(file).trials] == values
+    again = pb.minimize(loss, numbers(), tuner="random", trials=20, records=file, resume=True, progress=False)
+    assert len(again.trials) == 8
+    assert not {trial.config for trial in again.trials} & {trial.config for trial in first.trials}
+
+
+def test_the_least_value_of_a_function_of_numbers_is_found_precisely() -> None:
+    result = pb.minimize(loss, numbers(), trials=50, progress=False)
+    assert result.best.cost < 1.001
+    assert result.best.config["rate"].val == pytest.approx(0.02, rel=0.1)

@@ -82,7 +82,7 @@ def test_a_report_without_pairs_says_so() -> None:
     report = judge.report()
     assert report is not None
     assert math.isnan(report.pairwise_accuracy)
-    assert str(report) == "model: 1 trials scored, no pair of them to compare yet"
+    assert str(report) == "model: 1 trials scored, no two of them comparable yet"
 
 
 def test_a_report_says_how_many_pairs_are_in_order() -> None:
@@ -92,6 +92,6 @@ def test_a_report_says_how_many_pairs_are_in_order() -> None:
 @pytest.mark.parametrize(("scores", "costs"), [([1, 2], [1]), ([1], [1, 2]), ([[1]], [[1]])])
 def test_other_shapes_are_refused(scores: Any, costs: Any) -> None:
     judge = ModelJudge()
-    with pytest.raises(ArgumentError, match="do not belong to costs of shape"):
+    with pytest.raises(ArgumentError, match="do not match costs of shape"):
         judge.add(scores, costs)
     assert judge.report() is None

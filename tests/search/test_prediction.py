@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
+from pegbox import te
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError, CompileError, RecordError
 from pegbox.features import program_features
@@ -171,3 +172,47 @@ def test_records_in_effect_that_hold_none_of_the_task_are_an_error(tmp_path: Pat
     pb.tune(pb.create_task("matmul", args=(4, 4, 4)), trials=1, records=records, progress=False)
     with pb.apply_history_best(records), pytest.raises(ArgumentError, match="matmul"):
         pb.build(pb.create_task("matmul", args=(4, 5, 6)))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "threads"),
+    [
+        ("matmul", (64, 64, 64), 1),
+        ("matmul", (64, 256, 2), 1),
+        ("batch_matmul", (8, 16, 16, 16), 1),
+        ("conv2d", (1, 8, 8, 8, 8, 3, 3), 1),
+        ("matmul", (64, 4096, 2), 2),
+    ],
+)
+def test_a_predicted_kernel_has_one_thread_for_little_work(name: str, args: tuple[int, ...], threads: int) -> None:
+    task = pb.create_task(name, args=args, target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    found = [task.lower(config).num_threads for config in islice(predicted_configs(task, candidates=60), 3)]
+    assert found == [threads] * 3
+
+
+def test_a_predicted_sketch_has_one_thread_for_little_work() -> None:
+    task = pb.create_task("softmax", args=(64, 64), space="sketch", target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    assert any("parallel" in name for name in task.space.knobs)
+    assert task.lower(next(predicted_configs(task, candidates=60))).num_threads == 1
+
+
+def test_a_knob_that_is_called_threads_but_begins_with_several_is_one_like_others() -> None:
+    def doubled(cfg: pb.TemplateConfig) -> tuple[te.TESchedule, list[te.Tensor]]:
+        a = te.placeholder((64, 64), name="A")
+        b = te.compute((64, 64), lambda i, j: a[i, j] * 2.0, name="B")
+        cfg.define_knob("threads", [4, 2, 1])
+        cfg.define_knob("x", [1, 2, 4, 8])
+        cfg.add_constraint(
+            lambda c: c["threads"].val * c["x"].val <= 8, reads=("threads", "x"), message="at most 8 together"
+        )
+        s = te.create_schedule(b.op)
+        i, j = s[b].op.axis
+        if cfg["threads"].val > 1:
+            s[b].parallel(s[b].split(i, nparts=cfg["threads"].val)[0])
+        s[b].vectorize(s[b].split(j, factor=cfg["x"].val)[1])
+        return s, [a, b]
+
+    task = pb.create_task(pb.template("doubled_by_threads")(doubled), target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    found = list(predicted_configs(task, candidates=20))
+    assert {config["threads"].val for config in found} == {1}
+    assert not any(task.space.violated(config) for config in found)

@@ -50,7 +50,7 @@ def test_repetitions_are_measured_once_and_counted() -> None:
         result = search([a, a, b], [b, c], [a, d, d])
     assert [trial.config for trial in result.trials] == [a, b, c, d]
     assert result.dropped == {REPEATED: 4}
-    assert "proposals left out: 4 repeated" in str(result)
+    assert "proposals not measured: 4 repeated" in str(result)
 
 
 def test_more_than_was_asked_for_is_cut_and_counted() -> None:
@@ -180,7 +180,7 @@ def missing_knob() -> Config:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, r"gave None for ask\(4\); it has to be a list"),
+        (None, r"gave None for ask\(4\); return a list"),
         (7, r"gave 7 for ask\(4\)"),
         (["grid"], "proposed 'grid', which is not a Config"),
         ([ALL[0], ALL[1].digits], r"proposed \(1, 0, 0\), which is not a Config; take them from space\.config"),
@@ -238,7 +238,7 @@ def test_the_report_of_the_model_reaches_the_result() -> None:
     ("report", "message"),
     [
         (lambda: 1 // 0, r"raised ZeroDivisionError in model_report\(\)"),
-        (lambda: 0.75, r"gave 0\.75 for model_report\(\); it has to be a ModelReport or None"),
+        (lambda: 0.75, r"gave 0\.75 for model_report\(\); return a ModelReport or None"),
     ],
 )
 def test_a_wrong_report_loses_nothing(report: Callable[[], Any], message: str) -> None:

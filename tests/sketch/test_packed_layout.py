@@ -19,6 +19,8 @@ from pegbox.measure import Ok
 from pegbox.measure.trial.check import Tolerance, difference
 from pegbox.plugins.cli import main
 from pegbox.plugins.sketch import SketchGenerator, generate_sketches
+from pegbox.plugins.sketch.space import SketchSpace
+from pegbox.plugins.sketch.template_module import template_module
 from pegbox.records import Journal, Record, best
 from pegbox.schedule.te.replay import replay
 from pegbox.task.task import Task
@@ -215,7 +217,7 @@ def test_the_module_has_the_same_programs_and_packs_alike(tmp_path: Path, n: int
 def test_a_module_packs_whatever_its_tensors_and_its_workload_are_called() -> None:
     (sketch, *_) = SketchGenerator(layout_free="np").sketches(named("np"), pb.Target(HERE))
     scope: dict[str, Any] = {}
-    exec(sketch.to_template("np"), scope)
+    exec(template_module(SketchSpace([sketch]), "np", {}), scope)
     assert scope["pack_np"](np.ones((16, 24), "float32")).shape == sketch.layouts[0].packed_shape
 
 

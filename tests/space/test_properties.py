@@ -24,13 +24,16 @@ def spaces(draw, max_knobs=5):
             entities = space.knobs[parent].entities
             chosen = draw(st.lists(st.integers(0, len(entities) - 1), min_size=1, max_size=2, unique=True))
             when = {parent: [entities[digit].value() for digit in chosen]}
-        match draw(st.sampled_from(["split", "option", "reorder", "annotate"])):
+        match draw(st.sampled_from(["split", "option", "range", "reorder", "annotate"])):
             case "split":
                 policy = draw(st.sampled_from(["factors", "power2", "verbose"]))
                 space.define_split(f"k{i}", draw(st.integers(1, 20)), policy, when=when)
             case "option":
                 values = st.one_of(st.integers(-3, 9), st.booleans(), st.text(max_size=2), st.none())
                 space.define_knob(f"k{i}", draw(st.lists(values, min_size=1, max_size=5)), when=when)
+            case "range":
+                low, length, step = draw(st.tuples(st.integers(1, 9), st.integers(0, 12), st.integers(1, 4)))
+                space.define_int(f"k{i}", low, low + length, step=step, log=draw(st.booleans()), when=when)
             case "reorder":
                 space.define_reorder(f"k{i}", ["y", "x", "k"][: draw(st.integers(1, 3))], "all", when=when)
             case "annotate":

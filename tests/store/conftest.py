@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import pegbox as pb
 from pegbox.measure import Ok
 from pegbox.records import Record
-from pegbox.store import TuningStore
 from pegbox.store.database import _said
 
 
@@ -17,13 +15,6 @@ from pegbox.store.database import _said
 def unsaid() -> None:
     """Each test hears the warnings that another has heard before."""
     _said.clear()
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningStore:
-    """The user's store, which has no folder yet."""
-    monkeypatch.setenv("PEGBOX_STORE", str(tmp_path / "store"))
-    return TuningStore(tmp_path / "store")
 
 
 @pytest.fixture(scope="package")

@@ -123,6 +123,16 @@ def test_the_usual_folder_is_that_of_users_data(
     assert found.folder == tmp_path / root / "pegbox"
 
 
+def test_the_usual_folder_is_that_of_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    unix = pytest.importorskip("platformdirs.unix")
+    monkeypatch.setenv("PEGBOX_STORE", "")
+    for data in ("", "/d", "/d/e/"):
+        monkeypatch.setenv("XDG_DATA_HOME", data)
+        found = user_store()
+        assert found is not None
+        assert found.folder == unix.Unix("pegbox", appauthor=False).user_data_path
+
+
 def test_a_folder_in_the_home_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PEGBOX_STORE", "~/kept")

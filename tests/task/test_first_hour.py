@@ -175,7 +175,7 @@ def test_indices_that_may_be_right_are_left_to_the_reference(index: Any) -> None
 
 def test_the_attributes_of_the_winner_are_not_those_of_the_result() -> None:
     result = pb.minimize(lambda c: c["x"].val, SPACE, tuner="random", trials=2, progress=False)
-    with pytest.raises(AttributeError, match=r"no attribute 'config'; the winner has it: result\.best\.config"):
+    with pytest.raises(AttributeError, match=r"no attribute 'config'; use result\.best\.config"):
         _ = result.config
     with pytest.raises(AttributeError, match=r"no attribute 'trails'$") as caught:
         _ = result.trails
@@ -192,7 +192,7 @@ def test_failures_have_their_reason_beside_a_winner() -> None:
         return 2.0
 
     said = str(pb.minimize(fussy, SPACE, tuner="grid", trials=2, progress=False))
-    assert "failed: 1 run error; the first said: ValueError: no ones\n" in f"{said}\n"
+    assert "failed: 1 run error; the first: ValueError: no ones\n" in f"{said}\n"
 
 
 def test_a_body_that_raises_in_some_configurations_names_the_first_and_how_to_see_it_again() -> None:
@@ -205,7 +205,7 @@ def test_a_body_that_raises_in_some_configurations_names_the_first_and_how_to_se
     failed = Failed(FailureKind.INVALID, "no nines")
     result = TuneResult(None, [Trial(0, bad, failed)], 1.0, {}, "trials", subject=Subject(task=made))
     again = f"its config: {bad}; again: pegbox.build(task, config={bad.index})"
-    assert f"the first said: no nines\n    {again}" in str(result)
+    assert f"the first: no nines\n    {again}" in str(result)
     with pytest.raises(TemplateError, match=r"test_first_hour.py:\d+: .*no nines"):
         pb.build(made, config=bad.index)
     crashed = Trial(0, bad, Failed(FailureKind.CRASH, "signal 11"))

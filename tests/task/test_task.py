@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import pegbox as pb
 from pegbox import lower, te, tir
 from pegbox.codegen import c_header
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
+from pegbox.errors import ArgumentError, InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
 from pegbox.hooks.refs import import_file
+from pegbox.space import ConfigSpace
+from pegbox.space.given_config import given_config
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template, find_template
 
@@ -96,9 +99,10 @@ def test_the_decorator_without_a_name_takes_the_function_s() -> None:
     assert find_template("test_undecorated_name") is test_undecorated_name
 
 
-def test_a_name_with_two_definitions_is_refused() -> None:
+def test_a_name_with_two_definitions_in_one_module_is_refused() -> None:
     def other(cfg: Any) -> None: ...
 
+    other.__module__ = task_templates.__name__
     with pytest.raises(PluginError, match="test_rows"):
         pb.template("test_rows")(other)
 
@@ -158,6 +162,15 @@ def test_arguments_that_do_not_fit_are_refused_with_the_signature(args: Any, kwa
 def test_arguments_that_mean_nothing_are_errors_of_pegbox(args: Any) -> None:
     with pytest.raises(pb.errors.PegboxError):
         create_task("test_rows", args=args)
+
+
+def test_a_default_of_the_template_itself_is_taken_as_it_is() -> None:
+    def automatic(cfg: Any, m: int, n: int = "auto") -> None: ...  # type: ignore[assignment]
+
+    template = Template("automatic", automatic)
+    assert template.bind((8,), {}) == {"m": 8, "n": "auto"}
+    with pytest.raises(TemplateError, match=r"n='auto' is not an integer"):
+        template.bind((8, "auto"), {})
 
 
 def test_an_unknown_target_is_refused() -> None:
@@ -494,3 +507,49 @@ def test_arguments_of_one_name_can_be_declared_in_c() -> None:
     task = create_task(nameless)
     header = c_header(task.lower(task.space.get(0)))
     assert "(const float *placeholder_0, const float *placeholder_1, float *compute, void *workspace)" in header
+
+
+# How a configuration is given
+
+
+def test_a_configuration_is_given_as_users_have_it() -> None:
+    task = rows_task()
+    config = task.space.get(task.space.size - 1)
+    trial = SimpleNamespace(config=config)
+    values = {name: entity.value() for name, entity in config.items()}
+    record = SimpleNamespace(config=config.to_json())
+    program = task.lower(config)
+    for given in (
+        config.index,
+        np.int64(config.index),
+        trial,
+        SimpleNamespace(best=trial),
+        record,
+        config.to_json(),
+        values,
+    ):
+        assert task.lower(given) == program
+        assert task.show_ir(given) == task.show_ir(config)
+        assert task.show_schedule(given) == task.show_schedule(config)
+        assert pb.build(task, config=given).programs == [program]
+
+
+def test_knobs_may_be_called_as_the_parts_of_a_record() -> None:
+    space = ConfigSpace()
+    space.define_knob("index", [0, 1, 5])
+    space.define_knob("mode", ["a", "b"])
+    assert given_config(space, {"index": 5, "mode": "a"}) == space.get(2)
+    assert given_config(space, space.get(2).to_json()) == space.get(2)
+
+
+def test_what_holds_no_configuration_is_refused() -> None:
+    task = rows_task()
+    other = create_task("matmul", args=(8, 8, 8)).space.get(0)
+    with pytest.raises(ArgumentError, match="of another space; take one of"):
+        task.lower(SimpleNamespace(best=SimpleNamespace(config=other)))
+    with pytest.raises(SpaceError, match=r"namespace.* found no configuration that runs"):
+        task.lower(SimpleNamespace(best=None))
+    with pytest.raises(SpaceError, match="no knob 'tile' in this space"):
+        task.lower({"tile": 1})
+    with pytest.raises(SpaceError, match="True is not a configuration"):
+        task.lower(True)

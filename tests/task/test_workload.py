@@ -15,7 +15,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import PegboxError, PluginError, TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.plugins.sketch import SketchGenerator
-from pegbox.task.workload import Workload, find_workload, generated_template, template_of
+from pegbox.task.workload import Workload, find_workload, generated_template, registered_templates
 
 
 @pb.workload("test_doubled")
@@ -73,12 +73,12 @@ def test_the_name_of_a_generated_template_means_it() -> None:
 
 
 def test_names_from_records_are_only_looked_up() -> None:
-    assert template_of("test_doubled@sketch", registered=True).name == "test_doubled@sketch"
-    assert template_of("test_doubled@sketch:rules=ansor", registered=True).name == "test_doubled@sketch:rules=ansor"
+    for name in ("test_doubled@sketch", "test_doubled@sketch:rules=ansor"):
+        assert [template.name for template in registered_templates(name)] == [name]
     names = ("os:system@sketch", "test_doubled@os:system", "file.py:x@sketch", "test_doubled@os:system:command=true")
     for name in (*names, "test_doubled@nothing:rules=ansor", "os:getcwd"):
         with pytest.raises((UnknownName, PluginError)):
-            template_of(name, registered=True)
+            registered_templates(name)
 
 
 def test_the_space_of_a_workload_is_derived_once() -> None:
@@ -148,7 +148,7 @@ def test_a_plain_function_without_a_schedule_says_what_to_add() -> None:
 
 @pytest.mark.parametrize("ref", ["test_doubled", f"{__name__}:doubled"])
 def test_the_name_of_a_workload_without_a_generator_says_what_to_add(ref: str) -> None:
-    with pytest.raises(PegboxError, match=r"is a workload, .*add space='sketch' \(--space sketch on"):
+    with pytest.raises(PegboxError, match=r"is a workload: .*add space='sketch' \(--space sketch on"):
         pb.create_task(ref, args=(8,))
 
 
@@ -238,7 +238,7 @@ def test_a_generator_is_called_as_the_text_that_makes_it(space: object, label: s
     task = pb.create_task(template, args=(8,))
     assert pickle.loads(pickle.dumps(task)).name == task.name
     if "test_options" in label:
-        again = template_of(template.name, registered=True)
+        (again,) = registered_templates(template.name)
         assert again.name == template.name
         made = again.function.generator  # type: ignore[attr-defined]
         wanted = template.function.generator  # type: ignore[attr-defined]

@@ -279,9 +279,9 @@ GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
     [
         ({"N": 0}, "N=0", "from 1 on"),
         ({"KW": -3}, "KW=-3", "from 1 on"),
-        ({"C": 4.5}, "C=4.5", "whole number"),
+        ({"C": 4.5}, "C=4.5", "is not an integer"),
         ({"O": True}, "O=True", "whole number"),
-        ({"H": "6"}, "H='6'", "whole number"),
+        ({"H": "6"}, "H='6'", "is not an integer"),
         ({"stride": 0}, "stride=0", "from 1 on"),
         ({"stride": (1, 2, 3)}, "stride=(1, 2, 3)", "pair"),
         ({"padding": -1}, "padding=-1", "from 0 on"),

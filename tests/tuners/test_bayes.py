@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pegbox as pb
 from pegbox.errors import ArgumentError
+from pegbox.features import program_features
 from pegbox.measure.result import Ok
 from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.models.experience import Experience
@@ -355,6 +357,8 @@ def test_another_process_with_another_number_of_threads_proposes_the_same() -> N
     [
         ({"batch_size": 0}, "batch_size=0"),
         ({"num_warmup": 0}, "num_warmup=0"),
+        ({"classes": 0}, "classes=0"),
+        ({"classes": False}, "classes=False"),
         ({"candidates": 0}, "candidates=0"),
         ({"relatives": -1}, "relatives=-1"),
         ({"boldness": -0.5}, r"boldness=-0\.5"),
@@ -396,7 +400,7 @@ def test_a_batch_is_no_larger_than_what_there_is() -> None:
 def test_candidates_are_new_valid_and_different() -> None:
     space = constrained_space()
     visited, rng = VisitedSet(space), np.random.default_rng(0)
-    pool = CandidatePool(visited, rng, anywhere=64, near=48, begin=64)
+    pool = CandidatePool(visited, rng, anywhere=64, near=48, begin=64, classes=8)
     known = space.sample(20, rng)
     visited.add(known)
     costs = np.append(np.arange(19.0), math.inf)
@@ -411,7 +415,7 @@ def test_candidates_are_new_valid_and_different() -> None:
 
 def test_random_candidates_double_until_there_are_enough() -> None:
     visited, rng = VisitedSet(constrained_space()), np.random.default_rng(0)
-    pool = CandidatePool(visited, rng, anywhere=40, near=0, begin=8)
+    pool = CandidatePool(visited, rng, anywhere=40, near=0, begin=8, classes=8)
     nothing = pool.sample[:0]
     sizes = [len(pool.sample)]
     for _ in range(4):
@@ -425,7 +429,7 @@ def test_relatives_of_the_best_are_close_to_it() -> None:
     visited, rng = VisitedSet(space), np.random.default_rng(0)
     known = space.sample(30, rng)
     costs = np.where(np.arange(30) == 7, 1.0, math.inf)
-    rows = CandidatePool(visited, rng, anywhere=8, near=96, begin=8).around(known, costs)
+    rows = CandidatePool(visited, rng, anywhere=8, near=96, begin=8, classes=8).around(known, costs)
     differing = (rows != known[7]).sum(axis=1)
     assert (differing <= 2).sum() > 40
 
@@ -433,8 +437,21 @@ def test_relatives_of_the_best_are_close_to_it() -> None:
 def test_a_small_space_is_looked_at_whole() -> None:
     space = small_space()
     visited, rng = VisitedSet(space), np.random.default_rng(0)
-    pool = CandidatePool(visited, rng, anywhere=4, near=4, begin=4)
+    pool = CandidatePool(visited, rng, anywhere=4, near=4, begin=4, classes=8)
     known = space.sample(5, rng)
     visited.add(known)
     assert len(pool.around(known, np.ones(5))) == 39
     assert len(pool.neighbors(known, but=known)) == 0
+
+
+def test_a_batch_adds_few_classes_of_programs() -> None:
+    task = pb.create_task("softmax", (16, 64), space="sketch", target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    known = []
+    for classes in (2, 50):
+        features = program_features(task)
+        tuner = BayesTuner(task.space, seed=0, program=features, num_warmup=4, classes=classes)
+        configs = tuner.ask(4)
+        tuner.tell(configs, [Ok((1e-3 * (n + 1),)) for n in range(len(configs))])
+        tuner.ask(4)
+        known.append(features.num_classes)
+    assert known[0] < 40 < known[1]

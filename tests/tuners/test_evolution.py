@@ -66,6 +66,15 @@ def test_moves_stay_among_the_splits_of_the_knob() -> None:
     assert moves_from(split_of(64, policy="candidate", candidate=[[-1, 4], [-1, 5]]), 4) == set()
 
 
+def test_a_list_is_mutated_by_its_length_and_a_range_no_more_often_than_a_bound() -> None:
+    space = ConfigSpace()
+    space.define_knob("list", range(3000))
+    space.define_int("range", 0, 10**9)
+    rows = space.sample(20_000, rng())
+    moved = (Mutation(space)(rows, rng()) != rows).mean(axis=0)
+    assert moved[0] == pytest.approx(math.log2(3000) / (math.log2(3000) + math.log2(1024)), abs=0.02)
+
+
 def test_a_mutant_differs_in_one_knob_and_its_split_by_one_factor() -> None:
     space = matmul_space()
     rows = space.sample(300, rng())

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tvm_modules import TVM_MODULES
 from tvm_names import TVM_NAMES
 
 from pegbox.errors import ArgumentError
 from pegbox.plugins import tvm
-from pegbox.plugins.tvm.absence import _ELSE, _REASONS, NotHere, refuse
+from pegbox.plugins.tvm.absence import _ELSE, _REASONS, NoAttribute, NotHere, refuse
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from-tvm.md").read_text().partition("## The names")[2]
 PACKAGE = "pegbox.plugins.tvm"
@@ -28,14 +29,14 @@ def found(home: str, name: str) -> Any:
     """The value of a name of TVM's, or the error that refuses it."""
     try:
         return getattr(import_module(f"{PACKAGE}.{home}"), name)
-    except NotHere as error:
+    except (NotHere, NoAttribute) as error:
         return error
 
 
 @pytest.mark.parametrize("home", TVM_NAMES)
 def test_each_name_of_tvm_is_here_or_refused_with_the_reason(home: str) -> None:
     values = {name: found(home, name) for name in TVM_NAMES[home].split()}
-    refused = {name: str(value) for name, value in values.items() if isinstance(value, NotHere)}
+    refused = {name: str(value) for name, value in values.items() if isinstance(value, NotHere | NoAttribute)}
     assert not [text for text in refused.values() if _ELSE in text]
     assert sorted(ROWS.get(home, [])) == sorted(values.keys() - refused.keys())
 
@@ -58,10 +59,42 @@ def test_a_name_that_is_not_here_gives_the_reason_to_each_kind_of_import(reason:
                 exec(line)
 
 
+@pytest.mark.parametrize("dotted", TVM_MODULES.split())
+def test_each_module_of_tvm_is_here_or_refused_with_the_reason(dotted: str) -> None:
+    home, _, name = f"{PACKAGE}.{dotted}".rpartition(".")
+    lines = [
+        f"import {home}.{name} as module",
+        f"from {home} import {name}",
+        f"from {home}.{name} import nothing_of_this_name",
+        f"from pegbox.plugins import tvm; tvm.{dotted}",
+    ]
+    errors: list[Exception] = []
+    for line in lines:
+        try:
+            exec(line)
+        except NoAttribute:
+            pass
+        except (ImportError, AttributeError) as error:
+            refused = isinstance(error, NotHere) and _ELSE not in str(error)
+            if not refused and not re.search("nothing_of_this_name|topi.generic has schedule_", str(error)):
+                errors.append(error)
+    assert not errors
+
+
+def test_an_absent_module_is_no_attribute() -> None:
+    assert not hasattr(tvm, "relay")
+    with pytest.raises(AttributeError, match=r"tvm\.relay is not here: pegbox reads no models"):
+        tvm.relay  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute 'Targit'; did you mean 'Target' .*known: Target, "):
+        tvm.target.Targit  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean 'placeholder' .*known: ((?!Any|annotations|Callable).)*$"):
+        tvm.te.placehoder  # noqa: B018
+
+
 HERE = {
     "autotvm.callback", "autotvm.measure", "autotvm.record", "autotvm.task.space", "autotvm.tuner",
-    "auto_scheduler.measure", "auto_scheduler.measure_record", "auto_scheduler.workload_registry", "contrib",
-    "testing", "tir", "topi", "transform",
+    "auto_scheduler.auto_schedule", "auto_scheduler.measure", "auto_scheduler.measure_record",
+    "auto_scheduler.workload_registry", "contrib", "driver", "ir", "script", "testing", "tir", "topi", "transform",
 }  # fmt: skip
 """The modules that are here, whose other names have the reason."""
 

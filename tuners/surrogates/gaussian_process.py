@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,8 +27,23 @@ LENGTH, LENGTH_SPREAD = 0.5, 0.8
 their number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions",
 ICML 2024)."""
 
-NOISE = (-4.0, 1.0)
-"""Prior of the logarithm of the noise's share of the variance, mean and standard deviation: measuring is 2% to 10%."""
+
+class NoisePrior(NamedTuple):
+    """A prior of the logarithm of the noise's share of the variance: normal, above a least one."""
+
+    mean: float
+    spread: float
+    least: float
+
+
+NOISE = NoisePrior(-4.0, 1.0, -9.0)
+"""The prior of measured programs: measuring is 2% to 10%."""
+
+EXACT = NoisePrior(-6.0, 2.0, -14.0)
+"""The prior of functions of numbers, which often have no noise at all."""
+
+MOST_NOISE = 1.0
+"""The largest logarithm of that share."""
 
 SIGNAL = (2.0, 2.0)
 """Inverse-gamma prior of the process's variance; targets have variance one."""
@@ -38,7 +53,6 @@ SLOPE = (0.5, 0.5)
 there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
-NOISE_BOUNDS = (-9.0, 1.0)
 
 DECIMALS, DIGITS = 3, 6
 """The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
@@ -78,7 +92,7 @@ def matern(squared: Floats) -> tuple[Floats, Floats]:
 
 
 def covariances(a: Floats, b: Floats) -> Floats:
-    """The kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
+    """Return the kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
     squared = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
     return matern(np.maximum(squared, 0.0))[0]
 
@@ -95,17 +109,17 @@ class Points:
     trends: Floats
 
     def covariance(self, others: Points) -> Floats:
-        """The covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
+        """Return the covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
         found: Floats = covariances(self.coordinates, others.coordinates) + self.trends @ others.trends.T
         return found
 
     def variance(self) -> Floats:
-        """The variance of each, shape (m,)."""
+        """Return the variance of each point, shape (m,)."""
         variance: Floats = 1.0 + (self.trends * self.trends).sum(axis=1)
         return variance
 
     def only(self, place: int) -> Points:
-        """One of them."""
+        """Return the point at a place alone."""
         return Points(self.coordinates[place : place + 1], self.trends[place : place + 1])
 
 
@@ -125,7 +139,7 @@ class Posterior:
         return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
 
     def observe(self, place: int) -> Posterior:
-        """The rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
+        """Return the rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
 
         Means stay as they are, variances shrink around it: Ginsbourger et al., "Kriging is Well-Suited to Parallelize
         Optimization" (2010).
@@ -145,13 +159,15 @@ class GaussianProcess:
     Args:
         groups: for each column the number of its length scale.
         trends: so many columns after those are trends, standardised, and the targets are expected to grow with them.
+        noise: the prior of the logarithm of the noise's share.
     """
 
-    def __init__(self, groups: Groups, *, trends: int = 0) -> None:
+    def __init__(self, groups: Groups, *, trends: int = 0, noise: NoisePrior = NOISE) -> None:
         self._groups, self._trends = groups, trends
         count = int(groups.max(initial=-1)) + 1
-        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), NOISE[0])
-        self._spread = np.append(np.full(count, LENGTH_SPREAD), NOISE[1])
+        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), noise.mean)
+        self._spread = np.append(np.full(count, LENGTH_SPREAD), noise.spread)
+        self._bounds = [LENGTH_BOUNDS] * count + [(noise.least, MOST_NOISE)]
         self.parameters: Floats = self._middle
         """Logarithms of the length scales, and at the end of the noise relative to the signal."""
 
@@ -168,14 +184,13 @@ class GaussianProcess:
         apart = squared_distances(x[:, : len(self._groups)], self._groups)
         distances = apart.reshape(len(apart), len(y) ** 2)
         if steps:
-            bounds = [LENGTH_BOUNDS] * (len(self.parameters) - 1) + [NOISE_BOUNDS]
             found = minimize(
                 self.loss,
                 self.parameters,
                 args=(distances, linear, rest),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=bounds,
+                bounds=self._bounds,
                 options={"maxiter": steps},
             )
             self.parameters = np.round(found.x, DECIMALS)
@@ -188,7 +203,7 @@ class GaussianProcess:
         self._signal = (2.0 * SIGNAL[1] + float((rest - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
 
     def mean(self, x: Floats) -> Floats:
-        """The means alone of the rows `x` (m, columns), to the digits that do not depend on the order of sums."""
+        """Compute the means alone of the rows `x` (m, columns), to digits that do not depend on the order of sums."""
         alike = self._points(self._x).covariance(self._points(x))
         means: Floats = np.round(self._mean + self._drift(x) + self._weights @ alike, DIGITS)
         return means

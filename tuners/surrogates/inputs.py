@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pegbox.search import Features, Floats
-from pegbox.space import ConfigSpace, Knob, OptionKnob
+from pegbox.space import ConfigSpace, ListedKnob, OptionKnob
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.rows import Digits
 from pegbox.tuners.surrogates.gaussian_process import Groups
@@ -17,30 +17,39 @@ class KnobInputs:
     """The columns of the knobs.
 
     Values with an order lie between 0 and 1, splits by the logarithms of their extents and numbers by rank, each
-    coordinate with a length scale of its own. Zero among numbers gets another one, because it often means "none",
-    which need not be close to "few". Other values are all one apart. A knob that does not exist lies in the middle of
-    its values.
+    coordinate with a length scale of its own; a number of a range lies on its line. Zero among numbers gets another
+    one, because it often means "none", which need not be close to "few". Other values are all one apart. A knob that
+    does not exist lies in the middle of its values.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
-        self._space = space
-        self._tables: list[tuple[int, Floats]] = []
+        self._structure = space.structure
+        self._tables: list[tuple[int, Floats | None]] = []
         groups: list[int] = []
         for column, knob in enumerate(space.structure.knobs):
-            for table, scales in _tables(knob):
+            for table, scales in _tables(knob) if isinstance(knob, ListedKnob) else [(None, 1)]:
                 first = groups[-1] + 1 if groups else 0
-                groups.extend(first + min(place, scales - 1) for place in range(table.shape[1]))
-                self._tables.append((column, np.concatenate([table.mean(axis=0, keepdims=True), table])))
+                width = 1 if table is None else table.shape[1]
+                groups.extend(first + min(place, scales - 1) for place in range(width))
+                with_mean = None if table is None else np.concatenate([table.mean(axis=0, keepdims=True), table])
+                self._tables.append((column, with_mean))
         self.groups: Groups = np.array(groups, dtype=np.intp)
 
     def __call__(self, rows: Digits) -> Floats:
         """Shape (n, len(groups))."""
-        places = np.where(self._space.structure.active(rows), rows + 1, 0)
-        parts = [table[places[:, column]] for column, table in self._tables]
-        return np.concatenate([np.empty((len(rows), 0)), *parts], axis=1)
+        active = self._structure.active(rows)
+        places = np.where(active, rows + 1, 0)
+        parts = [np.empty((len(rows), 0))]
+        for column, table in self._tables:
+            line = self._structure.lines[column]
+            if line is not None:
+                parts.append(np.where(active[:, column], line.shares(rows[:, column]), 0.5)[:, None])
+            elif table is not None:
+                parts.append(table[places[:, column]])
+        return np.concatenate(parts, axis=1)
 
 
-def _tables(knob: Knob) -> Iterator[tuple[Floats, int]]:
+def _tables(knob: ListedKnob) -> Iterator[tuple[Floats, int]]:
     """Tables of columns, one row per value, each with the number of length scales: one, or one per column."""
     if len(knob) == 1:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pegbox.checks import check_instance
+from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.emitter import accumulators, placement, unroll, vectorized_loops
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.function_text import identifier
@@ -11,7 +12,7 @@ from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE, Placement
 from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, ScalarLoops
 from pegbox.codegen.emitter.statements import FunctionPlan, Writer
-from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, TargetError
 from pegbox.loops.foreign import code_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pegbox.codegen.program import ALIGNMENT
+from pegbox.codegen.compiled import ALIGNMENT
 from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import Stride

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.program import ArgSpec
+from pegbox.codegen.compiled import ArgSpec
 from pegbox.errors import ArgumentError
 from pegbox.expr import dtypes
 

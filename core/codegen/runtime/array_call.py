@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.compiled import ArgSpec
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.python_abi import (
     DATA,
     DIMENSIONS,

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pegbox.codegen.program import ALIGNMENT, CompiledProgram
-from pegbox.codegen.runtime import team
+from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.interpreter import PythonEntry
 from pegbox.errors import ArgumentError
@@ -35,12 +34,15 @@ class CheckedCall:
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
 
         def bound(function: Callable[..., Any], *, hold: bool) -> Callable[..., Any]:
-            placed = team.on_cores(function, compiled.num_threads, hold=hold)
-            if not compiled.externs:
-                return placed
-            from pegbox.codegen.runtime.python_functions import with_errors  # loads the loop IR
+            if compiled.num_threads > 1:
+                from pegbox.codegen.runtime.team import on_cores  # what one thread runs does without
 
-            return with_errors(placed, compiled.externs)
+                function = on_cores(function, compiled.num_threads, hold=hold)
+            if compiled.externs:
+                from pegbox.codegen.runtime.python_functions import with_errors  # loads the loop IR
+
+                function = with_errors(function, compiled.externs)
+            return function
 
         self._entry = bound(ctypes.CFUNCTYPE(None, *pointers)(code.entry), hold=False)
         self._timed = bound(ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(code.timed), hold=True)

@@ -4,8 +4,6 @@ Source: "System V Application Binary Interface", chapters "Sections", "Symbol Ta
 little endian).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

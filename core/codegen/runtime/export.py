@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pegbox.checks import check_callable, check_flag, check_list, check_path
+from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.function_text import identifier
-from pegbox.codegen.program import ArgSpec, Program, check_program
+from pegbox.codegen.program import Program, check_program
 from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.library import with_signature

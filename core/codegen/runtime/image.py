@@ -4,8 +4,6 @@ Code, constants and data follow each other, each on pages of their own. Function
 jump in the code's pages, as they may lie too far away for an instruction.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import itertools
@@ -83,7 +81,7 @@ class ImageLayout(NamedTuple):
     ends: tuple[int, ...]
 
     @classmethod
-    def of(cls, code: elf.ObjectFile) -> ImageLayout:
+    def of(cls, code: elf.ObjectFile) -> "ImageLayout":
         """Lay an object out.
 
         Raises:

@@ -11,16 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.program import ArgSpec
-from pegbox.codegen.runtime import python_abi, team
-from pegbox.codegen.runtime.python_abi import FUNCTIONS, SLOTS
+from pegbox.codegen.compiled import ArgSpec
+from pegbox.codegen.runtime import python_abi
+from pegbox.codegen.runtime.python_abi import FUNCTIONS, SLOTS, TEAM
 from pegbox.codegen.runtime.symbols import address_of, has_function, process
 from pegbox.expr import dtypes
 
 _WITH_KEYWORDS = 0x0001 | 0x0002  # METH_VARARGS | METH_KEYWORDS
 _OBJECTS: dict[str, object] = {"ndarray": np.ndarray, "tuple": tuple, "None": None, "out": "out"}
-_OTHERS = {"workspace": 0, "team": ctypes.addressof(team.latest)}
 _WORD = ctypes.sizeof(ctypes.c_void_p)
+
+
+class LatestTeam(ctypes.Structure):
+    """The latest team of any caller, as machine code reads it.
+
+    Until the nanosecond `until` of the monotonic clock, the thread `thread` may run kernels of `size` threads without
+    another look, as long as it stays on `core`. Threads have the numbers of PyThreadState_GetID: those of the system
+    come again when a thread has ended.
+    """
+
+    _fields_ = [(name, ctypes.c_int64) for name in TEAM]
+
+    def clear(self) -> None:
+        """Make machine code leave the next call to Python."""
+        self.thread = -1
+
+
+latest_team = LatestTeam(thread=-1)
+_OTHERS = {"workspace": 0, "team": ctypes.addressof(latest_team)}
 
 
 class _Definition(ctypes.Structure):

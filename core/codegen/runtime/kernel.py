@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_callable, check_instance, check_int, check_list, check_text
-from pegbox.codegen.program import COMPILE_SECONDS, ArgSpec, CompiledProgram, Program, check_program
+from pegbox.codegen.compiled import COMPILE_SECONDS, ArgSpec, CompiledProgram
 from pegbox.codegen.runtime.checked_call import CheckedCall, Code, Workspace
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.errors import ArgumentError, CompileError
@@ -16,6 +16,7 @@ from pegbox.own_call import OwnCall
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
+    from pegbox.codegen.program import Program
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 
 _Self = TypeVar("_Self", bound="EntryPoint")
@@ -166,6 +167,15 @@ class Kernel(EntryPoint, OwnCall):
     def args(self) -> tuple[ArgSpec, ...]:
         return self.compiled.args
 
+    @property
+    def calls_python(self) -> bool:
+        """A flag of kernels that call Python functions, which may raise any error."""
+        if not self.compiled.externs:
+            return False
+        from pegbox.codegen.runtime.python_functions import are_called  # loads the loop IR
+
+        return are_called(self.compiled.externs)
+
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         from pegbox.codegen.runtime.time_evaluator import MOST_CALLS  # imports statistics, which is slow
 
@@ -185,6 +195,26 @@ class Kernel(EntryPoint, OwnCall):
         if self._program is None:
             raise ArgumentError(f"{self.name} was loaded from object code alone; use load(compiled, program=program)")
         return [self._program]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the object code, which is loaded without LLVM.
+
+        Raises:
+            ArgumentError: the kernel calls functions of this process, or belongs to a library.
+        """
+        if self.calls_python:
+            raise ArgumentError(
+                f"{self.name} cannot be pickled: it calls Python functions, which are in this process alone; build it "
+                "in the other process, or use a C function (tir.c_source)"
+            )
+        if not self.compiled.object_code:
+            raise ArgumentError(
+                f"{self.name} cannot be pickled: it was loaded from a library; load the file in the other process "
+                "(pegbox.codegen.load_library)"
+            )
+        from pegbox.codegen.targets.host import cpu_flags
+
+        return _unpickled, (self.compiled, self._program, self.origin, cpu_flags())
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
@@ -236,12 +266,27 @@ def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel
     return Kernel(check_instance("compiled", compiled, CompiledProgram, wanted, error=CompileError), program)
 
 
+def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str, flags: tuple[str, ...]) -> Kernel:
+    """Load the kernel that another process has pickled.
+
+    Raises:
+        TargetError: the processor lacks instructions of its target, or see `load`.
+    """
+    from pegbox.codegen.targets.features import check_processor
+
+    check_processor(compiled.target, f"the pickled kernel {compiled.name}", built_on=flags)
+    kernel = load(compiled, program=program)
+    kernel.origin = origin
+    return kernel
+
+
 def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
     """Compile, in at most `timeout` seconds, and load.
 
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.
     """
+    from pegbox.codegen.program import check_program
     from pegbox.codegen.runtime import machine  # a kernel that is loaded does without LLVM
     from pegbox.codegen.runtime.python_call import with_python_call
 

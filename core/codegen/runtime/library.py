@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pegbox.checks import check_path
-from pegbox.codegen.program import CompiledProgram, Program, compiled_of, description_of
+from pegbox.codegen.compiled import CompiledProgram, compiled_of, description_of
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.interpreter import PythonEntry
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily
 from pegbox.codegen.runtime.runtime_module import RuntimeModule

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from pegbox.codegen.program import CompiledProgram
-from pegbox.codegen.runtime import elf, openmp
+from pegbox.codegen.compiled import CompiledProgram
+from pegbox.codegen.runtime import elf
 from pegbox.codegen.runtime.image import Image
 from pegbox.codegen.runtime.interpreter import PythonEntry, is_known
 from pegbox.codegen.runtime.python_abi import symbol_of
@@ -26,7 +26,11 @@ class LoadedCode:
             raise TargetError(
                 f"{compiled.name} was compiled for {compiled.target.triple} and cannot run on this machine"
             )
-        imports = dict(openmp.addresses()) if compiled.num_threads > 1 else {}
+        imports: dict[str, int] = {}
+        if compiled.num_threads > 1:
+            from pegbox.codegen.runtime import openmp  # what one thread runs does without
+
+            imports |= openmp.addresses()
         if compiled.externs:
             from pegbox.codegen.runtime import foreign  # loads the loop IR
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegbox.codegen.program import COMPILE_SECONDS, CompiledProgram, Program, check_program
+from pegbox.codegen.compiled import COMPILE_SECONDS, CompiledProgram
+from pegbox.codegen.program import Program, check_program
 from pegbox.codegen.runtime import llvm
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target

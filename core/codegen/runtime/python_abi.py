@@ -8,7 +8,8 @@ table alone and never calls it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from zlib import crc32
+
+from pegbox.digest import sha256
 
 FUNCTIONS = {
     "PyTuple_Size": "i64", "PyTuple_GetItem": "ptr", "PyDict_Size": "i64", "PyDict_GetItem": "ptr",
@@ -22,7 +23,7 @@ FUNCTIONS = {
 SLOTS = ("ndarray", "tuple", "None", "out", "workspace", "team", *FUNCTIONS)
 """The entries of the table, addresses all of them; those of the arguments' dtypes follow.
 
-`out` is the string; `workspace` is null while a call uses it; `team` is `team.latest`.
+`out` is the string; `workspace` is null while a call uses it; `team` is `latest_team`.
 """
 
 ITEMS = ("otherwise", "make_outputs", "unless")
@@ -35,9 +36,9 @@ READABLE, WRITABLE = 0x101, 0x501
 """The flags that inputs and outputs must have: C-contiguous and aligned, and writable."""
 
 TEAM = ("thread", "size", "core", "until")
-"""The fields of `team.latest`, of 64 bits each."""
+"""The fields of `latest_team`, of 64 bits each."""
 
-TAG = f"{crc32(repr((SLOTS, ITEMS, TEAM, TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS)).encode()):08x}"
+TAG = sha256(repr((SLOTS, ITEMS, TEAM, TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS)).encode()).hexdigest()[:8]
 """The layouts that the code and those who load it must agree on, in the names of its symbols."""
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.compiled import ArgSpec
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.array_call import checked_run, inputs_fit
 from pegbox.codegen.runtime.python_abi import SLOTS, TYPE, FunctionBuilder, symbol_of
 from pegbox.loops.foreign import PREFIX

@@ -62,9 +62,14 @@ def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     return np.frombuffer((ctypes.c_uint8 * size).from_address(at), kind).reshape(shape)
 
 
+def are_called(symbols: Iterable[str]) -> bool:
+    """Decide whether a kernel that calls these functions calls any of Python's."""
+    return any(symbol.startswith(PREFIX) for symbol in symbols)
+
+
 def with_errors(function: Callable[..., Any], symbols: Iterable[str]) -> Callable[..., Any]:
     """Wrap a kernel's function to raise the errors of the Python functions that it calls, if it calls any."""
-    if not any(symbol.startswith(PREFIX) for symbol in symbols):
+    if not are_called(symbols):
         return function
 
     def called(*arguments: Any) -> Any:

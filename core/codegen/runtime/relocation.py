@@ -6,8 +6,6 @@ letters are those of these texts: S is the symbol's address, A the addend, P the
 a word that holds S, L that of a jump to S.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegbox.checks import check_instance, check_text
+from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.emitter.emit import emit
 from pegbox.codegen.emitter.function_text import identifier
-from pegbox.codegen.program import COMPILE_SECONDS, Program
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily, build
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.codegen.targets.target import Target

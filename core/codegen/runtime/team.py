@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pegbox.codegen.runtime import openmp
-from pegbox.codegen.runtime.python_abi import TEAM
+from pegbox.codegen.runtime.interpreter import latest_team as latest
 from pegbox.workers.affinity import affinity_mask, confined, pin
 
 if TYPE_CHECKING:
@@ -30,24 +30,6 @@ SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 
 _LOOK_SECONDS = 0.01
 """The time between two looks at the caller's affinity mask, each of which takes a microsecond."""
-
-
-class _Latest(ctypes.Structure):
-    """The latest team of any caller, as machine code reads it.
-
-    Until the nanosecond `until` of the monotonic clock, the thread `thread` may run kernels of `size` threads without
-    another look, as long as it stays on `core`. Threads have the numbers of PyThreadState_GetID: those of the system
-    come again when a thread has ended.
-    """
-
-    _fields_ = [(name, ctypes.c_int64) for name in TEAM]
-
-    def clear(self) -> None:
-        """Make machine code leave the next call to Python."""
-        self.thread = -1
-
-
-latest = _Latest(thread=-1)
 
 
 class _Team:
@@ -157,7 +139,7 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
 
     Holding takes microseconds, and is for timings only: between two calls a team follows its caller for less.
     """
-    if threads < 2 or not hasattr(_libc, "sched_getcpu"):
+    if not hasattr(_libc, "sched_getcpu"):
         return function
 
     def called(*arguments: Any) -> Any:

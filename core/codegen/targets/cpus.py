@@ -4,8 +4,6 @@ The width is the number of lanes of vectorized loops; the caches decide the size
 the list a target string is checked before LLVM is loaded: LLVM itself only prints a warning for an unknown name.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -52,6 +52,10 @@ _MISSING_IN = {
 """The width of vectors from which on processors have a feature, and those that lack it nevertheless."""
 
 
+_COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "movbe", "sse", "ssse")
+"""The beginnings of the flags of instructions that LLVM chooses by itself."""
+
+
 @cache
 def _comes_with(feature: str) -> frozenset[str]:
     """Find the x86 processors that have a feature."""
@@ -75,6 +79,29 @@ def missing_features(target: Target, offered: Collection[str]) -> list[str]:
         used |= {f"+{feature}" for feature in {*_NEEDS.values(), "f16c"} if has(target, feature)}
     never_chosen = {item for item in used if item.startswith("+amx-")} - set(target.attributes)
     return sorted(used - never_chosen - set(offered))
+
+
+def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()) -> None:
+    """Raise `TargetError` if this machine's processor lacks a known feature that code for the x86 target may use.
+
+    `what` names the code, and `built_on` are the `host.cpu_flags` of the machine that ran it before: LLVM is asked only
+    where this machine lacks some of them.
+    """
+    flags = host.cpu_flags()
+    if not flags or target.architecture != "x86_64" or (built_on and {*built_on} <= {*flags}):
+        return
+    if target.is_host_cpu:  # of the same name, but perhaps a virtual machine without some instructions
+        missing = sorted({word for word in built_on if word.startswith(_COMPILED_FOR)} - {*flags})
+    else:
+        here = {word.replace("_", "").replace("-", "") for word in flags}
+        known = {name for name in {*_NEEDS.values(), "f16c"} if name.replace("-", "").replace(".", "") in here}
+        missing = missing_features(target, {f"+{name}" for name in known})
+    if missing:
+        raise TargetError(
+            f"{what} was built for {target.cpu}, and this machine's processor ({host.cpu_model()}) lacks some of its "
+            f"instructions ({', '.join(missing[:3])}); build it here, or for a processor that both machines have: "
+            "target='llvm -mcpu=x86-64-v3'"
+        )
 
 
 def needed(intrinsic: str) -> str | None:

@@ -7,12 +7,25 @@ or from another iteration of a loop whose iterations wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
+from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, linear_bounds
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.build import conjuncts, index
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, substitute, walk
 from pegbox.loops.access.access import Access, accesses
-from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation, tested_ranges
+from pegbox.loops.access.interval import (
+    Relaxation,
+    SymbolicInterval,
+    caps_of,
+    hull,
+    interval,
+    relaxation,
+    tested_ranges,
+)
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.nodes import For, Function, Seq, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
@@ -81,21 +94,55 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
     for number, access in enumerate(uses):
         if access.stores:
             continue
-        stores = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
+        before = [a for n, a in enumerate(uses) if a.stores and (n < number or together(a, access))]
+        stores = [a for a in before if _runs(a, access, still, ranges)]
         if not stores:
             return False
         tested = tested_ranges([test.condition for test in access.tests], ranges)
         for dim, extent in enumerate(access.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
-            if not _holds(spans, _span(access, dim, still, tested), extent, tested):
+            if not _holds(spans, _span(access, dim, still, ranges), extent, tested):
                 return False
     return True
 
 
+def _runs(store: Access, read: Access, still: set[Var], ranges: Ranges) -> bool:
+    """Decide whether a store runs where a read does, for each element of its span."""
+    known = [part for test in read.tests for part in conjuncts(test.condition)]
+    return all(
+        _narrows(part, store, still, ranges) or any(same(part, each) for each in known)
+        for test in store.tests
+        for part in conjuncts(test.condition)
+    )
+
+
+def _narrows(part: Expr, store: Access, still: set[Var], ranges: Ranges) -> bool:
+    """Decide whether a test leaves out only elements that a span leaves out, too, or none, as `tx == 0` may."""
+    names, running = free_vars(part), store.loops - still
+    if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
+        for (lo, _), extent in zip(store.region.box, store.buffer.shape, strict=True):
+            over = linear(part.a).minus(linear(lo))
+            if over.is_const and part.b.integer - over.const >= extent:  # it leaves out elements beyond the buffer
+                return True
+    if any(isinstance(each, Load) for each in walk(part)) or not names <= running:
+        return False
+    if names.isdisjoint({var for lo, _ in store.region.box for var in free_vars(lo)}):
+        return _holds_first(part, names, ranges)
+    caps = Relaxation(running, ranges, caps_of(part, running, ranges))
+    return any(found and found.capped for found in (interval(lo, caps, n) for lo, n in store.region.box))
+
+
+def _holds_first(part: Expr, names: Iterable[Var], ranges: Ranges) -> bool:
+    """Decide whether a test holds in the first iteration of its loops, before which nothing is read."""
+    first = {var: index(ranges[var][0]) for var in names if var in ranges}
+    found = simplify(substitute(part, first), ranges)
+    return isinstance(found, Const) and bool(found.value)
+
+
 def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:
     lo, count = access.region.box[dim]
-    tests = [] if access.stores else [s.condition for s in access.tests]
-    return interval(lo, relaxation(access.loops - still, ranges, *tests), count)
+    tests = [test.condition for test in access.tests]
+    return interval(lo, relaxation(access.loops - still, tested_ranges(tests, ranges), *tests), count)
 
 
 def _holds(

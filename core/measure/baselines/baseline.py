@@ -23,6 +23,12 @@ UNSTEADY = 1.5
 MOST_RUN_QUEUE_WAIT = 0.1
 """The share of run-queue wait beyond which the costs of several threads are those of other programs."""
 
+RANGE = (0.1, 0.9)
+"""The quantiles of the ratios of all pairs of timings, between which a range of speeds is given."""
+
+_FEWEST = 3
+"""The least number of timings of each that have such quantiles."""
+
 CALLS = 4.0
 """The ratio to a call of NumPy at all (`Baseline.numpy_call`) from which its time is that of the work."""
 
@@ -35,7 +41,8 @@ class Baseline:
     median of `numpy_costs`, the single timings, which are empty where they are not known. `flop`, `read` and `written`
     (bytes) are what one call needs at least. `slow` names the operations that take far longer than a multiply-add and
     are not few, such as "exp": the limits don't know how long. `numpy_call` is what NumPy takes to be called from
-    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known.
+    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known. `numpy_missing` is the
+    reason why `numpy` is None.
     """
 
     cores: int
@@ -47,15 +54,26 @@ class Baseline:
     roofline: Roofline | None = None
     numpy_costs: tuple[float, ...] = ()
     numpy_call: float = 0.0
+    numpy_missing: str = ""
 
     def speedup(self, seconds: float) -> float | None:
         """Compute NumPy's time divided by that of a call."""
         return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
 
-    def is_comparable(self, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> bool:
-        """Decide whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times.
+    def speedup_range(self, costs: Sequence[float]) -> tuple[float, float] | None:
+        """Compute the `RANGE` of NumPy's time divided by the kernel's, over all pairs of their timings.
 
-        They do not compare if the `run_queue_wait` of several threads is longer than `MOST_RUN_QUEUE_WAIT`.
+        None where either has too few timings.
+        """
+        if min(len(costs), len(self.numpy_costs)) < _FEWEST:
+            return None
+        ratios = sorted(numpy / cost for numpy in self.numpy_costs for cost in costs)
+        low, high = (ratios[round(share * (len(ratios) - 1))] for share in RANGE)
+        return low, high
+
+    def is_comparable(self, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> bool:
+        """Decide whether the medians compare: NumPy's timings, and these of a kernel, differ by less than `UNSTEADY`
+        times, and several threads waited for cores for no more than `MOST_RUN_QUEUE_WAIT` of the time.
         """
         return not self._waits(run_queue_wait) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
 
@@ -86,10 +104,12 @@ class Baseline:
     def text(self, seconds: float, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> str:
         """Describe a call that takes `seconds`, for people; empty where nothing is known.
 
-        `costs` are the timings of which that is the median, `run_queue_wait` is that of `Ok`. Where they don't compare
-        with NumPy's (`is_comparable`), there is no ratio but a remark.
+        `costs` are the timings of which that is the median, `run_queue_wait` is that of `Ok`. Where other programs
+        disturbed them or NumPy's (`is_comparable`), the ratio is a range.
         """
         found = [beside] if (beside := self._beside_numpy(seconds, costs, run_queue_wait)) else []
+        if self.numpy is None and self.numpy_missing:
+            found.append(f"no NumPy baseline: {self.numpy_missing}")
         if (share := self.share(seconds)) is not None:
             found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
@@ -114,6 +134,8 @@ class Baseline:
             numbers += [value for value in optional if value is not None]
             if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers):
                 raise TypeError("numbers of at least 0")
+            if not isinstance(made.numpy_missing, str):
+                raise TypeError("a reason")
             if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
                 raise TypeError("names of operations")
         except (TypeError, AttributeError) as error:
@@ -137,16 +159,15 @@ class Baseline:
         if self.numpy is None or speedup is None:
             return ""
         text = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
-        if spread(costs) > UNSTEADY:
-            text += f", the kernel {_range_text(seconds, costs)}"
         if self.is_call:
-            return f"{text}, mostly Python's call of it, which the kernel's time is without: not compared"
-        if self._waits(run_queue_wait):
-            waiting = f"the kernel's threads waited for cores {run_queue_wait:.0%} of the time"
-            return f"{text}, {waiting}: too noisy to compare"
-        if not self.is_comparable(costs):
-            return f"{text}: too noisy to compare"
-        return f"{text}: {speedup:.2f}x"
+            return f"{text}, mostly the overhead of the Python call, which the kernel's time excludes; not compared"
+        if self.is_comparable(costs, run_queue_wait):
+            return f"{text}: {speedup:.2f}x"
+        if (found := self.speedup_range(costs)) is None:
+            waits = f"the kernel's threads spent {run_queue_wait:.0%} of the time waiting for a core"
+            return f"{text}; not compared: {waits if self._waits(run_queue_wait) else 'timings differ too much'}"
+        low, high = map(_ratio_text, found)
+        return f"{text}: about {low if low == high else f'{low} to {high}'} times NumPy's speed"
 
     def _limit_text(self) -> str:
         assert self.roofline is not None
@@ -166,3 +187,7 @@ def _range_text(middle: float, costs: Sequence[float]) -> str:
     if spread(costs) <= UNSTEADY:
         return format_seconds(middle)
     return f"{format_seconds(min(costs))} to {format_seconds(max(costs))}"
+
+
+def _ratio_text(ratio: float) -> str:
+    return f"{ratio:.{1 if ratio < 10 else 0}f}" if ratio >= 0.95 else f"{ratio:.2g}"

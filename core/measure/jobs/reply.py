@@ -100,13 +100,13 @@ class Asked:
             return _failed(data, _RUNNING, self.seconds)
         ok = self._ok(data, self.policy.max_repeats)
         if ok.partial and (len(ok.costs) > 1 or not math.isfinite(self.best)):
-            raise BrokenReply(f"{len(ok.costs)} costs of a candidate that was dropped, the best being {self.best}")
+            raise BrokenReply(f"{len(ok.costs)} costs of a candidate that was dropped, while the best is {self.best}")
         return ok
 
     def results(self, data: Any, count: int) -> list[Result]:
         """Read the results of `count` trials that took turns. Raises `BrokenReply` as `result` does."""
         if not isinstance(data, list) or len(data) != count:
-            raise BrokenReply(f"no list of {count} results")
+            raise BrokenReply(f"not a list of {count} results")
         found = [self._turns(one) for one in data]
         shapes = {(len(each.costs), each.partial) for each in found if isinstance(each, Ok)}
         if len(shapes) > 1 or any(partial for _, partial in shapes):
@@ -135,20 +135,20 @@ def _failed(data: Any, job: _Job, seconds: float) -> Failed:
     number, message, phases = _fields(data, "failed", "message", "phases")
     kind = next((kind for kind in job.failures if type(number) is int and kind == number), None)
     if kind is None or not isinstance(message, str) or len(message) > _MOST_TEXT:
-        raise BrokenReply("a failure of no kind that there is, or without a message")
+        raise BrokenReply("a failure of an unknown kind, or without a message")
     return Failed(kind, message.encode(errors="replace").decode(), phases=_phases(phases, job, seconds))
 
 
 def _fields(data: Any, *names: str) -> list[Any]:
     """Return the values of an object that has these fields and no others."""
     if not isinstance(data, dict) or set(data) != set(names):
-        raise BrokenReply(f"no object with the fields {', '.join(names)}")
+        raise BrokenReply(f"not an object with the fields {', '.join(names)}")
     return [data[name] for name in names]
 
 
 def _phases(data: Any, job: _Job, seconds: float) -> dict[str, float]:
     if not isinstance(data, dict) or not set(data) <= job.phases:
-        raise BrokenReply("phases that such a job has not")
+        raise BrokenReply("unknown phases")
     return dict(zip(data, _times(data.values(), seconds), strict=True))
 
 

@@ -76,8 +76,8 @@ def warn_of_threads(threads: int, cores: int, there: str, machine: str) -> None:
     """Warn if candidates of `threads` threads are timed on fewer cores; `there` and `machine` name these."""
     if threads > cores:
         warnings.warn(
-            f"the target has -num-cores {threads}, but {there}: threads take turns there, and timings say nothing of "
-            f"{threads} cores; give -num-cores {cores} to tune for {machine}",
+            f"the target has -num-cores {threads}, but {there}: threads share cores, so timings do not show the "
+            f"speed of {threads} cores; give -num-cores {cores} to tune for {machine}",
             RuntimeWarning,
             stacklevel=users_level(),
         )

@@ -127,7 +127,7 @@ class Builder:
                 return Failed(FailureKind.INVALID, f"the process that lowered it {error}")
             raise
         except BrokenReply as error:
-            return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
+            return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an invalid reply: {error}")
         except JobError as error:
             if lowering:
                 raise

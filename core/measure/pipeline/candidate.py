@@ -112,7 +112,7 @@ class Candidate:
         if isinstance(built, Lowered):
             self._key = built.key
             self._phases |= {"lower": built.seconds, "build": seconds - built.seconds}
-            return dataclasses.replace(built.program, target=self._pipeline.task.target)
+            return built.program._replace(target=self._pipeline.task.target)
         self._phases["build"] = seconds
         return built
 

@@ -152,6 +152,11 @@ class LocalMeasurer(Measurer):
         """True if the runner can measure a baseline."""
         return self._pipeline is None or self._pipeline.runs.runner.compares
 
+    @property
+    def uneven(self) -> str:  # type: ignore[override]
+        """See `Measurer`."""
+        return "" if self._pipeline is None else self._pipeline.runs.runner.uneven
+
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
 
@@ -242,7 +247,7 @@ class LocalMeasurer(Measurer):
         try:
             runner.check_target(self._task.target)
             if runner.cores is not None:
-                warn_of_threads(threads, runner.cores, f"those that measure are {runner.host}", "them")
+                warn_of_threads(threads, runner.cores, f"the machines that measure are {runner.host}", "them")
         except BaseException:
             end(runner.close)
             raise

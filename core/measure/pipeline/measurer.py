@@ -38,6 +38,9 @@ class Measurer(ABC):
     compares: bool = False
     """True if `baseline` may return something."""
 
+    uneven: str = ""
+    """The reason why `measure` and `remeasure` may disagree on one configuration, for people; empty without one."""
+
     @abstractmethod
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
         """Give one result for each configuration, each as soon as it is there, in any order."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pegbox.measure.runners.runner import Runner
     from pegbox.task.task import Task
 
+_UNTIMED = "NumPy failed, took more than 3 s, or computed something else"
+
 
 class BaselineProbe:
     """Measures the baseline of a task. NumPy's timings of all calls count, and the machine's limits are kept."""
@@ -54,6 +56,7 @@ class BaselineProbe:
             roofline=self._roofline,
             numpy_costs=tuple(self._numpy_costs),
             numpy_call=call_overhead() if self._numpy_costs else 0.0,
+            numpy_missing="" if self._numpy_costs else task.numpy_missing or _UNTIMED,
         )
         if (baseline.measured_share(cost) or 0.0) > NEAR:
             self._roofline = limits(anew=True)

@@ -216,8 +216,8 @@ def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
     if not callable(runner):
         made = isinstance(runner, Runner)
         objects = "".join(f", or a {name}" for name in known)
-        remedy = "it is made already: give its class" if made else f"give a runner's name, its class{objects}"
+        remedy = "it is an instance: give its class" if made else f"give a runner's name, its class{objects}"
         raise ArgumentError(
-            f"runner={value_text(runner)} makes no runner, it is of type {type(runner).__name__}; {remedy}"
+            f"runner={value_text(runner)} of type {type(runner).__name__} cannot make a runner; {remedy}"
         )
     return runner, str(getattr(runner, "__name__", runner)), {}

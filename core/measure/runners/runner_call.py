@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
 
 _RAISES = (
-    "; what a candidate does wrong is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot "
-    "work at all raises, pegbox.errors.MeasureError"
+    "; return a fault of the candidate as pegbox.measure.Failed(kind, message); only a runner that cannot "
+    "work at all raises pegbox.errors.MeasureError"
 )
 _RESULT = (
     "return pegbox.measure.Ok((seconds, ...)) with the seconds of a call for each repeat, or "
@@ -88,11 +88,18 @@ class CheckedRunner(RunnerWrapper):
         made = self._called("its factory", lambda: factory(bench, **given))
         if not isinstance(made, Runner):
             raise MeasureError(
-                f"runner {name!r} made a {type(made).__name__}, which is not a pegbox.measure.Runner; derive it from "
+                f"runner {name!r} made a {type(made).__name__} instead of a pegbox.measure.Runner; derive it from "
                 "that class, and define run(program, *, best=inf) and rerun(programs)"
             )
         super().__init__(made)
         self._check_takes_best(made)
+
+    @property
+    def uneven(self) -> str:
+        """The reason why a search and its finalists may disagree: the runner changes one of the two methods alone."""
+        changed = _changed_alone(type(self.inner))
+        other = {"run": "rerun(), which times the finalists", "rerun": "run(), which times the trials"}
+        return f"runner {self.name!r} changes {changed}() but not {other[changed]}" if changed else ""
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """See `Runner`. Raises `MeasureError` where the runner raised, or gave no result."""
@@ -158,6 +165,17 @@ def end(call: Callable[[], None]) -> None:
         call()
     except PegboxError as error:
         warnings.warn(str(error), RuntimeWarning, stacklevel=users_level())
+
+
+def _changed_alone(kind: type[Runner]) -> str:
+    """Find which of `run` and `rerun` a class overrides without the other, on the class that has both; else ""."""
+    changed: set[str] = set()
+    for each in kind.__mro__:
+        own = {"run", "rerun"} & vars(each).keys()
+        if len(own) == 2:
+            break
+        changed |= own
+    return changed.pop() if len(changed) == 1 else ""
 
 
 def _defined(function: Any) -> str:

@@ -76,8 +76,8 @@ class Bench:
         except MemoryError as error:
             size = sum(spec.nbytes for spec in args) / 1e9
             raise MeasureError(
-                f"the arguments of {task!r} take {size:,.1f} GB, and their check in NumPy a multiple, more than this "
-                f"machine has ({error}); tune smaller shapes"
+                f"the arguments of {task!r} take {size:,.1f} GB, and the check in NumPy a multiple of that, more than "
+                f"this machine has ({error}); tune smaller shapes"
             ) from error
         tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol)
         return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop, _fresh(task, seed=seed, given=given))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pegbox.report.figure import COLOURS, saved, svg_of
+from pegbox.report.figure import COLOURS, legend_below, saved, shrink, svg_of
 from pegbox.task.speed_text import format_cost
 
 if TYPE_CHECKING:
@@ -19,17 +19,13 @@ _CAPTIONS = {
     "trial": "each trial",
     "recorded trial": "each trial from the records",
     "new trial": "each new trial",
-    "best so far, as first timed": "the best so far by the first timing of each, where the luckiest is lowest",
-    "another run": "another run of those in the records, which begins anew",
+    "best so far, as first timed": "the best so far, by first timings (so partly luck)",
+    "another run": "another run in the records, with a best of its own",
     "failed": "failed trials at the bottom",
-    "the result, measured again": "the result (star): the best as it was measured again at the end, with more care",
-    "NumPy": "NumPy's time for the same",
-    "NumPy, too noisy to compare": "NumPy's time for the same (dotted: timings are too noisy to compare)",
+    "the result, measured again": "the result (star): the best, measured again with more care at the end",
+    "NumPy": "NumPy's time for the same computation",
 }
 """The meanings of the lines of the legend, for the caption."""
-
-_COLUMNS = 3
-"""The number of entries of the legend side by side."""
 
 _SIZE = 11
 """The points of the title's letters."""
@@ -46,7 +42,7 @@ def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     title = f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
     lines = [title] + ([str(result.task.target)] if result.task is not None else [])
     if result.emulated:
-        lines += result.notes
+        lines += result.noise
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
         draw_title(axes, lines)
@@ -55,7 +51,7 @@ def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
 def draw_title(axes: Any, lines: Sequence[str]) -> list[str]:
     """Write the lines above the axes, broken where they are wider than these, and give what is written."""
     shown = [part for line in lines for part in _broken(axes, line)]
-    _shrink(axes, above=_LINE * (len(shown) - 1))
+    shrink(axes, above=_LINE * (len(shown) - 1))
     axes.set_title("\n".join(shown), loc="left", fontsize=_SIZE, pad=10)
     return shown
 
@@ -96,7 +92,7 @@ def subject_of(result: TuneResult) -> str:
 def draw_search(axes: Any, result: TuneResult) -> None:
     """Draw costs on a logarithmic axis, trials counted from 1, recorded ones first; failed ones at the bottom."""
     trials, recorded = result.all_trials, len(result.history)
-    _dots(axes, result.history, 1, "recorded trial", COLOURS[6])
+    _dots(axes, result.history, 1, "recorded trial", COLOURS[6], marker="s")
     _dots(axes, result.trials, recorded + 1, "new trial" if recorded else "trial", COLOURS[0])
     _curves(axes, result)
     if failed := [at for at, trial in enumerate(trials, 1) if not trial.ok]:
@@ -114,11 +110,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     baseline = best.baseline if best is not None else None
     if baseline is not None and baseline.numpy is not None:
-        steady = baseline.is_comparable(best.result.costs, best.result.run_queue_wait)
-        axes.axhline(
-            baseline.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
-            label="NumPy" if steady else "NumPy, too noisy to compare",
-        )  # fmt: skip
+        axes.axhline(baseline.numpy, color=COLOURS[2], linestyle="--", linewidth=1.2, label="NumPy")
     _finish(axes, len(trials), result.unit, emulated=result.emulated)
 
 
@@ -140,10 +132,12 @@ def _curves(axes: Any, result: TuneResult) -> None:
         label = "_nolegend_"
 
 
-def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: str) -> None:
+def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: str, *, marker: str = "o") -> None:
     """Draw the trials that ran, the first of all of them at `first`."""
     if ran := [(at, trial.cost) for at, trial in enumerate(trials, first) if trial.ok]:
-        axes.plot(*zip(*ran, strict=True), "o", color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label)
+        axes.plot(
+            *zip(*ran, strict=True), marker, color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label
+        )
 
 
 def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:
@@ -162,19 +156,7 @@ def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:
     axes.set_ylabel(time if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    # The legend is below the axes, where it hides no trial.
-    labels = axes.get_legend_handles_labels()[1]
-    _shrink(axes, below=_LINE * -(-len(labels) // _COLUMNS))
-    axes.legend(
-        loc="lower center", bbox_to_anchor=(0.5, 0.0), bbox_transform=axes.figure.transFigure,
-        ncols=min(_COLUMNS, len(labels)), frameon=False, fontsize=9,
-    )  # fmt: skip
-
-
-def _shrink(axes: Any, *, above: float = 0.0, below: float = 0.0) -> None:
-    """Make room of that many inches in the figure."""
-    own, height = axes.get_position(), axes.figure.get_figheight()
-    axes.set_position((own.x0, own.y0 + below / height, own.width, own.height - (above + below) / height))
+    legend_below(axes, *axes.get_legend_handles_labels())
 
 
 def _number(value: float) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
 from pegbox.checks import check_callable, check_list
+from pegbox.errors import RecordError
 from pegbox.origin import explained, users_level
 from pegbox.search.loop.outcome import StopReason, Trial, TuneResult
 from pegbox.search.loop.state import SearchState
@@ -103,7 +104,8 @@ class CallbackList:
                 name = repr(callback) if isinstance(callback, FunctionCallback) else kind
                 message = f"callback {name} raised {explained(error, f'in {event}')}"
                 if callback.essential:
-                    essential = essential or (message, error)
+                    own = isinstance(error, RecordError)  # it names the file, which says more
+                    essential = essential or (str(error) if own else message, error)
                 else:
                     dropped.append(message)
         try:

@@ -46,6 +46,11 @@ class CheckedMeasurer:
         return self._called(lambda: self._measurer.compiles)
 
     @property
+    def uneven(self) -> str:
+        """The reason why trials and finalists may disagree, in words; empty without one."""
+        return self._called(lambda: self._measurer.uneven)
+
+    @property
     def baseline(self) -> Callable[[float], Baseline | None] | None:
         """The measurement of the baselines. Its errors do not end a search."""
         return self._measurer.baseline if self._called(lambda: self._measurer.compares) else None

@@ -104,7 +104,7 @@ def check_history(name: str, given: object) -> list[tuple[Config, Result]]:
         match pair:
             case (Config(), Ok() | Failed()):
                 continue
-        raise ArgumentError(f"{name}: {value_text(pair)} is not such a pair; give {wanted}")
+        raise ArgumentError(f"{name}: {value_text(pair)} is not a pair; give {wanted}")
     return pairs
 
 

@@ -18,6 +18,7 @@ from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.output import check_output, write_file
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE
+from pegbox.search.charts.influence import main_knobs
 from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
@@ -34,6 +35,11 @@ StopReason: TypeAlias = Literal[
     "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error", "recorded"
 ]
 """The reason for the end of a search; "recorded" in a result that was read from records, which have none."""
+
+_LIMITS: tuple[StopReason, ...] = ("trials", "budget", "early stopping")
+
+MANY_KNOBS, SHOWN_KNOBS = 12, 6
+"""From how many knobs on a result lists only some, and how many: the page lists all."""
 
 FIRST_TRIALS = 10
 """The number of trials whose best is the start of a search's gain."""
@@ -70,21 +76,30 @@ class Trial:
 
 
 class Gain(NamedTuple):
-    """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones."""
+    """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones.
+
+    `others` is the number of the trials after those.
+    """
 
     first: int
     ratio: float
+    others: int
 
     @classmethod
     def of(cls, trials: Sequence[Trial | Record]) -> Gain | None:
         """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare."""
         first = min(FIRST_TRIALS, len(trials) // 2)
         began = min((trial.cost for trial in trials[:first]), default=math.inf)
-        return None if began == math.inf else cls(first, began / min(trial.cost for trial in trials))
+        if began == math.inf:
+            return None
+        return cls(first, began / min(trial.cost for trial in trials), len(trials) - first)
 
     def __str__(self) -> str:
         began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
-        return f"{self.ratio:.2f}x as fast as {began}" if self.ratio > 1 else f"no trial was faster than {began}"
+        if self.ratio > 1:
+            return f"{self.ratio:.2f}x as fast as {began}"
+        others = f"none of the other {self.others} trials was" if self.others > 1 else "the other trial was not"
+        return f"{others} faster than {began}"
 
 
 @dataclass(frozen=True)
@@ -152,14 +167,27 @@ class BestTrial:
     def quality(self) -> list[str]:
         """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
         result, known = self.result, self.baseline
-        beside = "" if known is None else known.text(self.cost, result.costs, result.run_queue_wait)
+        beside = "" if known is None else known.text(self.cost, result.costs, result.wait_in_costs)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:
         return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"
 
+    @property
+    def is_below_numpy(self) -> bool:
+        """True if NumPy is faster, by times that compare."""
+        known = self.baseline
+        if known is None or known.is_call or not known.is_comparable(self.result.costs, self.result.run_queue_wait):
+            return False
+        speedup = known.speedup(self.cost)
+        return speedup is not None and speedup < 1
+
     def __str__(self) -> str:
-        lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {self.config}"]
+        return self.text(str(self.config))
+
+    def text(self, config: str) -> str:
+        """Describe the winner with a text for its configuration."""
+        lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {config}"]
         if self.phases:
             lines.append(f"  where the time went: {format_phases(self.phases)}")
         return "\n".join(lines)
@@ -178,9 +206,9 @@ class TuneResult:
     the careful measurements that `best` was picked from; `model` says how good the tuner's model was on trials that it
     had not seen. Where `simulated`, all seconds are those of the virtual clock: those of the trials when they were
     recorded, and those of the tuner now. `dropped` counts proposals that were not measured, by reason: repetitions, and
-    more than was asked for. `recorded_runs` are the numbers of `trials` of each run, where they were read from the
-    records of several. `untold` are the trials that were not reported to the tuner, as a limit or an error cut their
-    batch short.
+    more than was asked for. `uneven` is `Measurer.uneven`. `recorded_runs` are the numbers of `trials` of each run,
+    where they were read from the records of several. `untold` are the trials that were not reported to the tuner, as a
+    limit or an error cut their batch short.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
@@ -196,6 +224,7 @@ class TuneResult:
     dropped: Mapping[str, int] = field(default_factory=dict)
     history: Sequence[Trial] = ()
     recorded_runs: Sequence[int] = ()
+    uneven: str = field(default="", repr=False, compare=False)
     untold: Sequence[Trial] = field(default=(), repr=False, compare=False)
 
     @property
@@ -222,7 +251,7 @@ class TuneResult:
 
         def __getattr__(self, name: str) -> NoReturn:
             own = name in BestTrial.__dataclass_fields__ or hasattr(BestTrial, name)
-            where = f"; the winner has it: result.best.{name}" if own and not name.startswith("_") else ""
+            where = f"; use result.best.{name}" if own and not name.startswith("_") else ""
             raise AttributeError(f"a TuneResult has no attribute {name!r}{where}", name=name, obj=self)
 
     @property
@@ -237,12 +266,20 @@ class TuneResult:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the timings, a line each: that other programs used the cores, or that the best took another time in
-        the search than when it was measured again. Empty for a simulation.
+        """The notes on the timings, and advice to go on where NumPy is faster. Empty for a simulation."""
+        if self.simulated or not self.goes_on:
+            return self.noise
+        more = f"trials={2 * len(self.all_trials)} with records and resume=True"
+        return [*self.noise, f"slower than NumPy: go on with more trials, such as {more}"]
+
+    @property
+    def noise(self) -> list[str]:
+        """A note on the timings, if there is one: that other programs used the cores, or that the best took another
+        time in the search than when it was measured again. Empty for a simulation.
         """
         if self.simulated or self.unit != "s":
             return []
-        return remarks(self.all_trials, self.finalists, self.best, self._threads)
+        return remarks(self.all_trials, self.finalists, self.best, self._threads, uneven=self.uneven)
 
     @property
     def _threads(self) -> int:
@@ -287,7 +324,7 @@ class TuneResult:
         """
         check_plot(path)
         if not any(trial.ok for trial in self.all_trials):
-            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no trial ran")
+            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, because no trial ran")
         save_plot(self, path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
@@ -308,7 +345,7 @@ class TuneResult:
 
     def __str__(self) -> str:
         nothing = "nothing valid was found" if self.all_trials else "nothing was tried"
-        parts = [self.spent(rate=True), str(self.best) if self.best else nothing]
+        parts = [self.spent(rate=True), self.best.text(self._config_text()) if self.best else nothing]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
@@ -316,10 +353,28 @@ class TuneResult:
             first = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
             parts.append(f"  not recorded: {self.not_recorded} trials; the first: {first}")
         if self.dropped:
-            parts.append(f"  proposals left out: {format_counts(self.dropped)}")
+            parts.append(f"  proposals not measured: {format_counts(self.dropped)}")
         if self.model is not None and self.model.trust:
             parts.append(f"  the model's predictions were {self.model.trust} ({self.model})")
         return "\n".join(parts)
+
+    def _config_text(self) -> str:
+        """Write the winner's configuration; of many knobs only those with most influence, where that is known."""
+        config = self.best.config
+        chosen = dict(config.items())
+        names = main_knobs(self.all_trials, SHOWN_KNOBS) if len(chosen) > MANY_KNOBS else []
+        shown = ", ".join(f"{name}={chosen[name]}" for name in names if name in chosen)
+        if not shown:
+            return str(config)
+        return (
+            f"#{config.index}; the costs of the trials depend most on {shown} (of {len(chosen)} knobs, "
+            "which the page and result.best.config have)"
+        )
+
+    @property
+    def goes_on(self) -> bool:
+        """True if the winner is slower than NumPy, and a limit ended the search: more trials may find a faster one."""
+        return self.best is not None and self.best.is_below_numpy and self.stopped_because in _LIMITS
 
     @property
     def counted(self) -> str:
@@ -355,7 +410,7 @@ class TuneResult:
         reason = trial.result.message if self.best is None else trial.result.message.partition("\n")[0]
         in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
         again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
-        return f"; the first said: {reason}\n    its config: {trial.config}{again}"
+        return f"; the first: {reason}\n    its config: {trial.config}{again}"
 
 
 def _trials(count: int, kind: str = "") -> str:

@@ -30,7 +30,7 @@ MAX_STALE_ASKS = 8
 """The number of asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
 
 REPEATED = "repeated"
-SURPLUS = "more than asked for"
+SURPLUS = "more than requested"
 
 
 class SearchFailure(Exception):
@@ -92,9 +92,8 @@ class Proposer:
             again = [config for config in dict.fromkeys(proposed) if config in self._known]
             self.tell(again, [self._known[config] for config in again])
         raise SearchFailure(
-            f"tuner {self._name!r} proposed only configurations that are measured already or asked for, "
-            f"{MAX_STALE_ASKS} times in a row (the last: {proposed[0]}); a tuner has to return [] when it has "
-            "nothing new"
+            f"tuner {self._name!r} proposed only configurations that are already measured or requested, "
+            f"{MAX_STALE_ASKS} times in a row (the last: {proposed[0]}); return [] when there is nothing new"
         )
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
@@ -128,9 +127,7 @@ class Proposer:
             report = self._tuner.model_report()
         if report is None or isinstance(report, ModelReport):
             return report
-        raise SearchFailure(
-            f"tuner {self._name!r} gave {report!r} for model_report(); it has to be a ModelReport or None"
-        )
+        raise SearchFailure(f"tuner {self._name!r} gave {report!r} for model_report(); return a ModelReport or None")
 
     def _ask(self, n: int) -> list[Config]:
         with self._named(f"ask({n})"):
@@ -138,8 +135,8 @@ class Proposer:
             proposed = list(answer) if isinstance(answer, Iterable) else None
         if proposed is None:
             raise SearchFailure(
-                f"tuner {self._name!r} gave {answer!r} for ask({n}); it has to be a list of configurations, [] when it "
-                "has nothing new"
+                f"tuner {self._name!r} gave {answer!r} for ask({n}); return a list of configurations, or [] when "
+                "there is nothing new"
             )
         if (fault := first_fault(proposed, self._space)) is not None:
             raise SearchFailure(f"tuner {self._name!r} proposed {fault[1]}")

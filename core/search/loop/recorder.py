@@ -30,7 +30,7 @@ Resume: TypeAlias = bool | Literal["edited"]
 """A flag: a run goes on from its records; "edited": also from those of other code of the template."""
 
 _REMEDY = (
-    "search anew into another file, or into this one without resuming; or take them over with resume='edited' "
+    "start a new search in another file, or in this one without resuming; or take them over with resume='edited' "
     "(--resume-edited), if the edit changes no program"
 )
 
@@ -106,7 +106,7 @@ class Recording:
         if not trials or self.trials_left(trials):
             return ""
         held = len(self.history)
-        count = f"{trials} of {trials}" if held == trials else f"{held}, which is more than {trials},"
+        count = f"{trials} of {trials}" if held == trials else f"{held} (more than {trials})"
         return f"{count} trials are in the records; raise --trials (trials=...) to go on"
 
 

@@ -37,11 +37,11 @@ class SearchNoise:
     """The effects of other programs on the trials of a search, trial by trial.
 
     Args:
-        threads: of each kernel.
+        threads: of the target, for kernels whose number of threads is not known.
     """
 
     def __init__(self, threads: int = 1, trials: Iterable[Trial] = ()) -> None:
-        self.threads = threads
+        self._of_target, self._most = threads, 0
         self._shares: list[float] = []
         self._timed = 0
         self._noisy: list[Trial] = []
@@ -54,10 +54,16 @@ class SearchNoise:
             return
         if isinstance(trial.result, Ok):
             self._shares.append(trial.result.run_queue_wait)
+            self._most = max(self._most, trial.result.threads)
         if len(_costs(trial)) >= 2:
             self._timed += 1
             if spread(_costs(trial)) > MANY:
                 self._noisy.append(trial)
+
+    @property
+    def threads(self) -> int:
+        """The most threads of a kernel."""
+        return self._most or self._of_target
 
     @property
     def run_queue_wait(self) -> float:
@@ -72,10 +78,7 @@ class SearchNoise:
         if self.threads > 1 and self.run_queue_wait >= _MOST_WAIT_OF_TRIALS:
             return waiting(self.run_queue_wait, self.threads)
         if _are_many(len(self._noisy), self._timed):
-            return _differ(
-                f"{_range(self._noisy)}, and {len(self._noisy)} of {self._timed} configurations differ more than "
-                f"{MANY:g} times"
-            )
+            return _differ(self._noisy, f"{len(self._noisy)} of {self._timed} configurations", MANY)
         return ""
 
 
@@ -86,37 +89,24 @@ def _are_many(noisy: int, timed: int) -> bool:
 
 def waiting(share: float, threads: int) -> str:
     """Say that threads waited for cores for this share of the time in which kernels were timed."""
-    found = f"other programs use this machine's cores: for {share:.0%} of the time in which kernels were timed, "
+    found = "other programs used this machine's cores: "
     if threads == 1:
         return (
-            f"{found}they waited for their core. That is left out of the costs; what the others do to the caches is not"
+            f"{found}the kernels spent {share:.0%} of the time waiting for their core. The measured times exclude this "
+            "waiting, but not the effect of other programs on the caches"
         )
-    return f"{found}threads of the kernels waited for a core. That is in the costs, and the search ranks it"
-
-
-def finalists_noise(
-    finalists: Sequence[Trial], trials: Sequence[Trial], best: BestTrial | None, threads: int = 1
-) -> str:
-    """Compare the finalists' times with those in the search, in words; empty where there is nothing to say."""
-    again = [trial for trial in finalists if trial.ok and not trial.result.emulated]
-    if threads > 1 and (share := _run_queue_wait(again)) >= MOST_RUN_QUEUE_WAIT:
-        return waiting(share, threads)
-    unsteady = [trial for trial in again if spread(_costs(trial)) > UNSTEADY]
-    if unsteady and 2 * len(unsteady) >= len(again):
-        return _differ(
-            f"{_range(unsteady)} when measured again at the end, and {len(unsteady)} of {len(again)} "
-            f"finalists differ more than {UNSTEADY:g} times"
-        )
-    before = {trial.number: trial.cost for trial in trials}
-    moved = [t for t in again if t.number in before and _ratio(before[t.number], t.cost) >= UNSTEADY]
-    won = [t for t in moved if best is not None and t.number == best.number]
-    if (not won and 2 * len(moved) < len(again)) or not moved:
-        return ""
-    first = (won or moved)[0]
-    return _differ(
-        f"config {first.config.index} took {format_seconds(before[first.number])} in the search and "
-        f"{format_seconds(first.cost)} when measured again at the end"
+    return (
+        f"{found}threads of the kernels spent {share:.0%} of the time waiting for a core. The measured times include "
+        "this waiting, so the ranking partly reflects it"
     )
+
+
+def _unsteady(again: Sequence[Trial]) -> str:
+    """Say that the timings of half of the finalists differ by `UNSTEADY` times; empty where they do not."""
+    unsteady = [trial for trial in again if spread(_costs(trial)) > UNSTEADY]
+    if not unsteady or 2 * len(unsteady) < len(again):
+        return ""
+    return _differ(unsteady, f"{len(unsteady)} of {len(again)} finalists", UNSTEADY)
 
 
 def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured | None:
@@ -140,38 +130,62 @@ def lost_threads(
         format_seconds(trial.result.cost) for trial in finalists if trial.config == slowed.config and trial.result.ok
     ]
     return (
-        f"the best has {_count(known)}; other programs slowed down the candidates with more, of which the "
-        f"fastest, with {_count(threads_of(slowed))}, took {format_seconds(slowed.result.cost)} in the search"
+        f"the best has {_count(known)}. Other programs slowed down the candidates with more; the fastest of those, "
+        f"with {_count(threads_of(slowed))}, took {format_seconds(slowed.result.cost)} in the search"
         f"{f' and {again[-1]} when measured again' if again else ''}"
     )
 
 
-def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
-    """Say that the best of the search, which the progress line showed, took `MOVED` times another time afterwards."""
+def contradiction(trials: Sequence[Trial], best: BestTrial | None, *, reason: str = "") -> str:
+    """Say that the best of the search, which the progress line showed, took `MOVED` times another time afterwards.
+
+    A known `reason` takes the place of the likely ones.
+    """
     shown = min((trial.cost for trial in trials), default=math.inf)
     if best is None or not best.remeasured or shown == math.inf or _ratio(shown, best.cost) < MOVED:
         return ""
-    reason = "other programs slowed the search down" if shown > best.cost else "the search's timings were lucky"
-    if shown < best.cost and best.result.run_queue_wait >= MOST_RUN_QUEUE_WAIT:
-        reason = "other programs slowed that down"
+    if not reason:
+        cause = "other programs slowed the search down" if shown > best.cost else "the search's timings were lucky"
+        if shown < best.cost and best.result.run_queue_wait >= MOST_RUN_QUEUE_WAIT:
+            cause = "other programs slowed down the second measurement"
+        reason = f"{cause}, or the clock rate changed"
     return (
         f"the best took {format_seconds(shown)} in the search and {format_seconds(best.cost)} when measured again: "
-        f"{reason}, or the clock rate changed; the latter counts"
+        f"{reason}; the second time counts"
     )
 
 
-def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int) -> list[str]:
-    """List all remarks on the timings of a search, one line each."""
+def remarks(
+    trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int, *, uneven: str = ""
+) -> list[str]:
+    """Remark on the timings of a search, in one line at most: the effect of other programs is one fact.
+
+    Args:
+        uneven: the reason why the measurer's two kinds of measurements may disagree; see `Measurer.uneven`.
+    """
     if best is not None and best.result.emulated:
-        return [
-            f"values were checked, but times are an emulator's ({best.result.host}): they say nothing of a processor"
-        ]
-    noise = SearchNoise(threads, trials)
-    found = noise.describe() or finalists_noise(finalists, trials, best, threads)
-    if not found and max(noise.run_queue_wait, _run_queue_wait(finalists)) >= MOST_RUN_QUEUE_WAIT:
-        found = waiting(max(noise.run_queue_wait, _run_queue_wait(finalists)), threads)
-    lost = lost_threads(trials, finalists, best)
-    return [line for line in (found, lost, contradiction(trials, best)) if line]
+        return [f"an emulator ({best.result.host}) measured the times: they do not show the speed of a processor"]
+    noise, again = SearchNoise(threads, trials), [trial for trial in finalists if trial.ok]
+    wait = max(noise.run_queue_wait, _run_queue_wait(again))
+    moved = contradiction(trials, best, reason=uneven)
+    found = (
+        (uneven and moved)
+        or lost_threads(trials, finalists, best)
+        or noise.describe()
+        or (wait >= MOST_RUN_QUEUE_WAIT and waiting(wait, noise.threads))
+        or _unsteady(again)
+        or moved
+        or _unsteady_numpy(best)
+    )
+    return [found] if found else []
+
+
+def _unsteady_numpy(best: BestTrial | None) -> str:
+    """Say that NumPy's timings differ, where the result is compared with them."""
+    known = None if best is None else best.baseline
+    if known is None or known.numpy is None or known.is_call or known.is_comparable():
+        return ""
+    return f"the timings of NumPy differ by more than a factor of {UNSTEADY:g}: other programs used its cores"
 
 
 def threads_of(trial: Trial | Record | BestTrial) -> int:
@@ -189,22 +203,19 @@ def _run_queue_wait(trials: Sequence[Trial | Record]) -> float:
     )
 
 
-def _differ(found: str) -> str:
+def _differ(noisy: Sequence[Trial], share: str, factor: float) -> str:
+    """Say that the timings of so many configurations differ, with those that differ most."""
+    worst = max(noisy, key=lambda trial: spread(_costs(trial)))
+    costs = _costs(worst)
     return (
-        f"timings of the same configuration differ: {found}. Other programs use this machine's cores, and the "
-        "search ranks their noise"
+        f"the timings of {share} differ by more than a factor of {factor:g}, those of config {worst.config.index} from "
+        f"{format_seconds(min(costs))} to {format_seconds(max(costs))}: other programs used this machine's cores, so "
+        "the ranking is partly noise"
     )
 
 
 def _costs(trial: Trial | Record) -> Sequence[float]:
     return trial.result.costs if isinstance(trial.result, Ok) else ()
-
-
-def _range(trials: Sequence[Trial]) -> str:
-    """Write the range of the trial whose timings differ most."""
-    worst = max(trials, key=lambda trial: spread(_costs(trial)))
-    costs = _costs(worst)
-    return f"config {worst.config.index} takes {format_seconds(min(costs))} to {format_seconds(max(costs))}"
 
 
 def _ratio(one: float, other: float) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_instance, check_int
-from pegbox.errors import ArgumentError, TuningError
+from pegbox.errors import ArgumentError, RecordError, TuningError
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.origin import users_level
@@ -128,6 +128,8 @@ class _Loop:
             where = " and in the records" if self.callbacks.essential else ""
             kept = f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result{where}"
             cause = broken.__cause__ or broken
+            if isinstance(cause, RecordError):
+                kept += "; then resume=True goes on from the records"
             raise TuningError(f"{broken}; {kept}", result, reason=str(broken)) from cause
         return result
 
@@ -245,7 +247,7 @@ class _Loop:
                 self.state.baseline = measure(cost)
             except Exception as error:  # the result is of use without it
                 self.with_baseline = False
-                warnings.warn(f"nothing to compare the result with: {error}", RuntimeWarning, stacklevel=users_level())
+                warnings.warn(f"the result is not compared: {error}", RuntimeWarning, stacklevel=users_level())
 
     def _measure_finalists(self) -> None:
         if not self.state.trials:
@@ -289,7 +291,7 @@ class _Loop:
         winner = winner_of(self.remeasured)
         if winner is None and self.remeasured:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
-            message = f"none of the best ran when measured again: {messages}"
+            message = f"none of the finalists ran when measured again: {messages}"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
         best = BestTrial.of(
             winner or state.best,
@@ -312,5 +314,6 @@ class _Loop:
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
             history=tuple(recorded),
+            uneven=self.measurer.uneven,
             untold=tuple(t for t in (*self.history, *state.trials) if not self.proposer.knows(t.config)),
         )

@@ -72,7 +72,9 @@ class Experience:
         if len({shape[1:] for shape in shapes.values()}) > 1 or any(len(shape) != 2 for shape in shapes.values()):
             raise ArgumentError(f"transfer: the features of {shapes} do not have the same columns")
         if sum(len(source.costs) for source in self.sources) < FEWEST:
-            raise ArgumentError(f"transfer from {names}: one record says nothing of what is faster; leave transfer out")
+            raise ArgumentError(
+                f"transfer from {names}: one record does not show which configuration is faster; leave transfer out"
+            )
         self._model = model
         self._learning: Future[tuple[CostModel, float]] | None = None
 

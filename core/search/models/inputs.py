@@ -42,13 +42,13 @@ def tuner_inputs(
     takes = declared_inputs(tuner)
     if transfer is not None and "transfer" not in takes:
         raise ArgumentError(
-            f"transfer={value_text(transfer)}: the tuner {tuner_label(tuner)} learns nothing from other shapes "
-            "(it declares no transfer=); leave transfer out, or choose another tuner"
+            f"transfer={value_text(transfer)}: the tuner {tuner_label(tuner)} cannot learn from other shapes "
+            "(it has no parameter transfer); leave transfer out, or choose another tuner"
         )
     if isinstance(task, ConfigSpace):
         if transfer is not None:
             raise ArgumentError(
-                f"transfer={value_text(transfer)}: a space has no template whose other shapes could help"
+                f"transfer={value_text(transfer)}: a space has no template, so there are no other shapes to learn from"
             )
         return {}
     given: TunerInputs = {"program": program_features(task)} if takes else {}
@@ -95,7 +95,7 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
     own = template_task(task)
     if own is None:
         raise ArgumentError(
-            f"transfer={value_text(sources)}: {task.name} has no template whose other shapes could help"
+            f"transfer={value_text(sources)}: {task.name} has no template, so there are no other shapes to learn from"
         )
     several = [sources] if isinstance(sources, str | os.PathLike | Journal) else sources
     listed = check_list("transfer", several, "a file of records, the name of a recorded space, or a list of these")
@@ -111,7 +111,7 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
                 skipped.append(f"{len(records):,} records in {str(journal.path)!r}: {made}")
     if not found:
         why = "; ".join(skipped) or "no records"
-        raise ArgumentError(f"transfer: nothing helps with {call(*plain(own.workload))} on {own.target}: {why}")
+        raise ArgumentError(f"transfer: nothing can be learned for {call(*plain(own.workload))} on {own.target}: {why}")
     for message in skipped:
         warnings.warn(f"transfer: skipped {message}", RecordWarning, stacklevel=3)
     return tuple(found)
@@ -130,11 +130,11 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
             f"of the target {first.target!r}, the task is for {str(task.target)!r}: make it for target={first.target!r}"
         )
     if first.is_of(task):
-        return f"of {first.described}, which is the task itself: give them as records=, with resume=True"
+        return f"of {first.described}, the task itself: pass them as records=, with resume=True"
     try:
         other = create_task(task.template, first.args, dict(first.kwargs), target=task.target)
         if first.space != other.fingerprint and not first.tool:
-            return f"of {first.described}, whose space has changed since"
+            return f"of {first.described}, with a space that has changed since"
         rows = other.space.rows_from_json([record.choices for record in records])
     except (PegboxError, SpaceError) as error:
         return f"of {first.described}: {error}"

@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.codegen.program import COMPILE_SECONDS, MOST_STRAIGHT
+from pegbox.codegen.compiled import COMPILE_SECONDS
+from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import CompileError, InvalidConfig, LoweringError, PegboxError, RecordError, ScheduleError
-from pegbox.features import program_features
+from pegbox.errors import REFUSED, CompileError, PegboxError, RecordError
+from pegbox.features import ProgramFeatures, program_features
 from pegbox.features.masked_update import has_masked_update
 from pegbox.output import write_file
 from pegbox.records.library import SHIPPED
 from pegbox.search.models.experience import rounded
 from pegbox.search.models.model_search import ModelSearch
 from pegbox.search.models.trees import Trees
-from pegbox.search.protocols import Features
+from pegbox.search.protocols import Features, Floats
 from pegbox.space import Config
+from pegbox.space.digits import Digits, first_of_each
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -46,6 +48,12 @@ CANDIDATES = 750
 GUARDED = 64
 """The best of them whose lowered programs are looked at, as long as more are asked for."""
 
+LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
+"""The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
+
+THREADS = "threads"
+"""The knob by which a template leaves the number of threads open; its first value is one."""
+
 TRIED = 16
 """The predicted configurations that are compiled, until as many as are asked for can be."""
 
@@ -61,11 +69,9 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
     """
-    model = shipped_model()
-    search = ModelSearch(
-        program_features(task), lambda features: model(described(features, task.target)), np.random.default_rng(0)
-    )
-    ranked = map(task.space.config, search.ranked(candidates))
+    search = ModelSearch(program_features(task), lambda features: _scores(task, features), np.random.default_rng(0))
+    choices = 2 if _leaves_threads(task) else 1  # one of them is scored
+    ranked = map(task.space.config, _with_threads(task, search.ranked(choices * candidates)))
     doomed = []
     for config in islice(ranked, GUARDED):
         if is_doomed(task, config):
@@ -74,6 +80,38 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
             yield config
     yield from doomed
     yield from ranked
+
+
+def _scores(task: Task, features: Features) -> Floats:
+    """Score rows of features; those with another use of threads than is wanted have minus infinity, if not all have it.
+
+    The model was trained on templates whose loops threads could share, and on sketches of one thread. So where a
+    template leaves the number of threads open, that is chosen afterwards; a sketch has one thread for little work.
+    """
+    scores = shipped_model()(described(features, task.target))
+    shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
+    if _leaves_threads(task):
+        return np.where(shared, scores, -np.inf) if shared.any() else scores
+    return np.where(shared, -np.inf, scores) if _is_little(task) and not shared.all() else scores
+
+
+def _with_threads(task: Task, rows: Digits) -> Digits:
+    """Choose one thread for little work, where a template leaves the choice."""
+    if not _leaves_threads(task) or not _is_little(task):
+        return rows
+    rows[:, list(task.space.knobs).index(THREADS)] = 0
+    rows = rows[first_of_each(rows, task.space.structure.lengths)]
+    return rows[task.space.is_valid(rows)]
+
+
+def _leaves_threads(task: Task) -> bool:
+    """Check for the knob `THREADS`. One of that name whose first value is not 1 means something else."""
+    knob = task.space.knobs.get(THREADS)
+    return knob is not None and knob.entities[0].value() == 1
+
+
+def _is_little(task: Task) -> bool:
+    return task.target.num_cores > 1 and task.flop <= LITTLE_FLOP and task.bytes_moved <= LITTLE_BYTES
 
 
 def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Iterator[tuple[Kernel, Config]]:
@@ -89,7 +127,7 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
     for config in islice(predicted_configs(task), TRIED):
         try:
             kernel = build(task.lower(config), timeout=timeout)
-        except (InvalidConfig, ScheduleError, LoweringError, CompileError) as error:
+        except REFUSED as error:
             failure = error
             continue
         compiled = True
@@ -111,7 +149,8 @@ def is_doomed(task: Task, config: Config) -> bool:
         program = task.lowered(config)
         if has_masked_update(program, task.target.vector_bits // 8):
             return True
-        return emit(program, task.target).longest_block > MOST_STRAIGHT
+        emitted = emit(program, task.target)
+        return emitted.longest_block > MOST_STRAIGHT or (emitted.num_threads > 1 and _is_little(task))
     except PegboxError:
         return True
 

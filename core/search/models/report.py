@@ -46,7 +46,7 @@ class ModelReport:
 
     def __str__(self) -> str:
         if not self.pairs:
-            return f"model: {self.trials} trials scored, no pair of them to compare yet"
+            return f"model: {self.trials} trials scored, no two of them comparable yet"
         return f"model: {self.pairwise_accuracy:.0%} of {self.pairs} unseen pairs in order"
 
 
@@ -89,7 +89,7 @@ def pairs_in_order(scores: Floats, costs: Floats) -> tuple[float, int]:
     Raises `ArgumentError` for other shapes.
     """
     if scores.ndim != 1 or scores.shape != costs.shape:
-        raise ArgumentError(f"scores of shape {scores.shape} do not belong to costs of shape {costs.shape}")
+        raise ArgumentError(f"scores of shape {scores.shape} do not match costs of shape {costs.shape}")
     one, other = np.triu_indices(len(costs), k=1)
     # Compared, not subtracted: the difference of two infinities is NaN. A cost that is NaN orders nothing.
     faster, slower = costs[one] < costs[other], costs[one] > costs[other]

@@ -27,7 +27,7 @@ def checked_training(model: str, features: npt.ArrayLike, costs: npt.ArrayLike) 
     rows = checked_features(model, features)
     if seconds.ndim != 1 or len(seconds) != len(rows):
         raise ArgumentError(
-            f"{model}: features of shape {rows.shape} do not belong to costs of shape {seconds.shape}; give one cost "
+            f"{model}: features of shape {rows.shape} do not match costs of shape {seconds.shape}; give one cost "
             "in seconds for each row"
         )
     if len(seconds) < FEWEST:
@@ -58,7 +58,7 @@ def checked_features(model: str, features: npt.ArrayLike, *, width: int | None =
 
 def not_fitted(model: str) -> ArgumentError:
     """Make the error for a model that is asked to predict before it was fitted."""
-    return ArgumentError(f"{model}: nothing is learned yet; call fit(features, costs) before predict(features)")
+    return ArgumentError(f"{model}: the model is not fitted; call fit(features, costs) before predict(features)")
 
 
 def relative_speed(costs: Floats) -> Floats:

@@ -181,8 +181,8 @@ class Sweep:
         space = self.task.space
         count = space.num_valid()
         if self.configs is None and (count is None or count > LISTED):
-            many = "more valid configurations than can be counted" if count is None else f"{count:,} configurations"
-            raise ArgumentError(f"configs=None: the space of {self.task.name} has {many}; say how many: configs=5000")
+            many = "too many valid configurations to count" if count is None else f"{count:,} configurations"
+            raise ArgumentError(f"configs=None: the space of {self.task.name} has {many}; give a number: configs=5000")
         wanted = count if self.configs is None else self.configs
         assert wanted is not None
         configs = (space.config(row) for block in uniform_order(space, self.seed) for row in block.tolist())

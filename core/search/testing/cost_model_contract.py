@@ -120,5 +120,5 @@ def refused(message: str, call: Callable[[], object]) -> None:
     except ArgumentError as error:
         said = str(error)
     else:
-        raise AssertionError(f"nothing was raised; an ArgumentError that says {message!r} was due")
+        raise AssertionError(f"nothing was raised; expected an ArgumentError that says {message!r}")
     assert re.search(message, said), f"{message!r} is not in the message: {said}"

@@ -181,6 +181,18 @@ class TunerContract:
         assert list(tuner.ask(4)) == []
         assert list(tuner.ask(4)) == []
 
+    def test_proposes_numbers_of_ranges(self) -> None:
+        space = range_space()
+        tuner = self.make(space)
+        proposed = []
+        for configs, _ in self.rounds(tuner, batches=8, n=5, cost=lambda config: 1e-3 + config["rate"].val):
+            assert configs
+            assert space.is_valid(np.array([config.digits for config in configs])).all()
+            proposed += configs
+        assert len(set(proposed)) == len(proposed)
+        assert all(space.from_json(config.to_json()) == config for config in proposed)
+        assert len({config["count"].val for config in proposed}) > 1
+
     def test_survives_nothing_but_failures(self) -> None:
         tuner = self.make(matmul_space())
         for configs, _ in self.rounds(tuner, batches=6, cost=lambda config: math.inf):
@@ -256,5 +268,20 @@ def constrained_space() -> ConfigSpace:
         lambda config: bool(8 <= config["tile_y"].size[2] * config["tile_x"].size[2] // 16 <= 28),
         reads=("tile_y", "tile_x"),
         message="the register tile holds 8 to 28 vectors",
+    )
+    return space
+
+
+def range_space() -> ConfigSpace:
+    """Make a space of numbers: two logarithmic ranges with a constraint, one that exists only sometimes, a choice."""
+    space = ConfigSpace()
+    space.define_int("count", 1, 10**9, log=True)
+    space.define_float("rate", 1e-4, 1.0, log=True)
+    space.define_knob("schedule", ["constant", "cosine", "step"])
+    space.define_float("decay", 0.0, 1.0, when={"schedule": ("cosine", "step")})
+    space.add_constraint(
+        lambda config: config["count"].val * config["rate"].val <= 1e6,
+        reads=("count", "rate"),
+        message="the product is at most a million",
     )
     return space

@@ -59,6 +59,11 @@ def task() -> pb.Task:
 
 
 @functools.cache
+def sketch_task() -> pb.Task:
+    return pb.create_task("row_sum", (4, 8), space="sketch", target=TARGET)
+
+
+@functools.cache
 def program() -> codegen.Program:
     return task().lower(task().space.get(0))
 
@@ -287,6 +292,9 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.store": lambda w: None,
     "Operator.strict": lambda w: False,
     "SketchGenerator.with_packed.names": lambda w: ["B"],
+    "sketch_template.task": lambda w: sketch_task(),
+    "sketch_template.config": lambda w: next(iter(sketch_task().space.iterate())),
+    "sketch_template.sketch": lambda w: "",
     "PackedOperand.operator": lambda w: "operator('odd_calls')",
     "PackedOperand.original": lambda w: np.zeros(8, "float32"),
     "operator.name": lambda w: template(),
@@ -302,6 +310,10 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "ConfigSpace.config.digits": lambda w: [0, 0],
     "ConfigSpace.crossover.a": lambda w: w.rows,
     "ConfigSpace.crossover.b": lambda w: w.rows,
+    "ConfigSpace.define_float.high": lambda w: 2.5,
+    "ConfigSpace.define_float.low": lambda w: 0.5,
+    "ConfigSpace.define_int.high": lambda w: 9,
+    "ConfigSpace.define_int.low": lambda w: 1,
     "ConfigSpace.define_split.axis": lambda w: 8,
     "ConfigSpace.exists.config": lambda w: w.space.get(0),
     "ConfigSpace.exists.name": lambda w: "a",
@@ -373,6 +385,10 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "TESchedule.create_group.inputs": lambda w: A,
     "TESchedule.__getitem__.key": lambda w: B,
     "TensorIntrin.get.name": lambda w: "vpdpbusd",
+    "TemplateConfig.define_float.high": lambda w: 2.5,
+    "TemplateConfig.define_float.low": lambda w: 0.5,
+    "TemplateConfig.define_int.high": lambda w: 9,
+    "TemplateConfig.define_int.low": lambda w: 1,
     "TemplateConfig.define_split.axis": lambda w: 8,
     "TimeEvaluator.time_ns": lambda w: lambda arrays, number: 1,
     "TimingPolicy.of.policy": lambda w: None,
@@ -462,6 +478,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Subject.speed.cost": lambda w: 1.0,
     "ProgramFeatures.digits": lambda w: task().space.sample(2, w.rng),
     "ProgramFeatures.classes": lambda w: 2,
+    "ProgramFeatures.more": lambda w: 2,
     "ProgramFeatures.sample.count": lambda w: 3,
     "RuntimeModule.__call__.arrays": lambda w: w.wide,
     "RuntimeModule.__getitem__.name": lambda w: "main",
@@ -669,9 +686,10 @@ EXEMPT = {
         "CorePlan. RunnerWrapper RunnerWrapper. Bench. Tolerance. LocalMeasurer. Measurer. Runner. TimingPolicy.",
     ),
     **_each("it measures", "Operator.tune"),
+    **_each("operators make it", "Implementation"),
     **_each("sketch rules call it", "State State."),
     **_each("the report calls it", "Question. Setup. TaskInfo. Baseline."),
-    **_each("the space calls it", "Knob. AnnotateKnob. OptionKnob. ReorderKnob. SplitKnob."),
+    **_each("the space calls it", "Knob. ListedKnob. AnnotateKnob. OptionKnob. RangeKnob. ReorderKnob. SplitKnob."),
     **_each("refuses whatever it is given", "AnnotateEntity. OtherEntity. ReorderEntity. SplitEntity."),
     **_each(
         "primitives call it",

@@ -7,12 +7,14 @@ import pytest
 
 from pegbox.search.protocols import Floats
 from pegbox.tuners.surrogates.gaussian_process import (
+    EXACT,
     LENGTH,
     LENGTH_SPREAD,
     NOISE,
     SIGNAL,
     SLOPE,
     GaussianProcess,
+    NoisePrior,
     Points,
     covariances,
     matern,
@@ -125,6 +127,14 @@ def test_noise_is_seen_as_noise() -> None:
     clean.fit(x, np.sin(6 * x[:, 0]), steps=30)
     noisy.fit(x, np.sin(6 * x[:, 0]) + rng.normal(0, 0.5, 80), steps=30)
     assert noisy.parameters[-1] > clean.parameters[-1] + 2.0
+
+
+@pytest.mark.parametrize("noise", [NOISE, EXACT])
+def test_the_noise_that_is_learned_stays_above_its_least(noise: NoisePrior) -> None:
+    x = np.linspace(0, 1, 40)[:, None]
+    process = GaussianProcess(np.array([0]), noise=noise)
+    process.fit(x, 3.0 * x[:, 0], steps=60)
+    assert noise.least <= process.parameters[-1] < noise.mean
 
 
 def test_more_fits_start_from_the_last_parameters() -> None:

@@ -1,0 +1,169 @@
+"""Random shapes of the templates and workloads, the same in every process: what `experience.py --random` measures.
+
+A shape is made of sizes that occur: powers of two, round numbers, and any. Products have few rows, few columns, a short
+sum, or none of these; the work of a shape is bounded, so that a slow configuration takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Shape: TypeAlias = tuple[str, tuple[int, ...], dict[str, Any]]
+"""The template or workload, its sizes and its options."""
+
+LEAST, MOST = 2e4, 2e8
+"""The smallest and the largest number of multiplications and additions in pairs."""
+
+
+class Sizes:
+    """Random sizes from `rng`."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def between(self, least: int, most: int) -> int:
+        """Choose a size evenly by its logarithm: a power of two, a round number, or any."""
+        size = math.exp(self.rng.uniform(math.log(least), math.log(most + 1)))
+        match self.one_of("power", "round", "any"):
+            case "power":
+                size = 2 ** round(math.log2(size))
+            case "round":
+                unit = 1 if size < 16 else 8 if size < 128 else self.one_of(16, 50, 100)
+                size = round(size / unit) * unit
+        return min(max(int(size), least), most)
+
+    def one_of(self, *values: Any) -> Any:
+        """Choose one of the values."""
+        return values[self.rng.integers(len(values))]
+
+
+def product(s: Sizes) -> tuple[int, int, int]:
+    """Choose the rows, the length of the sums, and the columns of a product."""
+    low, high = (16, 2048), (64, 4096)
+    bounds = s.one_of(((1, 16), high, high), ((1, 40), high, high), (low, low, low), (low, low, low),
+                      (high, low, (1, 64)), (low, (4, 64), low))  # fmt: skip
+    while True:
+        sizes = tuple(s.between(*each) for each in bounds)
+        if LEAST <= math.prod(sizes) <= MOST:
+            return sizes
+
+
+def matmul(s: Sizes) -> Shape:
+    return "matmul", product(s), {}
+
+
+def batch_matmul(s: Sizes) -> Shape:
+    while True:
+        sizes = s.between(2, 32), s.between(4, 256), s.between(16, 256), s.between(16, 256)
+        if LEAST <= math.prod(sizes) <= MOST:
+            return "batch_matmul", sizes, {}
+
+
+def window(s: Sizes) -> tuple[int, int, int, int, int, int]:
+    """Choose channels, pixels along an axis, filters, the width of a window, its stride and padding."""
+    while True:
+        width = s.one_of(1, 1, 3, 3, 3, 5, 7)
+        channels, filters = s.between(3 if width > 1 else 16, 512), s.between(16, 512)
+        pixels = s.one_of(7, 14, 28, 56, 112, s.between(6, 120))
+        stride, padding = s.one_of(1, 1, 2), s.one_of(width // 2, width // 2, 0)
+        if pixels + 2 * padding < width:
+            continue
+        if 1e6 <= channels * filters * (pixels / stride) ** 2 * width**2 <= MOST:
+            return channels, pixels, filters, width, stride, padding
+
+
+def conv2d(s: Sizes) -> Shape:
+    channels, pixels, filters, width, stride, padding = window(s)
+    wide = max(width, round(pixels * s.one_of(1, 1, 1, 0.5, 1.3)))
+    kwargs = {"stride": stride, "padding": padding, "layout": s.one_of("NCHW", "NHWC")}
+    return "conv2d", (1, channels, pixels, wide, filters, width, width), kwargs
+
+
+def rows(s: Sizes) -> tuple[int, ...]:
+    while True:
+        sizes = s.between(8, 4096), s.between(16, 4096)
+        if 2e4 <= math.prod(sizes) <= 4e6:
+            return sizes
+
+
+def images(s: Sizes) -> tuple[int, int, int, int]:
+    """Choose images, channels, rows and columns of a pooling."""
+    pixels = s.one_of(7, 14, 28, 56, s.between(8, 100))
+    return 1, s.between(16, 256), pixels, pixels
+
+
+def pool(s: Sizes) -> tuple[int, ...]:
+    width = s.one_of(2, 2, 3, 5)
+    return (*images(s), width, s.one_of(1, 2, width), s.one_of(0, width // 2) if width < 5 else 2)
+
+
+def depthwise(s: Sizes) -> tuple[int, ...]:
+    width = s.one_of(3, 3, 5, 7)
+    return (*images(s), width, s.one_of(1, 1, 2), width // 2)
+
+
+def image_conv(s: Sizes) -> tuple[int, ...]:
+    channels, pixels, filters, width, stride, padding = window(s)
+    return 1, channels, pixels, pixels, filters, width, stride, padding
+
+
+def nhwc(s: Sizes) -> tuple[int, ...]:
+    n, channels, y, x, *rest = image_conv(s)
+    return (n, y, x, channels, *rest)
+
+
+def conv1d(s: Sizes) -> tuple[int, ...]:
+    width = s.one_of(1, 3, 5, 9)
+    return 1, s.between(8, 256), s.between(32, 2048), s.between(16, 256), width, s.one_of(1, 2), width // 2
+
+
+def conv3d(s: Sizes) -> tuple[int, ...]:
+    return 1, s.between(3, 32), s.between(4, 12), *(s.one_of(14, 20, 28),) * 2, s.between(16, 64), 3, s.one_of(1, 2), 1
+
+
+def transposed(s: Sizes) -> tuple[int, ...]:
+    pixels = s.one_of(7, 14, 16, 28)
+    return 1, s.between(8, 128), pixels, pixels, s.between(16, 64), s.one_of(2, 3, 4), 2, s.one_of(0, 1)
+
+
+def winograd(s: Sizes) -> tuple[int, ...]:
+    pixels = s.one_of(14, 20, 28, 56)
+    return 1, s.between(16, 128), pixels, pixels, s.between(16, 128)
+
+
+def attention(s: Sizes) -> tuple[int, ...]:
+    return s.between(1, 8), s.between(32, 256), s.one_of(32, 64, 128)
+
+
+def moderate(s: Sizes) -> tuple[int, ...]:
+    return tuple(s.between(32, 800) for _ in range(3))
+
+
+SKETCHES: dict[str, Callable[[Sizes], tuple[int, ...]]] = {
+    "matmul": product, "matmul_bias_relu": product, "matmul_bias_gelu": product, "matmul_transposed": product,
+    "matmul_chain": lambda s: (*moderate(s), s.between(32, 400)), "matmul_int8": moderate,
+    "batch_matmul": lambda s: batch_matmul(s)[1], "attention": attention, "conv1d": conv1d, "conv2d": image_conv,
+    "conv2d_nhwc": nhwc, "conv3d": conv3d, "depthwise_conv2d": depthwise, "conv2d_transposed": transposed,
+    "conv2d_bn_relu": image_conv, "conv2d_winograd": winograd, "max_pool2d": pool, "avg_pool2d": pool,
+    "row_sum": rows, "row_min": rows, "row_argmax": rows, "norm": rows, "softmax": rows, "layer_norm": rows,
+    "sum_and_max": rows,
+}  # fmt: skip
+
+
+def shapes(seed: int) -> Iterator[Shape]:
+    """Yield shapes without end: products, convolutions and sketches in turn, each kind of sketch once a round.
+
+    The seed decides the shapes. A sketch is named "sketch-" and its workload.
+    """
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        for number, (name, sizes) in enumerate(SKETCHES.items()):
+            yield matmul(s)
+            yield batch_matmul(s) if number % 8 == 7 else conv2d(s)
+            if number % 2:
+                yield matmul(s) if number % 4 == 1 else conv2d(s)
+            yield f"sketch-{name}", sizes(s), {}

@@ -1,0 +1,154 @@
+"""Kernels that travel: pickled, loaded by other processes, refused."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processors import on_this_machine
+
+import pegbox as pb
+from pegbox import te, tir
+from pegbox.codegen.targets import host
+from pegbox.errors import ArgumentError, TargetError
+
+Array = np.ndarray[Any, Any]
+VALUES = np.arange(64, dtype="float32")
+
+
+def built(target: str = "llvm -num-cores 1", *, parallel: bool = False, apart: bool = False) -> Any:
+    """A kernel that adds one and doubles, on several threads or with a workspace."""
+    a = te.placeholder((64,), name="A")
+    b = te.compute((64,), lambda i: a[i] + 1, name="B")
+    c = te.compute((64,), lambda i: b[63 - i] * 2, name="C")
+    s = te.create_schedule(c.op)
+    if not apart:
+        s[b].compute_inline()
+    if parallel:
+        s[c].parallel(c.op.axis[0])
+    return pb.build(s, [a, c], target=target)
+
+
+def again(kernel: Any) -> Any:
+    return pickle.loads(pickle.dumps(kernel))
+
+
+def check(kernel: Any) -> None:
+    np.testing.assert_array_equal(kernel(VALUES, out=np.empty_like(VALUES)), (VALUES[::-1] + 1) * 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"apart": True}, {"parallel": True, "target": "llvm -num-cores 2"}])
+def test_a_kernel_is_the_same_after_a_pickle(options: dict[str, Any]) -> None:
+    kernel = built(**options)
+    kernel.origin = "predicted, not tuned"
+    loaded = again(kernel)
+    check(loaded)
+    assert loaded.origin == kernel.origin
+    assert loaded.source() == kernel.source()
+
+
+def test_a_spawned_process_calls_kernels() -> None:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        for kernel in (built(), built(parallel=True, target="llvm -num-cores 2")):
+            found = pool.submit(kernel, VALUES, out=np.empty_like(VALUES)).result(timeout=100)
+            np.testing.assert_array_equal(found, (VALUES[::-1] + 1) * 2)
+
+
+@on_this_machine
+def test_a_pickled_kernel_is_loaded_without_llvm(tmp_path: Path) -> None:
+    (tmp_path / "kernel").write_bytes(pickle.dumps(built(apart=True)))
+    code = """
+import pickle, sys
+import numpy as np
+kernel = pickle.load(open(sys.argv[1], "rb"))
+print(kernel(np.zeros(64, "float32"), out=np.empty(64, "float32")).sum(), "llvmlite" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "kernel"], capture_output=True, text=True, check=True)
+    assert done.stdout == "128.0 False\n"
+
+
+@pytest.mark.skipif(host.architecture() != "x86_64" or not host.cpu_flags(), reason="needs an x86 processor's flags")
+def test_a_processor_of_the_same_name_with_fewer_instructions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pickle.dumps(built(apart=True))
+    monkeypatch.setattr(host, "cpu_flags", lambda: ("sse2",))
+    with pytest.raises(TargetError, match=r"this machine's processor .* lacks some of its instructions"):
+        pickle.loads(data)
+
+
+def test_another_processor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = te.placeholder((64,), name="A")
+    c = te.compute((64,), lambda i: a[i] * 2, name="C")
+    target = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylake-avx512 -num-cores 1"
+    n = te.var("n")
+    x = te.placeholder((n,), name="X")
+    y = te.compute((n,), lambda i: x[i] * 2, name="Y")
+    if host.architecture() != "x86_64":
+        pytest.skip("builds for x86")
+    data = pickle.dumps(pb.build(te.create_schedule(c.op), [a, c], target=target))
+    sized = again(pb.build(te.create_schedule(y.op), [x, y], target=target))
+    monkeypatch.setattr(host, "cpu_flags", lambda: ("avx", "avx2", "f16c", "sse4_1", "sse4_2", "ssse3"))
+    monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
+    with pytest.raises(TargetError, match=r"pickled kernel main was built for skylake-avx512, and .* lacks .*avx512"):
+        pickle.loads(data)
+    with pytest.raises(TargetError, match="pickled kernel main was built for skylake-avx512"):
+        sized(VALUES, np.empty_like(VALUES))
+
+
+def test_kernels_of_other_forms_travel() -> None:
+    n = te.var("n")
+    x = te.placeholder((n,), name="X")
+    y = te.compute((n,), lambda i: x[i] * 2, name="Y")
+    sized = again(pb.build(te.create_schedule(y.op), [x, y]))
+    module = again(
+        pb.build(
+            tir.IRModule(
+                {
+                    "double": te.create_prim_func(
+                        [a := te.placeholder((64,), name="A"), te.compute((64,), lambda i: a[i] * 2, "B")]
+                    )
+                }
+            )
+        )
+    )
+    for kernel in (sized, module["double"]):
+        out = np.empty_like(VALUES)
+        kernel(VALUES, out)
+        np.testing.assert_array_equal(out, VALUES * 2)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_c_functions_go_with_their_kernel() -> None:
+    a = te.placeholder((64,), name="A")
+    code = "void thrice(const float *a, float *b) { for (int i = 0; i < 64; i++) b[i] = a[i] * 3; }"
+    called = lambda ins, outs: te.call_extern("int32", "thrice", ins[0].data, outs[0].data)  # noqa: E731
+    b = te.extern((64,), [a], called, name="B", code=tir.c_source(code))
+    kernel = again(pb.build(te.create_schedule(b.op), [a, b]))
+    np.testing.assert_array_equal(kernel(VALUES, out=np.empty_like(VALUES)), VALUES * 3)
+
+
+def test_python_functions_stay_in_their_process() -> None:
+    a = te.placeholder((64,), name="A")
+    b = te.extern((64,), [a], lambda ins, outs: te.call_python(np.copyto, outs[0], ins[0]), name="B")
+    with pytest.raises(ArgumentError, match="cannot be pickled: it calls Python functions"):
+        pickle.dumps(pb.build(te.create_schedule(b.op), [a, b]))
+
+
+def test_several_outputs_are_given_by_out() -> None:
+    a = te.placeholder((64,), name="A")
+    total, double = te.compute((64,), lambda i: (a[i] + 1, a[i] * 2), name="both")
+    kernel = pb.build(te.create_schedule(total.op), [a, total, double])
+    made = kernel(VALUES, out=(np.empty_like(VALUES), np.empty_like(VALUES)))
+    np.testing.assert_array_equal(made[1], VALUES * 2)
+    with pytest.raises(ArgumentError):
+        kernel(VALUES, out=np.empty_like(VALUES))
+    with pytest.raises(ArgumentError):
+        kernel(VALUES, VALUES, out=made)
