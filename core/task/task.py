@@ -351,10 +351,10 @@ def create_task(
         TargetError: a malformed target.
     """
     if misplaced:
+        first, own = next(iter(misplaced)), ("args", "kwargs", "target", "space", "epilogue")
         raise ArgumentError(
-            f"create_task has no parameter {next(iter(misplaced))!r}"
-            f"{near_names(next(iter(misplaced)), ('args', 'kwargs', 'target', 'space', 'epilogue'))}; the template's own arguments "
-            f"go by name into kwargs={dict(misplaced)!r}"
+            f"create_task has no parameter {first!r}{near_names(first, own)}; the template's own arguments go by name "
+            f"into kwargs={dict(misplaced)!r}"
         )
     if loose:
         together = (args, kwargs, *loose)

@@ -66,7 +66,7 @@ def chain(rng: random.Random) -> Callable[[te.Tensor], te.Tensor]:
                 activation = ACTIVATIONS[inner.choice(sorted(ACTIVATIONS))]
                 made.append(stage(made[-1], lambda v, at, f=activation: f(v), name))
             elif kind == "scalar":
-                made.append(stage(made[-1], lambda v, at, c=inner.uniform(-1, 1): v * c + 0.5, name))
+                made.append(stage(made[-1], lambda v, at, c=draw: v * (c - 0.5) + 0.5, name))
             else:
                 other = inner.choice(made)
                 made.append(stage(made[-1], lambda v, at, o=other: v + o(*at), name))
