@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox import te
 from pegbox.errors import GraphError
 
 Array = NDArray[Any]
@@ -44,9 +43,30 @@ class OperatorNode:
             return np.atleast_1d(self.constants[place]).tolist()
         return self.get(name, default)
 
-    def refuse(self, reason: str) -> GraphError:
+    def refuse(self, reason: str, remedy: str = "") -> OperatorRefused:
         """Make the error of a node that cannot be computed."""
-        return GraphError(f"{self.kind} {self.name!r}: {reason}")
+        return OperatorRefused(f"{self.kind} {self.name!r}", reason, remedy)
+
+
+class OperatorRefused(GraphError):
+    """A node that cannot be computed, with the reason and the remedy."""
+
+    def __init__(self, node: str, reason: str, remedy: str = "") -> None:
+        super().__init__(f"{node}: {reason}" + (f"; {remedy}" if remedy else ""))
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class EmptyTensor:
+    """The tensor of an array without elements, which computations do not have; operators get it, and may return it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
 
 @dataclass(frozen=True)
@@ -61,9 +81,7 @@ class Operator:
 OPERATORS: dict[str, Operator] = {}
 
 
-def operator(
-    *kinds: str, constants: Sequence[int] = (), static: bool = False
-) -> Callable[[Meaning], Meaning]:
+def operator(*kinds: str, constants: Sequence[int] = (), static: bool = False) -> Callable[[Meaning], Meaning]:
     """Register the function of a node and of its tensors that computes an operator."""
 
     def register(meaning: Meaning) -> Meaning:
