@@ -40,11 +40,13 @@ __all__ = [
     "apply_history_best",
     "build",
     "compare",
+    "compile_model",
     "create_task",
     "create_tuner",
     "errors",
     "export",
     "hookimpl",
+    "load_model",
     "load_result",
     "lower",
     "minimize",
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
+    from pegbox.model.model import compile_model, load_model
     from pegbox.operators.op import operator
     from pegbox.records.history import apply_history_best
     from pegbox.records.journal import Journal

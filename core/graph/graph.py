@@ -41,7 +41,7 @@ class Node:
         inputs, outputs: the values that it reads and makes.
         compute: a function of one tensor per input, which gives one tensor per output: the operator's meaning.
         attributes: what `compute` depends on beside the tensors, in a form for people.
-        where: the place in the model's file, for messages.
+        parts: the nodes that a fused node was made of, in their order; empty for others.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Node:
     outputs: tuple[Value, ...]
     compute: Callable[..., Sequence[Tensor]]
     attributes: Mapping[str, object] = field(default_factory=dict)
+    parts: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         inputs = ", ".join(value.name for value in self.inputs)
