@@ -51,24 +51,33 @@ class OperatorNode:
 
 @dataclass(frozen=True)
 class Operator:
-    """The meaning of an operator, and the places of its inputs whose values must be known when a model is read."""
+    """The meaning of an operator.
+
+    Attributes:
+        meaning: a function of a node and of its tensors, None for those that are missing. It returns one or several
+            tensors, or arrays if the values of an output are known.
+        constants: the places of inputs whose values must be known when a model is read.
+        known: the places of inputs that are among the node's constants, not the tensors, if their values are known.
+        empty: whether the meaning takes inputs without elements from the node's constants.
+    """
 
     meaning: Meaning
     constants: tuple[int, ...] = ()
-    static: bool = False  # the meaning is an array, which the inputs' shapes and types decide
+    known: tuple[int, ...] = ()
+    empty: bool = False
 
 
 OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    *kinds: str, constants: Sequence[int] = (), static: bool = False
+    *kinds: str, constants: Sequence[int] = (), known: Sequence[int] = (), empty: bool = False
 ) -> Callable[[Meaning], Meaning]:
     """Register the function of a node and of its tensors that computes an operator."""
 
     def register(meaning: Meaning) -> Meaning:
         for kind in kinds:
-            OPERATORS[kind] = Operator(meaning, tuple(constants), static)
+            OPERATORS[kind] = Operator(meaning, tuple(constants), tuple(known), empty)
         return meaning
 
     return register

@@ -17,6 +17,7 @@ from pegbox.errors import GraphError, PegboxError
 from pegbox.graph import Graph, Node, Value
 from pegbox.graph.reference import run_node
 from pegbox.plugins.onnx import operators as operators  # registers the operators
+from pegbox.plugins.onnx.empty_arrays import evaluate_node
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, OperatorNode
 from pegbox.plugins.onnx.operators.elementwise import DTYPES
 
@@ -63,12 +64,17 @@ class _Reading:
         self._constants: dict[Value, Array] = {}
         self._nodes: list[Node] = []
         self._values: dict[str, Value] = {}
+        self._origins: dict[Value, tuple[str, ...]] = {}  # the inputs that a value depends on
         for tensor in self._proto.initializer:
             self._constant(tensor.name, numpy_helper.to_array(tensor))
         for name, array in values.items():
             self._constant(name, array)
         given = [each for each in self._proto.input if each.name not in self._values]
         self._inputs = tuple(self._input(each, shapes) for each in given)
+        for value in self._inputs:
+            self._origins[value] = (value.name,)
+            if 0 in value.shape:  # no elements: all of them are known
+                self._constants[value] = np.empty(value.shape, value.dtype)
 
     def graph(self) -> Graph:
         for node in self._proto.node:
@@ -92,8 +98,10 @@ class _Reading:
         dtype = DTYPES.get(kind.elem_type)
         if dtype is None:
             raise GraphError(f"input {proto.name!r} has elements of {onnx.TensorProto.DataType.Name(kind.elem_type)}")
-        shape = shapes.get(proto.name) or tuple(each.dim_value for each in kind.shape.dim)
-        if 0 in shape:
+        shape = shapes.get(proto.name)
+        if shape is None and all(each.HasField("dim_value") for each in kind.shape.dim):
+            shape = tuple(each.dim_value for each in kind.shape.dim)
+        if shape is None:
             names = [each.dim_param or each.dim_value for each in kind.shape.dim]
             raise GraphError(f"input {proto.name!r} has the shape {names}: give shapes={{{proto.name!r}: (...)}}")
         value = self._values[proto.name] = Value(proto.name, tuple(shape), dtype)
@@ -120,58 +128,88 @@ class _Reading:
             if not each:
                 continue
             value = self._value(each, where)
-            if place not in found.constants:
-                inputs[place] = value
-            elif value in self._constants:
+            wanted = place in found.constants or 0 in value.shape
+            if value in self._constants and (wanted or place in found.known):
                 constants[place] = self._constants[value]
+            elif not wanted:
+                inputs[place] = value
             else:
-                raise DataDependent(f"{where}: the values of {each!r} decide shapes; they must be constants", each)
+                raise DataDependent(
+                    f"{where}: the values of {each!r} decide shapes; they must be constants", self._origins[value]
+                )
+        if not found.empty and any(0 in array.shape and k not in found.constants for k, array in constants.items()):
+            self._without_elements(proto, where)
+            return
         count = max((k + 1 for k, each in enumerate(proto.output) if each), default=0)
         node = OperatorNode(name, proto.op_type, self._opset["ai.onnx"], attributes, constants, count)
         # `like` and others only lend their types: a place without an input gets None.
         places = sorted(inputs)
         compute = partial(_tensors, found.meaning, node, tuple(places))
         given = tuple(inputs[place] for place in places)
-        if found.static:
-            array = found.meaning(node, *(value.placeholder() for value in inputs.values()))
-            self._constant(proto.output[0], array)
-            return
         try:
-            tensors = compute(*(value.placeholder() for value in given))
+            made = _meaning(found.meaning, node, tuple(places), *(value.placeholder() for value in given))
+        except GraphError:
+            raise
         except PegboxError as error:
             raise GraphError(f"{where}: {error}") from error
+        named = [each or f"{name}.{k}" for k, each in enumerate([*proto.output, *[""] * 9])]
+        for each, array in zip(named, made, strict=False):
+            if isinstance(array, np.ndarray):
+                self._constant(each, array)
         outputs = tuple(
-            Value(each or f"{name}.{k}", tensor.shape, tensor.dtype)
-            for k, (each, tensor) in enumerate(zip([*proto.output, *[""] * 9], tensors, strict=False))
+            Value(each, tensor.shape, tensor.dtype)
+            for each, tensor in zip(named, made, strict=False)
+            if isinstance(tensor, te.Tensor)
         )
-        made = Node(name, proto.op_type, given, outputs, compute, attributes)
+        if not outputs:
+            return
+        origins = tuple(dict.fromkeys(each for value in given for each in self._origins.get(value, ())))
+        self._origins.update(dict.fromkeys(outputs, origins))
+        operation = Node(name, proto.op_type, given, outputs, compute, attributes)
         for value in outputs:
             self._values[value.name] = value
         if all(value in self._constants for value in given):
-            self._constants.update(zip(outputs, run_node(made, [self._constants[v] for v in given]), strict=True))
+            arrays = run_node(operation, [self._constants[v] for v in given])
+            self._constants.update(zip(outputs, arrays, strict=True))
         else:
-            self._nodes.append(made)
+            self._nodes.append(operation)
+
+    def _without_elements(self, proto: onnx.NodeProto, where: str) -> None:
+        given = {each: self._value(each, where) for each in proto.input if each}
+        if not all(value in self._constants for value in given.values()):
+            raise GraphError(f"{where}: an input has no elements, which is not supported")
+        arrays = {each: self._constants[value] for each, value in given.items()}
+        made = evaluate_node(proto, self._opset["ai.onnx"], arrays)
+        for each, array in zip(filter(None, proto.output), made, strict=True):
+            self._constant(each, np.asarray(array))
 
 
 class DataDependent(GraphError):
-    """The values of an input decide shapes.
+    """The values of inputs decide shapes.
 
     Attributes:
-        value: the name of the input.
+        values: the names of the inputs.
     """
 
-    def __init__(self, message: str, value: str) -> None:
+    def __init__(self, message: str, values: tuple[str, ...]) -> None:
         super().__init__(message)
-        self.value = value
+        self.values = values
 
 
 def _tensors(meaning: Meaning, node: OperatorNode, places: tuple[int, ...], *tensors: te.Tensor) -> list[te.Tensor]:
+    return [each for each in _meaning(meaning, node, places, *tensors) if isinstance(each, te.Tensor)]
+
+
+def _meaning(
+    meaning: Meaning, node: OperatorNode, places: tuple[int, ...], *tensors: te.Tensor
+) -> list[te.Tensor | Array]:
+    """Apply an operator; outputs whose values are known are arrays."""
     rank = max(places, default=-1) + 1
     given: list[te.Tensor | None] = [None] * rank
     for place, tensor in zip(places, tensors, strict=True):
         given[place] = tensor
     made = meaning(node, *given)
-    return [made] if isinstance(made, te.Tensor) else list(made)
+    return [made] if isinstance(made, te.Tensor | np.ndarray) else list(made)
 
 
 def _attribute(proto: onnx.AttributeProto) -> Any:
