@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from pegbox import te
+from pegbox.compute import placeholders, post_order
 from pegbox.errors import GraphError
 from pegbox.graph import Node, Value
 from pegbox.hooks import explained
@@ -20,7 +21,7 @@ from pegbox.plugins.onnx import operators as operators  # registers the operator
 from pegbox.plugins.onnx.attributes import attributes_of, constant_array, input_names
 from pegbox.plugins.onnx.graph_builder import GraphBuilder
 from pegbox.plugins.onnx.model_file import is_own
-from pegbox.plugins.onnx.operator import OPERATORS, EmptyTensor, Meaning, Operator, OperatorNode, OperatorRefused
+from pegbox.plugins.onnx.operator import OPERATORS, Meaning, Operator, OperatorNode, OperatorRefused
 from pegbox.plugins.onnx.operators.elementwise import DTYPES
 from pegbox.plugins.onnx.refusal import Refusal
 from pegbox.plugins.onnx.skeleton import Inferred
@@ -28,7 +29,6 @@ from pegbox.plugins.onnx.structure import described
 from pegbox.plugins.onnx.weights import Weights
 
 Array = NDArray[Any]
-_Tensors = list[te.Tensor | EmptyTensor]
 
 _UNSUPPORTED = "the operators that are: docs/onnx-operators.md; export the model without it, or cut the model there"
 _CONTROL_FLOW = {
@@ -113,7 +113,7 @@ class NodeReader:
             name = proto.op_type if own else f"{proto.domain}.{proto.op_type}"
             raise OperatorRefused(described(proto), f"the operator {name} is not supported", _UNSUPPORTED)
         given = {place: self._given(name) for place, name in enumerate(proto.input) if name}
-        if not self._is_empty(proto, given):
+        if not self._is_empty(proto, operator, given):
             self._apply(proto, operator, given)
         return ()
 
@@ -134,7 +134,7 @@ class NodeReader:
         names = zip(graph.output, proto.output, strict=True)
         return [*graph.node, *(onnx.helper.make_node("Identity", [a.name], [b]) for a, b in names if b)]
 
-    def _is_empty(self, proto: onnx.NodeProto, given: Mapping[int, Value]) -> bool:
+    def _is_empty(self, proto: onnx.NodeProto, operator: Operator, given: Mapping[int, Value]) -> bool:
         """Make the outputs of a node that computes nothing, because its outputs or its inputs have no elements."""
         names = [name for name in proto.output if name]
         types = [self._inferred.get(name, Inferred(0, None)) for name in names]
@@ -142,9 +142,9 @@ class NodeReader:
             for name, each in zip(names, types, strict=True):
                 self.graph.add_value(name, each.shape or (), DTYPES[each.elements])
             return True
-        arrays = {proto.input[place]: self.graph.array_of(value) for place, value in given.items()}
-        if all(0 not in value.shape for value in given.values()) or any(each is None for each in arrays.values()):
+        if operator.empty or all(0 not in v.shape for p, v in given.items() if p not in operator.constants):
             return False
+        arrays = {proto.input[place]: self._deciding(value) for place, value in given.items()}
         made = ReferenceEvaluator(proto, opsets={"": self._opset}).run(None, arrays)
         for name, array in zip(proto.output, made, strict=True):
             self.graph.add_constant(name, np.asarray(array))
@@ -152,29 +152,32 @@ class NodeReader:
 
     def _apply(self, proto: onnx.NodeProto, operator: Operator, given: Mapping[int, Value]) -> None:
         """Add a node that is an operator."""
-        constants = {place: self._deciding(value) for place, value in given.items() if place in operator.constants}
-        attributes = attributes_of(proto, self._weights)
+        constants = {p: self._deciding(v) for p, v in given.items() if p in operator.constants or 0 in v.shape}
+        read = {place: value for place, value in given.items() if place not in constants}
+        known = {place: self.graph.array_of(value) for place, value in read.items() if place in operator.known}
+        constants |= {place: array for place, array in known.items() if array is not None}
         name = proto.name or next(filter(None, proto.output), "")
         count = max((k + 1 for k, each in enumerate(proto.output) if each), default=0)
+        attributes = attributes_of(proto, self._weights)
         node = OperatorNode(name, proto.op_type, self._opset, attributes, constants, count)
-        empty = {p: EmptyTensor(v.shape, v.dtype) for p, v in given.items() if p not in constants and 0 in v.shape}
-        read = {place: value for place, value in given.items() if place not in constants and place not in empty}
         tensors = {place: value.placeholder() for place, value in read.items()}
-        if operator.static:
-            self.graph.add_constant(proto.output[0], operator.meaning(node, *_in_places({**tensors, **empty})))
-            return
-        compute = partial(_computed, operator.meaning, node, empty, tuple(read))
-        made = _all_computed(operator.meaning, node, {**tensors, **empty})
+        made = _outputs(operator.meaning, node, tensors)
         if len(made) < count:
             raise node.refuse(f"its output {proto.output[len(made)]!r} is not computed", "export the model without it")
+        if known:
+            unread = known.keys() - _places_read(made, tensors)
+            read = {place: value for place, value in read.items() if place not in unread}
         outputs = []
-        for output, tensor in zip(proto.output, made, strict=False):
-            self._check(output, tensor)
-            value = self.graph.add_value(output, tensor.shape, tensor.dtype)
-            if isinstance(tensor, te.Tensor):
-                outputs.append(value)
-        shown = attributes | _shown(node, given)
-        self.graph.add_node(Node(name, proto.op_type, tuple(read.values()), tuple(outputs), compute, shown))
+        for output, each in zip(proto.output, made, strict=False):
+            self._check(output, each.shape, str(each.dtype))
+            if isinstance(each, te.Tensor):
+                outputs.append(self.graph.add_value(output, each.shape, each.dtype))
+            elif output:
+                self.graph.add_constant(output, each)
+        if outputs:
+            compute = partial(_tensors, operator.meaning, node, tuple(read))
+            shown = attributes | _shown(node, given)
+            self.graph.add_node(Node(name, proto.op_type, tuple(read.values()), tuple(outputs), compute, shown))
 
     def _deciding(self, value: Value) -> Array:
         """Return the array of a value that decides shapes."""
@@ -183,31 +186,31 @@ class NodeReader:
             raise _Unknown(value)
         return array
 
-    def _check(self, name: str, tensor: te.Tensor | EmptyTensor) -> None:
+    def _check(self, name: str, shape: Sequence[int], dtype: str) -> None:
         """Compare a type with the one that the package onnx infers."""
         inferred = self._inferred.get(name, Inferred(0, None))
-        dtype = DTYPES.get(inferred.elements, tensor.dtype)
-        shape = tensor.shape if inferred.shape is None else inferred.shape
-        if (dtype, shape) != (tensor.dtype, tensor.shape):
-            raise GraphError(f"it would make {tensor.dtype}{list(tensor.shape)}, but ONNX says {dtype}{list(shape)}")
+        wanted = DTYPES.get(inferred.elements, dtype), tuple(shape) if inferred.shape is None else inferred.shape
+        if wanted != (dtype, tuple(shape)):
+            raise GraphError(f"it would make {dtype}{list(shape)}, but ONNX says {wanted[0]}{list(wanted[1])}")
 
 
-def _in_places(tensors: Mapping[int, te.Tensor | EmptyTensor]) -> list[te.Tensor | EmptyTensor | None]:
-    """Return the tensors in their places, and None for inputs left out before them."""
-    return [tensors.get(place) for place in range(max(tensors, default=-1) + 1)]
+def _outputs(meaning: Meaning, node: OperatorNode, tensors: Mapping[int, te.Tensor]) -> list[te.Tensor | Array]:
+    """Apply an operator to the tensors in their places; outputs whose values are known are arrays."""
+    made = meaning(node, *(tensors.get(place) for place in range(max(tensors, default=-1) + 1)))
+    return [made] if isinstance(made, te.Tensor | np.ndarray) else list(made)[: node.outputs]
 
 
-def _all_computed(meaning: Meaning, node: OperatorNode, tensors: Mapping[int, te.Tensor | EmptyTensor]) -> _Tensors:
-    made = meaning(node, *_in_places(tensors))
-    return [made] if isinstance(made, te.Tensor | EmptyTensor) else list(made)[: node.outputs]
-
-
-def _computed(
-    meaning: Meaning, node: OperatorNode, empty: Mapping[int, EmptyTensor], places: Sequence[int], *tensors: te.Tensor
-) -> list[te.Tensor]:
-    """Compute the outputs of a node that have elements, from the inputs that have."""
-    made = _all_computed(meaning, node, {**empty, **dict(zip(places, tensors, strict=True))})
+def _tensors(meaning: Meaning, node: OperatorNode, places: Sequence[int], *tensors: te.Tensor) -> list[te.Tensor]:
+    """Compute the outputs of a node whose values are not known."""
+    made = _outputs(meaning, node, dict(zip(places, tensors, strict=True)))
     return [each for each in made if isinstance(each, te.Tensor)]
+
+
+def _places_read(made: Sequence[te.Tensor | Array], tensors: Mapping[int, te.Tensor]) -> set[int]:
+    """Return the places of the tensors that outputs are computed from."""
+    outputs = [each.op for each in made if isinstance(each, te.Tensor)]
+    read = {each.op for each in placeholders(post_order(outputs))}
+    return {place for place, tensor in tensors.items() if tensor.op in read}
 
 
 def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
@@ -219,5 +222,5 @@ def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
         if place in node.constants:
             shown[name] = node.constants[place].tolist()
         elif place not in given:
-            shown[name] = None
+            shown[name] = None  # else "Clip" with a lower bound would look as one with an upper bound
     return shown
