@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,10 +42,8 @@ class PreparedModel(BackendRep):
         self._inputs = [each.name for each in model.graph.input if each.name not in given]
         self._deciding: set[str] = set()
         self._programs: dict[object, tuple[Graph, Program]] = {}
-        try:
+        with contextlib.suppress(DataDependent, OpenShapes):  # the arrays of a call may decide
             self._keep((), read_model(model))
-        except (DataDependent, OpenShapes):
-            pass  # the arrays of a call may decide
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Compute the outputs from the inputs: arrays in their order, or by their names.
