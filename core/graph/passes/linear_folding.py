@@ -83,7 +83,10 @@ class _Folding:
         after = list(weights.taken_after(self._after(node.outputs[0])))
         if sum(step.function.scale is not None for step in (*before, *after)) == 0 and len(before) + len(after) < 2:
             return
-        array, shift = weights.folded([step.function for step in reversed(before)], [step.function for step in after])
+        with np.errstate(all="ignore"):
+            array, shift = weights.folded(
+                [step.function for step in reversed(before)], [step.function for step in after]
+            )
         if not np.isfinite(array).all() or not _is_worth(shift, after, prod(array.shape)):
             return
         last = after[-1].node if after else node
