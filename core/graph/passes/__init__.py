@@ -4,10 +4,18 @@ from pegbox.graph.graph import Graph
 from pegbox.graph.passes.canonical_form import canonical_form
 from pegbox.graph.passes.constant_folding import constant_folding
 from pegbox.graph.passes.dead_nodes import dead_nodes
+from pegbox.graph.passes.fusion import fusion
+from pegbox.graph.passes.layouts import layouts
 
 
-def optimize(graph: Graph) -> Graph:
-    """Apply all passes."""
+def optimize(graph: Graph, *, layout: str = "NHWC", fuse: bool = True) -> Graph:
+    """Apply all passes.
+
+    Args:
+        layout: the place of the channels in images: "NCHW", or "NHWC" in convolutions and around them.
+        fuse: join nodes.
+    """
     for each in (dead_nodes, constant_folding, canonical_form, constant_folding, dead_nodes):
         graph = each(graph)
-    return graph
+    graph = layouts(graph) if layout == "NHWC" else graph
+    return fusion(graph) if fuse else graph

@@ -114,7 +114,7 @@ def is_worth_fusing(group: Sequence[NodeAccess]) -> bool:
         return len(anchors) == 1 and all(each is anchors[0] or _follows(each, anchors[0]) for each in group)
     edges = _edges(group)
     return all(_streams(value, readers) for value, readers in edges) or (
-        any(each.has_reduction for each in group) and _fits_by_rows(edges)
+        any(each.has_reduction for each in group) and _fits_by_rows(group, edges)
     )
 
 
@@ -146,6 +146,9 @@ def _streams(value: Value, readers: Sequence[NodeAccess]) -> bool:
     return all(each.is_pointwise and each.node.outputs[0].shape == value.shape for each in readers)
 
 
-def _fits_by_rows(edges: Edges) -> bool:
+def _fits_by_rows(group: Sequence[NodeAccess], edges: Edges) -> bool:
     rank = min(each.rows(value) for value, readers in edges for each in readers)
-    return rank > 0 and all(prod(value.shape[rank:]) * nbytes(value.dtype) <= ROW_BYTES for value, _ in edges)
+    rows = edges[0][0].shape[:rank]
+    values = {value for each in group for value in (*each.node.inputs, *each.node.outputs)}
+    of_rows = [value for value in values if value.shape[:rank] == rows]
+    return rank > 0 and all(prod(value.shape[rank:]) * nbytes(value.dtype) <= ROW_BYTES for value in of_rows)

@@ -78,10 +78,10 @@ class _ChannelLast:
                 self._pending.add(old)
 
     def _belongs(self, node: Node) -> bool:
-        """Decide whether most of what a node reads is channel-last."""
+        """Decide whether at least half of what a node reads is channel-last."""
         images = [value for value in node.inputs if _is_image(value) and value not in self._made.constants]
         ready = [value for value in images if value in self._pending]
-        if node.kind in _BARRIERS or 2 * _elements(ready) <= _elements(images):
+        if node.kind in _BARRIERS or not ready or 2 * _elements(ready) < _elements(images):
             return False
         ops = post_order([tensor.op for tensor in node.computation.outputs])
         return all(type(op) in (ComputeOp, PlaceholderOp) for op in ops)
@@ -91,7 +91,7 @@ class _ChannelLast:
         numbers: Mapping[str, Any] = {**node.attributes, "layout": CHANNEL_LAST}
         name, output = f"{node.name}.last", _twin(node.outputs[0])
         made = conv_node(name, self._last(x), w, **numbers, output=output)
-        if w.shape[1] > 1 or w not in self._made.constants:
+        if w.shape[1] > 1 or node.attributes["group"] == 1 or w not in self._made.constants:
             return made
         # The channels of depthwise filters are one axis with those of the image.
         if w not in self._filters:
