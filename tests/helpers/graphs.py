@@ -11,7 +11,17 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pegbox import te
-from pegbox.graph import Graph, Node, Value, conv_node, evaluate, make_node, pointwise_node, reshape_node, transpose_node
+from pegbox.graph import (
+    Graph,
+    Node,
+    Value,
+    conv_node,
+    evaluate,
+    make_node,
+    pointwise_node,
+    reshape_node,
+    transpose_node,
+)
 from pegbox.graph.graph import Array
 
 
@@ -68,8 +78,10 @@ def check_same_values(a: Graph, b: Graph) -> None:
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
     """Draw a graph of some nodes with branches, over images of a few elements."""
-    x, filters, depthwise = Value("x", (1, 4, 3, 5), "float32"), Value("w", (4, 4, 3, 1), "float32"), Value(
-        "d", (4, 1, 1, 3), "float32"
+    x, filters, depthwise = (
+        Value("x", (1, 4, 3, 5), "float32"),
+        Value("w", (4, 4, 3, 1), "float32"),
+        Value("d", (4, 1, 1, 3), "float32"),
     )
     bias = Value("b", (4, 1, 1), "float32")
     known, nodes = [x], list[Node]()
@@ -87,7 +99,9 @@ def graphs(draw: st.DrawFn) -> Graph:
         kind = draw(st.sampled_from([*makers, "add", "add", "add"]))
         value = draw(st.sampled_from(known[-4:]))
         if kind == "add":
-            fitting = [v for v in known if all(1 in (m, n) or m == n for m, n in zip(v.shape, value.shape, strict=True))]
+            fitting = [
+                v for v in known if all(1 in (m, n) or m == n for m, n in zip(v.shape, value.shape, strict=True))
+            ]
             nodes.append(added(f"v{number}", value, draw(st.sampled_from(fitting))))
         else:
             nodes.append(makers[kind](f"v{number}", value))
@@ -96,3 +110,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     outputs = [value for value in known if value not in read] + draw(st.lists(st.sampled_from(known[1:]), max_size=1))
     constants = [value for value in (filters, depthwise, bias) if value in read]
     return graph_of(nodes, [x], list(dict.fromkeys(outputs)), constants)
+
+
+def _broadcast(a: Value, b: Value) -> bool:
+    return all(1 in pair or len(set(pair)) == 1 for pair in zip(a.shape, b.shape, strict=True))

@@ -95,8 +95,6 @@ class _Groups:
         return fused_node([*anchors, *(node for node in group if node not in anchors)])
 
 
-
-
 def is_worth_fusing(group: Sequence[NodeAccess]) -> bool:
     """Decide whether one kernel for a group of nodes, of which only the last is read outside, beats several.
 

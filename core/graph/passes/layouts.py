@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from pegbox.compute.graph import post_order
 from pegbox.compute.ops import placeholder
 from pegbox.compute.permutation import Order, original_shape, permuted
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
-from pegbox.compute.graph import post_order
 from pegbox.graph.graph import Graph, Node, Value
 from pegbox.graph.kind import is_pointwise, permutation_of
 from pegbox.graph.operations import CHANNEL_LAST, conv_node, reshape_node, transpose_node

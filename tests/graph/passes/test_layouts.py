@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hypothesis import given
-from tests.helpers.graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 
 from pegbox.graph import Graph, Value, matmul_node, reshape_node, transpose_node
 from pegbox.graph.passes.fusion import fusion
 from pegbox.graph.passes.layouts import layouts
+from tests.helpers.graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 
 X = Value("x", (1, 4, 6, 5), "float32")
 W = Value("w", (8, 4, 3, 3), "float32")
@@ -22,13 +22,15 @@ def test_a_region_has_transposes_at_its_borders() -> None:
     act = relu("y", *conv.outputs)
     graph = graph_of([conv, act], [X], act.outputs, [W])
     made = layouts(graph)
-    assert str(made) == """\
-graph g(x: float32[1, 4, 6, 5]):
-    x.last: float32[1, 6, 5, 4] = Transpose(x, perm=(0, 2, 3, 1))
-    c.last: float32[1, 6, 5, 8] = Conv(x.last, w, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1), group=1, layout=NHWC)
-    y.last: float32[1, 6, 5, 8] = Relu(c.last, layout=NHWC)
-    y: float32[1, 8, 6, 5] = Transpose(y.last, perm=(0, 3, 1, 2))
-    return y"""  # noqa: E501
+    attributes = "strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1), group=1, layout=NHWC"
+    assert str(made).splitlines() == [
+        "graph g(x: float32[1, 4, 6, 5]):",
+        "    x.last: float32[1, 6, 5, 4] = Transpose(x, perm=(0, 2, 3, 1))",
+        f"    c.last: float32[1, 6, 5, 8] = Conv(x.last, w, {attributes})",
+        "    y.last: float32[1, 6, 5, 8] = Relu(c.last, layout=NHWC)",
+        "    y: float32[1, 8, 6, 5] = Transpose(y.last, perm=(0, 3, 1, 2))",
+        "    return y",
+    ]
     check_same_values(graph, made)
 
 
