@@ -10,16 +10,12 @@ from pegbox.codegen.compiled import ArgSpec, CompiledProgram
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import GraphError
 from pegbox.expr import dtypes
-from pegbox.graph.graph import Graph, Node, Value
+from pegbox.graph.graph import Array, Graph, Node, Value
+from pegbox.graph.kind import view_offsets
 from pegbox.model.constants import Constants
 from pegbox.model.memory import Arena, Block, plan_memory
 from pegbox.model.node_task import Argument
 from pegbox.model.selection import Selection
-
-
-def is_view(node: Node) -> bool:
-    """Decide whether a node's output is its first input in another shape, which costs nothing."""
-    return node.kind == "Reshape" and len(node.outputs) == 1 and _kind(node.outputs[0]) == _kind(node.inputs[0])
 
 
 def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, name: str) -> tuple[CallSequence, Arena]:
@@ -35,8 +31,13 @@ def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, n
         GraphError: a node has no kernel, or a kernel that takes other arrays than the graph's.
     """
     chosen = {selection.node_task.node: selection for selection in selections}
-    calls = [_selected(chosen, node) for node in graph.nodes if not is_view(node)]
+    calls = [_selected(chosen, node) for node in called_nodes(graph)]
     return _Planner(graph, calls, target, name).planned()
+
+
+def called_nodes(graph: Graph) -> list[Node]:
+    """List the nodes that kernels compute: all except for views."""
+    return [node for node in graph.nodes if view_offsets(node) is None]
 
 
 def _selected(chosen: Mapping[Node, Selection], node: Node) -> Selection:
@@ -58,8 +59,9 @@ class _Planner:
         for number, value in enumerate(graph.inputs):
             self._places[value] = argument(number)
         for number, value in enumerate(graph.outputs, len(graph.inputs)):
-            if self._stored[value] not in graph.constants:
-                self._places.setdefault(self._stored[value], argument(number))
+            whole, _ = self._stored[value]
+            if whole not in graph.constants and _nbytes(whole) == _nbytes(value):
+                self._places.setdefault(whole, argument(number))
         arena, workspaces = self._arena()
         steps: list[Step] = [self._call(each, at) for each, at in zip(self._calls, workspaces, strict=True)]
         steps += self._copies()
@@ -79,7 +81,9 @@ class _Planner:
         last: dict[Value, int] = {}
         for step, selection in enumerate(self._calls):
             for value in (*selection.node_task.node.inputs, *selection.node_task.node.outputs):
-                last[self._stored[value]] = step
+                last[self._stored[value][0]] = step
+        for value in self._graph.outputs:  # what is not written there directly is copied in the end
+            last[self._stored[value][0]] = len(self._calls)
         blocks: dict[Value | int, Block] = {}
         for step, selection in enumerate(self._calls):
             if selection.program.workspace_bytes:
@@ -106,46 +110,60 @@ class _Planner:
         return Call(number, tuple(map(self._argument, arguments, program.args)), workspace)
 
     def _argument(self, given: Argument, spec: ArgSpec) -> Place:
-        value = self._stored[given.value]
-        if value not in self._graph.constants:
+        value = given.value
+        array = self._constant(value)
+        if array is None:
             if given.pack is not None or _nbytes(value) != spec.nbytes or value.dtype != spec.dtype:
-                raise GraphError(f"a kernel takes {spec}, which cannot be the value {given.value} as it is")
-            return self._places[value]
-        array = self._graph.constants[value].reshape(given.value.shape)
+                raise GraphError(f"a kernel takes {spec}, which cannot be the value {value} as it is")
+            return self._place(value)
         packed = array if given.pack is None else given.pack(array)
         if packed.nbytes != spec.nbytes:
-            raise GraphError(f"the constant {given.value} has {packed.nbytes} bytes for a kernel that takes {spec}")
+            raise GraphError(f"the constant {value} has {packed.nbytes} bytes for a kernel that takes {spec}")
         return Place(CONSTANTS, self._constants.add(packed))
+
+    def _place(self, value: Value) -> Place:
+        """Find the place of a value that is no constant."""
+        whole, offset = self._stored[value]
+        area, start = self._places[whole]
+        return Place(area, start + offset)
+
+    def _constant(self, value: Value) -> Array | None:
+        """Return the array of a value that is a constant, or a view of one."""
+        whole, offset = self._stored[value]
+        if whole not in self._graph.constants:
+            return None
+        start = offset // dtypes.nbytes(value.dtype)
+        return self._graph.constants[whole].reshape(-1)[start : start + prod(value.shape)].reshape(value.shape)
 
     def _copies(self) -> Iterator[Copy]:
         """Yield the copies of outputs that no kernel writes."""
         graph = self._graph
         for number, value in enumerate(graph.outputs, len(graph.inputs)):
-            stored = self._stored[value]
-            if stored in graph.constants:
-                source = Place(CONSTANTS, self._constants.add(graph.constants[stored]))
-            else:
-                source = self._places[stored]
+            array = self._constant(value)
+            source = self._place(value) if array is None else Place(CONSTANTS, self._constants.add(array))
             if source != argument(number):
                 yield Copy(argument(number), source, _nbytes(value))
 
 
-def _stored(graph: Graph) -> dict[Value, Value]:
-    """Map each value to the one whose memory it shares: an input, a constant, or what a kernel writes."""
-    stored = {value: value for value in (*graph.inputs, *graph.constants)}
+def _stored(graph: Graph) -> dict[Value, tuple[Value, int]]:
+    """Map each value to the one in whose memory it lies, and its place there in bytes.
+
+    That is an input, a constant, or what a kernel writes.
+    """
+    stored = {value: (value, 0) for value in (*graph.inputs, *graph.constants)}
     for node in graph.nodes:
-        for value in node.outputs:
-            stored[value] = stored[node.inputs[0]] if is_view(node) else value
+        offsets = view_offsets(node)
+        for number, value in enumerate(node.outputs):
+            stored[value] = value, 0
+            if offsets is not None:
+                whole, start = stored[node.inputs[0]]
+                stored[value] = whole, start + offsets[number] * dtypes.nbytes(value.dtype)
     return stored
 
 
 def _specs(values: Sequence[Value], *, is_output: bool) -> Iterator[ArgSpec]:
     for value in values:
         yield ArgSpec(value.name, value.shape, value.dtype, is_output)
-
-
-def _kind(value: Value) -> tuple[int, str]:
-    return prod(value.shape), value.dtype
 
 
 def _nbytes(value: Value) -> int:

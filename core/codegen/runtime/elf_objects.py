@@ -72,7 +72,9 @@ def write_bytes_object(path: Path, content: NDArray[Any], symbol: str, *, like: 
         for name, kind, flags, part, link, info, alignment, entry in sections:
             file.write(bytes(-file.tell() % max(alignment, 1)))
             title = titles.index(name.encode() + b"\0")
-            headers += struct.pack(_SECTION, title, kind, flags, 0, file.tell(), len(part), link, info, alignment, entry)
+            headers += struct.pack(
+                _SECTION, title, kind, flags, 0, file.tell(), len(part), link, info, alignment, entry
+            )
             file.write(part)
         file.write(bytes(-file.tell() % 8))
         table = file.tell()
