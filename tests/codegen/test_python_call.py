@@ -295,7 +295,7 @@ def test_machine_code_and_python_agree_on_any_call(add: Kernel, made: tuple[list
 
 @given(made=calls())
 def test_machine_code_runs_the_plain_calls_that_python_runs(add: Kernel, made: tuple[list[Recipe], str]) -> None:
-    found, form = made
+    found, _ = made
     left: list[bool] = []
 
     def other(*arguments: Any, **named: Any) -> Any:

@@ -202,9 +202,11 @@ def test_a_single_output_comes_in_a_tuple_and_may_be_given_alone() -> None:
     (y,) = module(given)
     assert (y == 2).all()
     out = np.zeros((3, 3), np.float32)
-    assert module(given, out=out) is out and (out == 2).all()
+    assert module(given, out=out) is out
+    assert (out == 2).all()
     out[:] = 0
-    assert isinstance(module(given, out=(out,)), tuple) and (out == 2).all()
+    assert isinstance(module(given, out=(out,)), tuple)
+    assert (out == 2).all()
     with pytest.raises(ArgumentError, match="takes 2 arrays"):
         module(given, out=(out, out.copy()))
 
@@ -260,23 +262,27 @@ def test_a_profile_has_a_row_for_each_kernel(module: Module) -> None:
         module.profile(x=x, calls=0)
 
 
+def drawn_node(draw: st.DrawFn, name: str, known: list[Value]) -> Node:
+    source = draw(st.sampled_from(known))
+    same = [each for each in known if each.shape == source.shape]
+    makers: list[Callable[[], Node]] = [
+        lambda: scaled(name, source, 2.0),
+        lambda: added(name, source, draw(st.sampled_from(same))),
+        lambda: reshape_node(name, source, (prod(source.shape),)),
+    ]
+    if source.shape[0] % 2 == 0:
+        makers.append(lambda: halves(name, source))
+    return draw(st.sampled_from(makers))()
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
     """Sums, multiples, views and halves of earlier values, some of which are outputs."""
     x, w = value("x", 4, 4), value("w", 4, 4)
-    known, nodes = [x, w], []
+    known: list[Value] = [x, w]
+    nodes: list[Node] = []
     for number in range(draw(st.integers(1, 8))):
-        source = draw(st.sampled_from(known))
-        name = f"n{number}"
-        same = [each for each in known if each.shape == source.shape]
-        makers: list[Callable[[], Node]] = [
-            lambda: scaled(name, source, 2.0),
-            lambda: added(name, source, draw(st.sampled_from(same))),
-            lambda: reshape_node(name, source, (prod(source.shape),)),
-        ]
-        if source.shape[0] % 2 == 0:
-            makers.append(lambda: halves(name, source))
-        nodes.append(draw(st.sampled_from(makers))())
+        nodes.append(drawn_node(draw, f"n{number}", known))
         known += nodes[-1].outputs
     outputs = draw(st.lists(st.sampled_from(known), min_size=1, max_size=4))
     return graph_of([x], nodes, outputs, {w: np.arange(16, dtype=np.float32).reshape(4, 4)})
