@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
+from pegbox.compute import reshaped
 from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
 from pegbox.model import Argument, NodeTask
@@ -118,31 +119,13 @@ def _packed(task: Task, shape: tuple[int, ...], layout: str, array: Array) -> Ar
 def _epilogue(node: Node, further: Sequence[Value], source: te.Tensor) -> list[te.Tensor]:
     """Compute the parts of a node behind the first from its output; names of the model would tell equal ones apart."""
     first, *others = node.parts
-    known = {first.outputs[0]: _viewed(source, first.outputs[0].shape)}
+    known = {first.outputs[0]: reshaped(source, first.outputs[0].shape)}
     inputs = []
     for number, value in enumerate(further):
         shape = source.shape if math.prod(value.shape) == math.prod(source.shape) else value.shape
         inputs.append(te.placeholder(shape, value.dtype, f"p{number}"))
-        known[value] = _viewed(inputs[-1], value.shape)
+        known[value] = reshaped(inputs[-1], value.shape)
     for part in others:
         known |= zip(part.outputs, part.compute(*(known[value] for value in part.inputs)), strict=True)
-    last = _viewed(known[node.outputs[0]], source.shape)
+    last = reshaped(known[node.outputs[0]], source.shape)
     return [*inputs, te.compute(source.shape, lambda *at: last(*at), name="out")]
-
-
-def _viewed(x: te.Tensor, shape: Sequence[int]) -> te.Tensor:
-    """Return the elements of X in their order, in another shape."""
-    if tuple(shape) == x.shape:
-        return x
-
-    def element(*at: te.Expr) -> te.Expr:
-        place: te.Expr | int = 0
-        for index, extent in zip(at, shape, strict=True):
-            place = place * extent + index
-        step, indices = math.prod(x.shape), list[te.Expr]()
-        for extent in x.shape:
-            step //= extent
-            indices.append(place // step % extent)
-        return x(*indices)
-
-    return te.compute(tuple(shape), element, name="viewed")
