@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pegbox.errors import GraphError
 from pegbox.graph import Node, Value
 from pegbox.graph.order import in_order
-from tests.helpers.optimized import added, exponential
+from tests.helpers.graphs import added
+from tests.helpers.optimized import exponential
 
 X = Value("x", (3,), "float32")
 

@@ -65,16 +65,8 @@ def multiplied(name: str, a: Value, b: Value) -> Node:
     return pointwise_node(name, "Mul", operator.mul, [a, b])
 
 
-def added(name: str, a: Value, b: Value) -> Node:
-    return pointwise_node(name, "Add", operator.add, [a, b])
-
-
 def exponential(name: str, x: Value) -> Node:
     return pointwise_node(name, "Exp", te.exp, [x])
-
-
-def relu(name: str, x: Value) -> Node:
-    return pointwise_node(name, "Relu", te.relu, [x])
 
 
 def batch_normalization(name: str, *values: Value, epsilon: float = 1e-5) -> Node:

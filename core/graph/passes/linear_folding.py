@@ -240,6 +240,6 @@ class _Weights:
         """Compute the result for an input whose channels are constant, in the shape in which it is added."""
         wide = self.array.astype("float64") * self._of_inputs(vector)
         axes = tuple(range(1, wide.ndim)) if self.is_conv else (0,)
-        made = wide.sum(axis=axes).astype(self.array.dtype)
+        made: Array = wide.sum(axis=axes).astype(self.array.dtype)
         after = 0 if self.axis == -1 else len(self.y) - 2
         return made.reshape(-1, *[1] * after)

@@ -9,7 +9,8 @@ import numpy as np
 from pegbox import te
 from pegbox.graph import Value, pointwise_node
 from pegbox.graph.passes.common_nodes import common_nodes
-from tests.helpers.optimized import Constants, added, check_pass, check_stays, check_values, exponential, graph_of
+from tests.helpers.graphs import added
+from tests.helpers.optimized import Constants, check_pass, check_stays, check_values, exponential, graph_of
 
 X = Value("x", (2, 3), "float32")
 

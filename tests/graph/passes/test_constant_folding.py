@@ -9,7 +9,8 @@ import numpy as np
 from pegbox import te
 from pegbox.graph import Value, make_node, reshape_node, transpose_node
 from pegbox.graph.passes.constant_folding import constant_folding
-from tests.helpers.optimized import Constants, added, check_pass, check_stays, exponential, graph_of, multiplied
+from tests.helpers.graphs import added
+from tests.helpers.optimized import Constants, check_pass, check_stays, exponential, graph_of, multiplied
 
 X = Value("x", (3,), "float32")
 

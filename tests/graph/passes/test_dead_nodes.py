@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pegbox import te
 from pegbox.graph import Value, make_node
 from pegbox.graph.passes.dead_nodes import dead_nodes
-from tests.helpers.optimized import Constants, added, check_pass, check_stays, exponential, graph_of
+from tests.helpers.graphs import added
+from tests.helpers.optimized import Constants, check_pass, check_stays, exponential, graph_of
 
 X = Value("x", (3,), "float32")
 

@@ -9,16 +9,15 @@ import pytest
 
 from pegbox.graph import Node, Value, conv_node, matmul_node
 from pegbox.graph.passes.linear_folding import linear_folding
+from tests.helpers.graphs import added, relu
 from tests.helpers.optimized import (
     Constants,
-    added,
     check_pass,
     check_stays,
     check_values,
     exponential,
     graph_of,
     multiplied,
-    relu,
 )
 
 Golden = Callable[[object], None]

@@ -9,9 +9,9 @@ import pytest
 
 from pegbox.graph import Value, evaluate, reshape_node, transpose_node
 from pegbox.graph.passes.simplification import simplification
+from tests.helpers.graphs import added
 from tests.helpers.optimized import (
     Constants,
-    added,
     check_pass,
     check_stays,
     check_values,
