@@ -1,0 +1,130 @@
+"""`TaskScheduler`: a search of several tasks in rounds, which share trials and time."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from pegbox.checks import check_int, check_seconds
+from pegbox.records.journal import Journal
+from pegbox.search.allocation import Allocation, Progress
+from pegbox.search.factory import tuner_label
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.outcome import StopReason, TuneResult
+from pegbox.search.loop.recorder import Resume, open_recording
+from pegbox.search.protocols import TunerFactory
+from pegbox.search.session import Session
+from pegbox.space import Config
+from pegbox.task.task import Task
+
+ROUND = 16
+"""The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
+
+OnRound: TypeAlias = "Callable[[TaskScheduler, int, TuneResult], object]"
+"""A function that is called after each round, with the number of its task and its result."""
+
+
+class TaskScheduler:
+    """A search of several tasks in rounds; an allocation chooses the task of each.
+
+    Args:
+        tasks, tuner, seed: those of the sessions.
+        records: the file of all trials; None for none.
+        resume: go on from the records of the tasks in the file.
+
+    Attributes:
+        sessions: the search of each task.
+        progress: the seconds of the best of each task after each of its rounds.
+        recorded: the number of trials of each task in the records.
+
+    Raises:
+        ArgumentError, UnknownName, PluginError, SpaceError, RecordError: as `pegbox.tune`.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        *,
+        tuner: str | TunerFactory = "bayes",
+        seed: int = 0,
+        records: str | os.PathLike[str] | Journal | None = None,
+        resume: Resume = False,
+    ) -> None:
+        self.tasks = tuple(tasks)
+        label = tuner_label(tuner)
+        recordings = [open_recording(records, task, resume=resume, tuner=label, seed=seed) for task in self.tasks]
+        self._recorders = [each.callbacks for each in recordings]
+        self.recorded = [len(each.history) for each in recordings]
+        self.sessions = [
+            Session(task, tuner=tuner, seed=seed, history=each.history)
+            for task, each in zip(self.tasks, recordings, strict=True)
+        ]
+        self.progress = [
+            Progress(task.flop, _after_rounds([result.cost for _, result in each.history]), similar=task.name)
+            for task, each in zip(self.tasks, recordings, strict=True)
+        ]
+
+    @property
+    def trials(self) -> list[int]:
+        """The number of trials of each task, those in the records among them."""
+        return [held + len(each.trials) for held, each in zip(self.recorded, self.sessions, strict=True)]
+
+    def search(
+        self,
+        allocation: Allocation,
+        *,
+        trials: int | None = None,
+        budget: float | str | None = None,
+        first: Callable[[int], Sequence[Config]] = lambda number: (),
+        callbacks: Iterable[CallbackLike] = (),
+        on_round: OnRound = lambda scheduler, number, result: None,
+        **options: Any,
+    ) -> StopReason:
+        """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C.
+
+        Args:
+            trials: of all tasks together, those in the records among them; at least one for each.
+            budget: the time of all together; the round that runs when it ends is finished.
+            first: gives the configurations that a task's search begins with, by its number.
+            options: those of `Session.round`.
+
+        Raises:
+            ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
+        """
+        most = math.inf if trials is None else check_int("trials", trials, minimum=len(self.tasks))
+        end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
+        size = int(min(ROUND, max(1, most // (2 * len(self.tasks))))) if most < math.inf else ROUND
+        heard = list(callbacks)
+        spent = sum(self.recorded)
+        try:
+            while True:
+                if spent >= most:
+                    return "trials"
+                if time.monotonic() >= end:
+                    return "budget"
+                if (number := allocation.next(self.progress)) is None:
+                    return "exhausted"
+                session = self.sessions[number]
+                result = session.round(
+                    int(min(size, most - spent)),
+                    finalists=2,
+                    callbacks=[*self._recorders[number], *heard],
+                    first=() if self.trials[number] else first(number),
+                    **options,
+                )
+                spent += max(1, len(result.trials))
+                self.progress[number].best.append(session.best_cost)
+                self.progress[number].exhausted = session.exhausted or not result.trials
+                on_round(self, number, result)
+                if result.stopped_because in ("interrupted", "stopped by a callback"):
+                    return result.stopped_because
+        except KeyboardInterrupt:  # between rounds; the second one within a round
+            return "interrupted"
+
+
+def _after_rounds(costs: Sequence[float]) -> list[float]:
+    """Return the best cost after each round of an earlier search."""
+    return [min(costs[:end]) for end in range(min(ROUND, len(costs)), len(costs) + ROUND, ROUND)] if costs else []
