@@ -9,6 +9,7 @@ import numpy as np
 from pegbox.codegen.runtime.kernel import load
 from pegbox.expr import dtypes
 from pegbox.graph.graph import Array, Graph, Value
+from pegbox.model.model_task import VIEW
 from pegbox.model.selection import Selection
 
 
@@ -29,7 +30,12 @@ class Module:
     def __call__(self, *arrays: Array) -> list[Array]:
         """Compute the outputs from the inputs, in the order of the graph."""
         known = {**self._constants, **dict(zip(self.graph.inputs, arrays, strict=True))}
-        for selection, (kernel, packed) in zip(self.selections, self._calls, strict=True):
+        calls = iter(zip(self.selections, self._calls, strict=True))
+        for node in self.graph.nodes:
+            if node.kind == VIEW:
+                known[node.outputs[0]] = known[node.inputs[0]].reshape(node.outputs[0].shape)
+                continue
+            selection, (kernel, packed) = next(calls)
             for value in selection.node_task.node.outputs:
                 known[value] = np.empty(value.shape, dtypes.numpy_dtype(value.dtype))
             kernel(*[known[arg.value] if each is None else each
