@@ -61,6 +61,7 @@ __all__ = [
     "template",
     "tir",
     "tune",
+    "tune_model",
     "workload",
 ]
 
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
     from pegbox.model.model import compile_model, extract_tasks, load_model
+    from pegbox.model.tuning import tune_model
     from pegbox.operators.op import operator
     from pegbox.records.history import apply_history_best
     from pegbox.records.journal import Journal

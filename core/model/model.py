@@ -43,6 +43,11 @@ class Model:
         """The graph whose nodes are compiled."""
         return optimize(self.graph)
 
+    @property
+    def variants(self) -> tuple[Graph, ...]:
+        """The graphs that compute the same, of which measurements choose; the first is `optimized`."""
+        return (self.optimized,)
+
     def __repr__(self) -> str:
         return f"<Model {self.name}: {len(self.graph.nodes)} operators>"
 

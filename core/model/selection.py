@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -77,6 +76,12 @@ class Knowledge:
             if found:
                 return min(found, key=lambda choice: choice.cost)
         return None
+
+
+    def best_config(self, task: Task) -> Config | None:
+        """Find the fastest measured configuration of one implementation."""
+        found = (_measured(source, 0, task) for source in (*self.histories, self.store) if source is not None)
+        return next((choice.config for choice in found if choice is not None), None)
 
 
 def _measured(source: History | TuningStore, number: int, task: Task) -> Choice | None:
@@ -231,8 +236,3 @@ def _call_key(task: Task, store: TuningStore) -> CallKey:
     """Return the key by which other processes find the kernel of a task, which no call of an operator shares."""
     return CallKey(store.key_of(task, ""), "{}", (), task.target.key, "")
 
-
-def total_cost(tasks: Sequence[ModelTask], knowledge: Knowledge) -> float:
-    """Sum up the best measured seconds of all calls; infinity where a task was not measured."""
-    found = [(task.calls, knowledge.best(task)) for task in tasks]
-    return sum(math.inf if choice is None else calls * choice.cost for calls, choice in found)

@@ -10,11 +10,13 @@ from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_seconds
 from pegbox.records.journal import Journal
+from pegbox.records.record import Circumstances, Record
 from pegbox.search.allocation import Allocation, Progress
 from pegbox.search.factory import tuner_label
-from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.outcome import StopReason, TuneResult
+from pegbox.search.loop.callbacks import Callback, CallbackLike
+from pegbox.search.loop.outcome import StopReason, Trial, TuneResult
 from pegbox.search.loop.recorder import Resume, open_recording
+from pegbox.search.loop.state import SearchState
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
 from pegbox.space import Config
@@ -38,7 +40,7 @@ class TaskScheduler:
     Attributes:
         sessions: the search of each task.
         progress: the seconds of the best of each task after each of its rounds.
-        recorded: the number of trials of each task in the records.
+        records: the trials of each task, those in the file first, and those that were measured again.
 
     Raises:
         ArgumentError, UnknownName, PluginError, SpaceError, RecordError: as `pegbox.tune`.
@@ -56,8 +58,12 @@ class TaskScheduler:
         self.tasks = tuple(tasks)
         label = tuner_label(tuner)
         recordings = [open_recording(records, task, resume=resume, tuner=label, seed=seed) for task in self.tasks]
-        self._recorders = [each.callbacks for each in recordings]
-        self.recorded = [len(each.history) for each in recordings]
+        self.records = [list(each.held) for each in recordings]
+        self._recorders = [
+            [*each.callbacks, _Collector(held, task, label, seed)]
+            for each, held, task in zip(recordings, self.records, self.tasks, strict=True)
+        ]
+        self._recorded = [len(each.history) for each in recordings]
         self.sessions = [
             Session(task, tuner=tuner, seed=seed, history=each.history)
             for task, each in zip(self.tasks, recordings, strict=True)
@@ -70,7 +76,7 @@ class TaskScheduler:
     @property
     def trials(self) -> list[int]:
         """The number of trials of each task, those in the records among them."""
-        return [held + len(each.trials) for held, each in zip(self.recorded, self.sessions, strict=True)]
+        return [held + len(each.trials) for held, each in zip(self._recorded, self.sessions, strict=True)]
 
     def search(
         self,
@@ -98,7 +104,7 @@ class TaskScheduler:
         end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
         size = int(min(ROUND, max(1, most // (2 * len(self.tasks))))) if most < math.inf else ROUND
         heard = list(callbacks)
-        spent = sum(self.recorded)
+        spent = sum(self._recorded)
         try:
             while True:
                 if spent >= most:
@@ -123,6 +129,20 @@ class TaskScheduler:
                     return result.stopped_because
         except KeyboardInterrupt:  # between rounds; the second one within a round
             return "interrupted"
+
+
+class _Collector(Callback):
+    """A callback that adds the records of a search to a list."""
+
+    def __init__(self, records: list[Record], task: Task, tuner: str, seed: int) -> None:
+        self._records, self._task = records, task
+        self._around: Circumstances = {"tuner": tuner, "seed": seed}
+
+    def on_trial(self, trial: Trial, state: SearchState) -> None:
+        self._records.append(Record.of(self._task, trial.config, trial.result, **self._around))
+
+    def on_remeasured(self, trial: Trial, state: SearchState) -> None:
+        self._records.append(Record.of(self._task, trial.config, trial.result, **self._around, remeasured=True))
 
 
 def _after_rounds(costs: Sequence[float]) -> list[float]:
