@@ -42,7 +42,6 @@ def _encoder(width: int, heads: int, hidden: int, tokens: int, *, norm_first: bo
 
 def _gpt2(width: int = 768, heads: int = 12, tokens: int = 64) -> Made:
     """A block of GPT-2: masked attention, and a perceptron with the GELU of a hyperbolic tangent."""
-    import torch
     from torch import nn
 
     class Block(nn.Module):
