@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_seconds
+from pegbox.errors import PluginError
 from pegbox.records.journal import Journal
 from pegbox.records.record import Circumstances, Record
 from pegbox.search.allocation import Allocation, Progress
@@ -99,6 +100,7 @@ class TaskScheduler:
 
         Raises:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
+            PluginError: the allocation chose no task that is left.
         """
         most = math.inf if trials is None else check_int("trials", trials, minimum=len(self.tasks))
         end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
@@ -111,7 +113,7 @@ class TaskScheduler:
                     return "trials"
                 if time.monotonic() >= end:
                     return "budget"
-                if (number := allocation.next(self.progress)) is None:
+                if (number := self._next(allocation)) is None:
                     return "exhausted"
                 session = self.sessions[number]
                 result = session.round(
@@ -121,14 +123,25 @@ class TaskScheduler:
                     first=() if self.trials[number] else first(number),
                     **options,
                 )
-                spent += max(1, len(result.trials))
+                spent += len(result.trials)
                 self.progress[number].best.append(session.best_cost)
-                self.progress[number].exhausted = session.exhausted or not result.trials
+                tried_all = self.trials[number] >= self.tasks[number].space.size
+                self.progress[number].exhausted = session.exhausted or tried_all or not result.trials
                 on_round(self, number, result)
                 if result.stopped_because in ("interrupted", "stopped by a callback"):
                     return result.stopped_because
         except KeyboardInterrupt:  # between rounds; the second one within a round
             return "interrupted"
+
+    def _next(self, allocation: Allocation) -> int | None:
+        """Ask for the task of the next round. Raises `PluginError` for none of those that are left."""
+        number = allocation.next(self.progress)
+        if number is not None and number not in [n for n, each in enumerate(self.progress) if not each.exhausted]:
+            raise PluginError(
+                f"the allocation {type(allocation).__name__} chose task {number!r} of {len(self.tasks)}; choose one "
+                "that is not exhausted, or None"
+            )
+        return number
 
 
 class _Collector(Callback):
