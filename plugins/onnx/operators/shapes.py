@@ -88,8 +88,9 @@ def transpose(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     )
 
 
-@operator("Concat")
-def concat(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
+@operator("Concat", empty=True)
+def concat(node: OperatorNode, *given: te.Tensor | None) -> te.Tensor:
+    tensors = [each for each in given if each is not None]
     axis = axis_of(node, node.get("axis", 0), tensors[0].ndim)
     shape = list(tensors[0].shape)
     shape[axis] = sum(each.shape[axis] for each in tensors)
@@ -227,24 +228,24 @@ def pad(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return te.compute(shape, lambda *at: x(*map(place, at, before, x.shape)), name="Pad")
 
 
-@operator("Shape", static=True)
+@operator("Shape")
 def shape_of(node: OperatorNode, x: te.Tensor) -> Array:
     return np.asarray(x.shape[node.get("start", 0) : node.get("end", None)], "int64")
 
 
-@operator("Size", static=True)
+@operator("Size")
 def size(node: OperatorNode, x: te.Tensor) -> Array:
     return np.asarray(math.prod(x.shape), "int64")
 
 
-@operator("ConstantOfShape", constants=(0,), static=True)
+@operator("ConstantOfShape", constants=(0,))
 def constant_of_shape(node: OperatorNode) -> Array:
     value = node.get("value")
     shape = tuple(int(each) for each in node.constants[0])
     return np.zeros(shape, "float32") if value is None else np.full(shape, value.item(), value.dtype)
 
 
-@operator("Range", constants=(0, 1, 2), static=True)
+@operator("Range", constants=(0, 1, 2))
 def range_(node: OperatorNode) -> Array:
     start, limit, step = (node.constants[k].item() for k in range(3))
     return np.arange(start, limit, step, node.constants[0].dtype)

@@ -543,6 +543,11 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "ceildiv.b": lambda w: INDEX,
     "clz.x": lambda w: INDEX,
     "popcount.x": lambda w: INDEX,
+    **{
+        f"{name}.{operand}": lambda w: INDEX
+        for name in ("bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
+        for operand in "xy"
+    },
     "comm_reducer.fcombine": lambda w: lambda a, b: a + b,
     "comm_reducer.fidentity": lambda w: lambda t: te.const(0, t),
     "create_prim_func.args": lambda w: [A, D],
