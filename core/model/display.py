@@ -65,7 +65,7 @@ class ModelProgress:
     def show(self, now: Snapshot, place: int) -> None:
         """Print the line of the task of the latest round."""
         whole = format_seconds(now.total) if now.total < math.inf else "not known yet"
-        name, calls, part, best, trials, gain = self.row(now, place)
+        name, calls, _, best, trials, gain = self.row(now, place)
         about = ", ".join(filter(None, [f"best {best}", f"{trials} trials", f"gain {gain}" if gain else ""]))
         print(f"all calls {whole}  {calls} x {name}: {about}", file=self.stream, flush=True)
 

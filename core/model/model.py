@@ -14,7 +14,7 @@ from pegbox.errors import ArgumentError
 from pegbox.graph import Graph
 from pegbox.graph.passes import optimize
 from pegbox.hooks import registry
-from pegbox.model.model_task import ModelTask, computed_nodes, kinds_of, model_tasks
+from pegbox.model.model_task import ModelTask, computed_nodes, model_tasks
 from pegbox.model.module import Module
 from pegbox.model.selection import select
 from pegbox.operators.kernel_library import StoreLike

@@ -97,4 +97,3 @@ def node_key(node: Node, graph: Graph) -> str:
 def _described(node: Node) -> str:
     parts = ", ".join(map(_described, node.parts))
     return f"{node.kind}{sorted((name, str(value)) for name, value in node.attributes.items())}[{parts}]"
-

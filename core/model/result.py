@@ -43,7 +43,7 @@ class TaskResult:
             infinity where none ran.
         trials: of all implementations.
         implementation: the name of the best's template, or of the generator of its space.
-        """
+    """
 
     name: str
     calls: int
@@ -250,4 +250,3 @@ def _change(before: float, after: float) -> str:
     if before == math.inf:
         return format_seconds(after)
     return f"{format_seconds(before)} -> {format_seconds(after)} ({before / after:.2f}x)"
-

@@ -77,7 +77,6 @@ class Knowledge:
                 return min(found, key=lambda choice: choice.cost)
         return None
 
-
     def best_config(self, task: Task) -> Config | None:
         """Find the fastest measured configuration of one implementation."""
         found = (_measured(source, 0, task) for source in (*self.histories, self.store) if source is not None)
@@ -235,4 +234,3 @@ class _Compilation:
 def _call_key(task: Task, store: TuningStore) -> CallKey:
     """Return the key by which other processes find the kernel of a task, which no call of an operator shares."""
     return CallKey(store.key_of(task, ""), "{}", (), task.target.key, "")
-

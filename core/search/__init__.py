@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from pegbox.search.subject import Subject
 
 __all__ = [
-    "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "Allocation", "BaseTuner", "BestTrial", "BoundTuner", "Callback", "CallbackLike",
-    "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats", "Gain",
-    "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
+    "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "Allocation", "BaseTuner", "BestTrial", "BoundTuner", "Callback",
+    "CallbackLike", "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats",
+    "Gain", "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
     "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
     "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
     "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",

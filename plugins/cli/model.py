@@ -122,9 +122,7 @@ def _tune(namespace: argparse.Namespace, models: Sequence[Model]) -> int:
         check_plot(namespace.plot)
     records = namespace.records or Path("-".join(file.stem for file in namespace.files) + ".jsonl")
     options = given(namespace, "budget", "trials", "tuner", "allocation", "runner", "timeout", "seed")
-    result = pb.tune_model(
-        models, records=records, progress=not namespace.quiet, **options, **_machine(namespace)
-    )
+    result = pb.tune_model(models, records=records, progress=not namespace.quiet, **options, **_machine(namespace))
     print(result)
     print(f"records: {records}")
     plot = (lambda path: result.plot(path)) if result.curve else None
