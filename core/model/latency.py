@@ -36,8 +36,7 @@ class Latency:
             tuple(Counter(places[id(node)] for node in graph.nodes if id(node) in places) for graph in variants)
             for variants in graphs
         )
-        made = tuple(number for number, task in enumerate(tasks) for _ in task.implementations)
-        return cls(calls, made)
+        return cls(calls, tuple(number for number, _ in implementations_in_turn(tasks)))
 
     def __call__(self, costs: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all implementations, the fastest of each task.
@@ -65,6 +64,12 @@ class Latency:
     def chosen(self, seconds: Sequence[float]) -> list[int]:
         """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""
         return [min(range(len(each)), key=lambda n: _total(each[n], seconds)) for each in self.variants]
+
+
+def implementations_in_turn(tasks: Sequence[ModelTask]) -> list[tuple[int, int]]:
+    """List the numbers of all tasks and of their implementations: the first of each task before all others."""
+    pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def _total(calls: Calls, seconds: Sequence[float]) -> float:

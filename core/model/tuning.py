@@ -10,9 +10,9 @@ from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.model.display import model_progress
-from pegbox.model.latency import Latency
+from pegbox.model.latency import Latency, implementations_in_turn
 from pegbox.model.model import ModelLike, as_models, machine_of
-from pegbox.model.model_task import ModelTask, model_tasks
+from pegbox.model.model_task import model_tasks
 from pegbox.model.result import ModelResult
 from pegbox.model.selection import Knowledge
 from pegbox.operators.kernel_library import StoreLike
@@ -82,7 +82,8 @@ def tune_model(
     latency = Latency.of([model.variants for model in listed], tasks)
     kept = user_store() if isinstance(store, str) and store == "user" else store
     knowledge = Knowledge.of(None, kept)
-    scheduler = TaskScheduler(_tasks(tasks), tuner=tuner, seed=seed, records=records, resume=records is not None)
+    searched = [tasks[number].implementations[place].task for number, place in implementations_in_turn(tasks)]
+    scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
     shown = model_progress(tasks, latency) if progress else None
     try:
         reason = scheduler.search(
@@ -103,11 +104,6 @@ def tune_model(
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
     return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept))
-
-
-def _tasks(tasks: Sequence[ModelTask]) -> list[Task]:
-    """List the tasks of all implementations."""
-    return [each.task for task in tasks for each in task.implementations]
 
 
 def _first(task: Task, knowledge: Knowledge) -> list[Config]:

@@ -1,67 +1,67 @@
-"""Small models made by hand, and a measurer that answers at once: the seconds depend on the configuration alone."""
+"""Small graphs, and modules of them whose kernels are compiled for the first configuration of a sketch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pegbox import te
+from pegbox.codegen import Target
+from pegbox.codegen.runtime import machine
 from pegbox.graph import Graph, Node, Value
-from pegbox.graph.operations import matmul_node, pointwise_node, reshape_node
-from pegbox.measure import Measurer, Ok, Result
-from pegbox.model import Model
-from pegbox.space import Config
+from pegbox.graph.operations import make_node
+from pegbox.model.model_task import called_nodes
+from pegbox.model.module import Module
+from pegbox.model.node_task import sketch_task
+from pegbox.model.selection import Selection
+from pegbox.search.models.prediction import PREDICTED
 
-TARGET = "llvm -num-cores 1"
-
-
-def layers(count: int = 2, *, width: int = 8, name: str = "layers") -> Model:
-    """A chain of products with constants, each followed by a maximum with 0; the output has one dimension."""
-    rng = np.random.default_rng(0)
-    x = Value("x", (4, width), "float32")
-    weights = [Value(f"w{number}", (width, width), "float32") for number in range(count)]
-    nodes: list[Node] = []
-    value = x
-    for number, weight in enumerate(weights):
-        nodes.append(matmul_node(f"product{number}", value, weight))
-        nodes.append(pointwise_node(f"relu{number}", "Relu", relu, nodes[-1].outputs))
-        value = nodes[-1].outputs[0]
-    nodes.append(reshape_node("flat", value, (4 * width,)))
-    constants = {weight: rng.standard_normal(weight.shape).astype("float32") for weight in weights}
-    return Model(Graph(name, (x,), nodes[-1].outputs, tuple(nodes), constants))
+ONE_CORE = Target("llvm -num-cores 1")
+Array = np.ndarray[Any, Any]
 
 
-def relu(element: Any) -> Any:
-    """The larger of an element and 0."""
-    return te.max(element, 0.0)
+def value(name: str, *shape: int, dtype: str = "float32") -> Value:
+    return Value(name, shape, dtype)
 
 
-class Machine(Measurer):
-    """Measures without compiling: a task takes as many milliseconds as its outputs have elements, or fewer."""
-
-    def __init__(self, task: Any, **options: Any) -> None:
-        self.scale = 1e-3 * task.outputs[0].shape[0]
-
-    def __enter__(self) -> Machine:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        return ((config, self.result(config)) for config in configs)
-
-    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        return [self.result(config) for config in configs]
-
-    def result(self, config: Config) -> Result:
-        """Make the result of a configuration."""
-        return Ok((self.scale / (1 + config.index % 7),), 0.0, 1.0)
+def scaled(name: str, x: Value, factor: float) -> Node:
+    """X times a number."""
+    return make_node(name, "Mul", [x], lambda a: [te.compute(a.shape, lambda *i: a[i] * factor, name="m")])
 
 
-def trials_in(records: Path) -> int:
-    """Count the trials in a file of records, without those that were measured again."""
-    return sum('"remeasured": true' not in line for line in records.read_text().splitlines())
+def added(name: str, a: Value, b: Value) -> Node:
+    """A + B of one shape."""
+    return make_node(name, "Add", [a, b], lambda a, b: [te.compute(a.shape, lambda *i: a[i] + b[i], name="s")])
+
+
+def graph_of(
+    inputs: Sequence[Value],
+    nodes: Sequence[Node],
+    outputs: Sequence[Value],
+    constants: Mapping[Value, Array] | None = None,
+    *,
+    name: str = "small",
+) -> Graph:
+    return Graph(name, tuple(inputs), tuple(outputs), tuple(nodes), constants or {})
+
+
+def selected(graph: Graph, target: Target = ONE_CORE, *, config: int = 0) -> list[Selection]:
+    """Compile a configuration of each node's sketch."""
+    made = []
+    for node in called_nodes(graph):
+        task = sketch_task(node, target)
+        chosen = task.task.space.get(config)
+        made.append(Selection(task, chosen, PREDICTED, machine.compile_program(task.task.lower(chosen))))
+    return made
+
+
+def module_of(graph: Graph, target: Target = ONE_CORE) -> Module:
+    return Module(graph, selected(graph, target))
+
+
+def arrays_for(graph: Graph, seed: int = 0) -> list[Array]:
+    """Whole numbers as inputs, so that sums are exact."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-9, 9, value.shape).astype(value.dtype) for value in graph.inputs]

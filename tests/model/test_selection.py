@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_models import TARGET, layers
+from tuned_models import TARGET, layers
 
 import pegbox as pb
 from pegbox.codegen.runtime.machine import compile_program
