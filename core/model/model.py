@@ -151,8 +151,9 @@ def as_model(given: ModelLike) -> Model:
 
 def as_models(given: ModelLike | Sequence[ModelLike]) -> list[Model]:
     """Return a list of models; one alone may be given without a list."""
-    alone = isinstance(given, Model | str | os.PathLike)
-    listed = [given] if alone else check_list("models", given, "models, or files of models")
+    if isinstance(given, Model | str | os.PathLike):
+        return [as_model(given)]
+    listed = check_list("models", given, "models, or files of models")
     if not listed:
         raise ArgumentError("models=[]: give at least one model")
     return [as_model(each) for each in listed]

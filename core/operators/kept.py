@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pegbox.store.kernels import KeptCode
     from pegbox.task.task import Task
 
-_ROOMS = "codegen compute expr loops operators schedule space task te templates tir plugins.sketch"
+_ROOMS = "codegen compute expr graph loops operators schedule space task te templates tir plugins.sketch"
 _PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS.split())
 """The packages, and a module, whose code decides the code of a kernel, once its configuration is chosen."""
 _File = list[str]

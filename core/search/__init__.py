@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "Allocation", "BaseTuner", "BestTrial", "BoundTuner", "Callback",
-    "CallbackLike", "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats",
-    "Gain", "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
+    "CallbackLike", "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features",
+    "Floats", "Gain", "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
     "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
     "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
     "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",

@@ -72,11 +72,14 @@ def make_allocation(given: AllocationLike, total: Total) -> Allocation:
         UnknownName, ArgumentError: there is no such allocation, or it has no such option.
         PluginError: the factory raises, or makes something else.
     """
-    spec = parse_spec(given) if isinstance(given, str) else None
-    wanted = "the name of an allocation, such as 'gradient', or a class of allocations"
-    factory = check_callable("allocation", given, wanted) if spec is None else registry.resolve("allocation", spec.name)
-    owner = f"allocation {str(given)!r}" if spec is not None else f"allocation {given!r}"
-    options: dict[str, Any] = bind_options(owner, factory, spec.options if spec else {}, but=["total"], leading=0)
+    owner, written = f"allocation {given!r}", {}
+    if isinstance(given, str):
+        spec = parse_spec(given)
+        factory, written = registry.resolve("allocation", spec.name), dict(spec.options)
+    else:
+        wanted = "the name of an allocation, such as 'gradient', or a class of allocations"
+        factory = check_callable("allocation", given, wanted)
+    options: dict[str, Any] = bind_options(owner, factory, written, but=["total"], leading=0)
     if "total" in signature_of(factory).parameters:
         options["total"] = total
     made = construct(owner, factory, **options)

@@ -149,13 +149,13 @@ class _Collector(Callback):
 
     def __init__(self, records: list[Record], task: Task, tuner: str, seed: int) -> None:
         self._records, self._task = records, task
-        self._around: Circumstances = {"tuner": tuner, "seed": seed}
+        self._tuner, self._seed = tuner, seed
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
-        self._records.append(Record.of(self._task, trial.config, trial.result, **self._around))
+        around = Circumstances(tuner=self._tuner, seed=self._seed, remeasured=trial.remeasured)
+        self._records.append(Record.of(self._task, trial.config, trial.result, **around))
 
-    def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        self._records.append(Record.of(self._task, trial.config, trial.result, **self._around, remeasured=True))
+    on_remeasured = on_trial
 
 
 def _after_rounds(costs: Sequence[float]) -> list[float]:
