@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "Allocation", "BaseTuner", "BestTrial", "BoundTuner", "Callback",
     "CallbackLike", "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features",
-    "Floats", "Gain", "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
-    "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
+    "Floats", "Gain", "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge",
+    "ModelReport", "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
     "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
     "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",
     "lost_threads", "make_cost_model", "make_tuner", "not_fitted", "pairs_in_order", "parse_spec", "predicted_configs",

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pegbox import te
 from pegbox.graph import Graph, Node, Value
-from pegbox.graph.operations import matmul_node, pointwise_node, reshape_node
+from pegbox.graph.operations import matmul_node, reshape_node
 from pegbox.measure import Measurer, Ok, Result
 from pegbox.model import Model
 from pegbox.space import Config
@@ -19,24 +18,19 @@ TARGET = "llvm -num-cores 1"
 
 
 def layers(count: int = 2, *, width: int = 8, name: str = "layers") -> Model:
-    """A chain of products with constants, each followed by a maximum with 0; the output has one dimension."""
+    """A chain of products with square constants, then one with another; the output has one dimension."""
     rng = np.random.default_rng(0)
     x = Value("x", (4, width), "float32")
     weights = [Value(f"w{number}", (width, width), "float32") for number in range(count)]
+    weights.append(Value("head", (width, 3), "float32"))
     nodes: list[Node] = []
     value = x
-    for number, weight in enumerate(weights):
-        nodes.append(matmul_node(f"product{number}", value, weight))
-        nodes.append(pointwise_node(f"relu{number}", "Relu", relu, nodes[-1].outputs))
+    for weight in weights:
+        nodes.append(matmul_node(f"product.{weight.name}", value, weight))
         value = nodes[-1].outputs[0]
-    nodes.append(reshape_node("flat", value, (4 * width,)))
+    nodes.append(reshape_node("flat", value, (12,)))
     constants = {weight: rng.standard_normal(weight.shape).astype("float32") for weight in weights}
     return Model(Graph(name, (x,), nodes[-1].outputs, tuple(nodes), constants))
-
-
-def relu(element: Any) -> Any:
-    """The larger of an element and 0."""
-    return te.max(element, 0.0)
 
 
 class Machine(Measurer):
