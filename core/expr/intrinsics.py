@@ -21,9 +21,7 @@ ARITY: dict[str, int] = {
     "bitwise_and": 2, "bitwise_or": 2, "bitwise_xor": 2, "shift_left": 2, "shift_right": 2,
 }  # fmt: skip
 
-ON_INTEGERS = frozenset(
-    {"popcount", "clz", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"}
-)
+ON_INTEGERS = frozenset({"popcount", "clz", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"})
 """Functions of the bits of integers. A shift by the width of the type or more leaves 0, or -1 of a negative number."""
 
 SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
