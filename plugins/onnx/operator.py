@@ -44,6 +44,11 @@ class OperatorNode:
             return np.atleast_1d(self.constants[place]).tolist()
         return self.get(name, default)
 
+    def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
+        """Return the number of a constant input, or of the attribute that it was in older versions."""
+        found = self.numbers(place, name)
+        return default if found is None else found if not isinstance(found, list) else found[0]
+
     def refuse(self, reason: str) -> GraphError:
         """Make the error of a node that cannot be computed."""
         return GraphError(f"{self.kind} {self.name!r}: {reason}")
@@ -57,7 +62,8 @@ class Operator:
         meaning: a function of a node and of its tensors, None for those that are missing. It returns one or several
             tensors, or arrays if the values of an output are known.
         constants: the places of inputs whose values must be known when a model is read.
-        known: the places of inputs that are among the node's constants, not the tensors, if their values are known.
+        known: the places of inputs that are among the node's constants too if their values are known; a meaning that
+            does not read them then need not be given their tensors.
         empty: whether the meaning takes inputs without elements from the node's constants.
     """
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from onnx import inliner, numpy_helper
 
 from pegbox import te
+from pegbox.compute import placeholders
 from pegbox.errors import GraphError, PegboxError
 from pegbox.graph import Graph, Node, Value
 from pegbox.graph.reference import run_node
 from pegbox.plugins.onnx import operators as operators  # registers the operators
 from pegbox.plugins.onnx.empty_arrays import evaluate_node
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, OperatorNode
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.plugins.onnx.operators.casts import DTYPES
 
 Array = NDArray[Any]
 
@@ -131,9 +132,9 @@ class _Reading:
             wanted = place in found.constants or 0 in value.shape
             if value in self._constants and (wanted or place in found.known):
                 constants[place] = self._constants[value]
-            elif not wanted:
+            if not wanted:
                 inputs[place] = value
-            else:
+            elif value not in self._constants:
                 raise DataDependent(
                     f"{where}: the values of {each!r} decide shapes; they must be constants", self._origins[value]
                 )
@@ -144,14 +145,18 @@ class _Reading:
         node = OperatorNode(name, proto.op_type, self._opset["ai.onnx"], attributes, constants, count)
         # `like` and others only lend their types: a place without an input gets None.
         places = sorted(inputs)
-        compute = partial(_tensors, found.meaning, node, tuple(places))
         given = tuple(inputs[place] for place in places)
         try:
-            made = _meaning(found.meaning, node, tuple(places), *(value.placeholder() for value in given))
+            tensors = [value.placeholder() for value in given]
+            made = _meaning(found.meaning, node, tuple(places), *tensors)
+            read = {tensor.op for tensor in placeholders([each for each in made if isinstance(each, te.Tensor)])}
+            unread = {p for p, tensor in zip(places, tensors, strict=True) if p in constants and tensor.op not in read}
         except GraphError:
             raise
         except PegboxError as error:
             raise GraphError(f"{where}: {error}") from error
+        given, places = tuple(inputs[p] for p in places if p not in unread), [p for p in places if p not in unread]
+        compute = partial(_tensors, found.meaning, node, tuple(places))
         named = [each or f"{name}.{k}" for k, each in enumerate([*proto.output, *[""] * 9])]
         for each, array in zip(named, made, strict=False):
             if isinstance(array, np.ndarray):
@@ -204,8 +209,7 @@ def _meaning(
     meaning: Meaning, node: OperatorNode, places: tuple[int, ...], *tensors: te.Tensor
 ) -> list[te.Tensor | Array]:
     """Apply an operator; outputs whose values are known are arrays."""
-    rank = max(places, default=-1) + 1
-    given: list[te.Tensor | None] = [None] * rank
+    given: list[te.Tensor | None] = [None] * (1 + max(places, default=-1))
     for place, tensor in zip(places, tensors, strict=True):
         given[place] = tensor
     made = meaning(node, *given)
