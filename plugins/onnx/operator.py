@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox import te
 from pegbox.errors import GraphError
 
 Array = NDArray[Any]
@@ -49,9 +48,18 @@ class OperatorNode:
         found = self.numbers(place, name)
         return default if found is None else found if not isinstance(found, list) else found[0]
 
-    def refuse(self, reason: str) -> GraphError:
+    def refuse(self, reason: str, remedy: str = "") -> OperatorRefused:
         """Make the error of a node that cannot be computed."""
-        return GraphError(f"{self.kind} {self.name!r}: {reason}")
+        return OperatorRefused(f"{self.kind} {self.name!r}", reason, remedy)
+
+
+class OperatorRefused(GraphError):
+    """A node that cannot be computed, with the reason and the remedy."""
+
+    def __init__(self, node: str, reason: str, remedy: str = "") -> None:
+        super().__init__(f"{node}: {reason}" + (f"; {remedy}" if remedy else ""))
+        self.reason = reason
+        self.remedy = remedy
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def cast(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return elementwise(lambda e: te.cast(dtype, e), x, name="Cast")
 
 
-@operator("CastLike", known=(1,), empty=True)
+@operator("CastLike", empty=True)
 def cast_like(node: OperatorNode, x: te.Tensor | None, like: te.Tensor | None = None) -> te.Tensor | Array:
     dtype = like.dtype if like is not None else str(node.constants[1].dtype)
     if x is None:
