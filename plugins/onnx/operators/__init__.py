@@ -1,20 +1,27 @@
 """The meanings of ONNX operators, as computations."""
 
 from pegbox.plugins.onnx.operators import (
+    attention,
     blocks,
     casts,
     convolutions,
+    einsum,
     elementwise,
     gathers,
+    normalizations,
     pooling,
     products,
+    quantization,
+    recurrent,
     reductions,
     resampling,
     shapes,
+    signals,
     slices,
+    sorting,
 )
 
 __all__ = [
-    "blocks", "casts", "convolutions", "elementwise", "gathers", "pooling", "products", "reductions", "resampling",
-    "shapes", "slices",
+    "attention", "blocks", "casts", "convolutions", "einsum", "elementwise", "gathers", "normalizations", "pooling",
+    "products", "quantization", "recurrent", "reductions", "resampling", "shapes", "signals", "slices", "sorting",
 ]  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pegbox import te
 from pegbox.compute import elementwise
-from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
+from pegbox.plugins.onnx.operator import Array, Meaning, OperatorNode, operator
 
 DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
@@ -29,6 +31,22 @@ def converted(x: te.Tensor, dtype: str, *, name: str = "Cast") -> te.Tensor:
     return x if x.dtype == dtype else elementwise(lambda e: te.cast(dtype, e), x, name=name)
 
 
+def in_float32(meaning: Meaning) -> Meaning:
+    """Compute an operator of floats of 16 bits in float32, and round its first output once."""
+
+    def wide(node: OperatorNode, *tensors: te.Tensor | None) -> Any:
+        narrow = [x.dtype for x in tensors if x is not None and x.dtype in ("float16", "bfloat16")]
+        if not narrow:
+            return meaning(node, *tensors)
+        given = (x if x is None or x.dtype not in narrow else converted(x, "float32", name="wide") for x in tensors)
+        made = meaning(node, *given)
+        if isinstance(made, te.Tensor):
+            return converted(made, narrow[0], name=node.kind)
+        return [converted(made[0], narrow[0], name=node.kind), *made[1:]]
+
+    return wide
+
+
 @operator("Cast")
 def cast(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     dtype = dtype_of(node, "to")
@@ -46,4 +64,6 @@ def cast_like(node: OperatorNode, x: te.Tensor | None, like: te.Tensor | None = 
 @operator("BitCast")
 def bit_cast(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     dtype = dtype_of(node, "to")
+    if "bool" in (dtype, x.dtype):  # a byte of 0 or 1
+        return elementwise(lambda e: te.cast(dtype, e), x, name="BitCast")
     return elementwise(lambda e: te.reinterpret(dtype, e), x, name="BitCast")

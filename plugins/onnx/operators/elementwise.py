@@ -13,12 +13,14 @@ from pegbox import te
 from pegbox.compute import elementwise
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.casts import in_float32
 
 Function = Callable[..., Any]
 
 
 def _plain(kind: str, function: Function) -> None:
     @operator(kind)
+    @in_float32
     def meaning(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
         return elementwise(function, *tensors, name=node.kind)
 
@@ -69,6 +71,7 @@ def _with(kind: str, function: Function, **defaults: float) -> None:
     """Register a function of one element and of attributes."""
 
     @operator(kind)
+    @in_float32
     def meaning(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         values = {name: te.const(node.get(name, default), x.dtype) for name, default in defaults.items()}
         return elementwise(lambda e: function(e, **values), x, name=kind)
@@ -98,6 +101,7 @@ _with(
 
 
 @operator("Mean")
+@in_float32
 def mean(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
     return elementwise(lambda *xs: reduce(lambda x, y: x + y, xs) / len(xs), *tensors, name="Mean")
 
@@ -156,6 +160,7 @@ _POWERS: dict[float, Function] = {
 
 
 @operator("Pow", known=(1,))
+@in_float32
 def power(node: OperatorNode, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
     known = node.constants.get(1)
     if known is not None and known.size == 1 and known.ndim <= x.ndim and (
@@ -169,22 +174,26 @@ def power(node: OperatorNode, x: te.Tensor, y: te.Tensor | None = None) -> te.Te
 
 
 @operator("HardSwish")
+@in_float32
 def hard_swish(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return elementwise(lambda e: e * te.maximum(te.minimum(e / 6 + 0.5, 1.0), 0.0), x, name="HardSwish")
 
 
 @operator("Mish")
+@in_float32
 def mish(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return elementwise(lambda e: e * te.tanh(_softplus(e)), x, name="Mish")
 
 
 @operator("Swish")
+@in_float32
 def swish(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     alpha = node.get("alpha", 1.0)
     return elementwise(lambda e: e * te.sigmoid(e if alpha == 1.0 else alpha * e), x, name="Swish")
 
 
 @operator("Gelu")
+@in_float32
 def gelu(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     if node.get("approximate", "none") == "tanh":
         return elementwise(
