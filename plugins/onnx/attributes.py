@@ -45,13 +45,18 @@ def constant_array(attributes: Mapping[str, Any]) -> Array:
             return value
         if name in _DTYPES:
             return np.asarray(value, _DTYPES[name])
-    raise GraphError(f"a constant of {', '.join(attributes) or 'nothing'} is not supported; export it as a dense tensor")
+    raise GraphError(
+        f"a constant of {', '.join(attributes) or 'nothing'} is not supported; export it as a dense tensor"
+    )
 
 
 @cache
 def input_names(kind: str, opset: int) -> tuple[str, ...]:
     """Return the names that ONNX gives the inputs of an operator."""
-    try:
-        return tuple(each.name for each in onnx.defs.get_schema(kind, opset).inputs)
-    except onnx.defs.SchemaError:
-        return ()
+    return tuple(each.name for each in onnx.defs.get_schema(kind, opset).inputs)
+
+
+@cache
+def since(kind: str, opset: int) -> int:
+    """Return the version in which an operator got the meaning that it has in a version."""
+    return int(onnx.defs.get_schema(kind, opset).since_version)

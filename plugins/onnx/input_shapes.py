@@ -16,11 +16,16 @@ Shapes: TypeAlias = Mapping[str, int | Sequence[int]]
 _WANTED = "the shapes of inputs, and the extents of dimensions, by their names"
 
 
+class OpenShapes(GraphError):
+    """A model whose file leaves shapes open that were not given."""
+
+
 def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes | None) -> list[tuple[int, ...]]:
     """Return the shape of each input.
 
     Raises:
-        GraphError: a dimension stays open, or a given shape does not fit the file's.
+        OpenShapes: a dimension stays open.
+        GraphError: a given shape does not fit the file's.
     """
     given = check_mapping("shapes", {} if shapes is None else shapes, _WANTED, error=GraphError)
     names = {each.name for each in inputs}
@@ -36,7 +41,8 @@ def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes | None) -> 
         elif name in names:
             raise GraphError(f"shapes[{name!r}]={value!r} is not a shape; give the extents of the input as a tuple")
         else:
-            raise GraphError(f"shapes: the model has neither an input nor a dimension {name!r}{near_names(name, [*names, *sorted(symbols)])}")
+            known = near_names(name, [*sorted(names), *sorted(symbols)])
+            raise GraphError(f"shapes: the model has neither an input nor a dimension {name!r}{known}")
     for each in inputs:
         if each.name in whole:
             _bind(each, whole[each.name], extents)
@@ -64,7 +70,8 @@ def _bind(proto: onnx.ValueInfoProto, shape: Sequence[int], extents: dict[str, i
             )
         if dim.dim_param and extents.setdefault(dim.dim_param, extent) != extent:
             raise GraphError(
-                f"shapes[{proto.name!r}]={tuple(shape)}: the dimension {dim.dim_param!r} is {extents[dim.dim_param]} elsewhere"
+                f"shapes[{proto.name!r}]={tuple(shape)}: the dimension {dim.dim_param!r} is {extents[dim.dim_param]} "
+                "elsewhere; give it one extent"
             )
 
 
@@ -81,7 +88,7 @@ def _shape(
     return tuple(extents_of) if len(extents_of) == len(found) else None
 
 
-def _open(inputs: Sequence[onnx.ValueInfoProto], found: Sequence[tuple[int, ...] | None]) -> GraphError:
+def _open(inputs: Sequence[onnx.ValueInfoProto], found: Sequence[tuple[int, ...] | None]) -> OpenShapes:
     """Make the error that lists the inputs without a shape."""
     missing = [each for each, shape in zip(inputs, found, strict=True) if shape is None]
     symbols = {dim.dim_param: 0 for each in missing for dim in each.type.tensor_type.shape.dim if dim.dim_param}
@@ -89,7 +96,7 @@ def _open(inputs: Sequence[onnx.ValueInfoProto], found: Sequence[tuple[int, ...]
     by_input = ", ".join(f"{each.name!r}: (...)" for each in missing)
     remedy = f"shapes={{{by_input}}}" + (f", or shapes={{{by_name}}}" if symbols else "")
     listing = ", ".join(f"{each.name}{_text(each)}" for each in missing)
-    return GraphError(f"the model leaves open the shapes of {listing}; give them: {remedy}")
+    return OpenShapes(f"the model leaves open the shapes of {listing}; give them: {remedy}")
 
 
 def _text(proto: onnx.ValueInfoProto) -> str:

@@ -13,7 +13,6 @@ from pegbox.checks import check_path
 from pegbox.errors import GraphError
 
 _LARGEST = 2**31 - 1  # of a protobuf message, in bytes
-_OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
 
 
 @dataclass(frozen=True)
@@ -30,15 +29,15 @@ class ModelFile:
     name: str
     folder: Path | None
 
-    @property
-    def opset(self) -> int:
-        """The version of the operators of ONNX's own domain."""
-        return max((each.version for each in self.proto.opset_import if is_own(each.domain)), default=0)
-
 
 def is_own(domain: str) -> bool:
     """Decide whether a domain is ONNX's own."""
     return domain in ("", "ai.onnx")
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """Return the version of the operators of ONNX's own domain that a model uses."""
+    return max((each.version for each in model.opset_import if is_own(each.domain)), default=0)
 
 
 def open_model(source: str | os.PathLike[str] | onnx.ModelProto) -> ModelFile:
@@ -54,11 +53,6 @@ def open_model(source: str | os.PathLike[str] | onnx.ModelProto) -> ModelFile:
         model = ModelFile(_parsed(path), repr(str(path)), path.resolve().parent)
     if not model.proto.HasField("graph") or not model.proto.opset_import:
         raise GraphError(f"{model.name} is not an ONNX model: it has no graph or no versions of operators")
-    if model.opset and model.opset < _OLDEST_OPSET:
-        raise GraphError(
-            f"{model.name} uses version {model.opset} of ONNX's operators, {_OLDEST_OPSET} is the oldest that is read; "
-            "convert it: onnx.version_converter.convert_version(model, 17)"
-        )
     return model
 
 

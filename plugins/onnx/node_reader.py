@@ -18,19 +18,21 @@ from pegbox.errors import GraphError
 from pegbox.graph import Node, Value
 from pegbox.hooks import explained
 from pegbox.plugins.onnx import operators as operators  # registers the operators
-from pegbox.plugins.onnx.attributes import attributes_of, constant_array, input_names
+from pegbox.plugins.onnx.attributes import attributes_of, constant_array, input_names, since
 from pegbox.plugins.onnx.graph_builder import GraphBuilder
+from pegbox.plugins.onnx.inference import Inferred
 from pegbox.plugins.onnx.model_file import is_own
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, Operator, OperatorNode, OperatorRefused
 from pegbox.plugins.onnx.operators.casts import DTYPES
 from pegbox.plugins.onnx.refusal import Refusal
-from pegbox.plugins.onnx.skeleton import Inferred
 from pegbox.plugins.onnx.structure import described
 from pegbox.plugins.onnx.weights import Weights
 
 Array = NDArray[Any]
 
 _UNSUPPORTED = "the operators that are: docs/onnx-operators.md; export the model without it, or cut the model there"
+_OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
+_OLD = "convert the model: onnx.version_converter.convert_version(model, 17)"
 _CONTROL_FLOW = {
     "If": ("its condition is computed when the model runs", "export the model with the branch that is taken"),
     "Loop": ("the number of its iterations is decided when the model runs", "export the model with the loop unrolled"),
@@ -86,8 +88,10 @@ class NodeReader:
     def _refuse_unknown(self, proto: onnx.NodeProto, value: Value) -> None:
         if inputs := self.graph.inputs_of(value):  # else a node that was refused makes it
             origin = f", which depends on the inputs {', '.join(inputs)}" if (value.name,) != inputs else ""
-            reason = f"the values of {value.name!r}{origin}, decide a shape" if origin else (
-                f"the values of the input {value.name!r} decide a shape"
+            reason = (
+                f"the values of {value.name!r}{origin}, decide a shape"
+                if origin
+                else (f"the values of the input {value.name!r} decide a shape")
             )
             self.refusals.append(
                 Refusal(described(proto), reason, "export the model with constants in their place", inputs)
@@ -112,6 +116,11 @@ class NodeReader:
         if operator is None:
             name = proto.op_type if own else f"{proto.domain}.{proto.op_type}"
             raise OperatorRefused(described(proto), f"the operator {name} is not supported", _UNSUPPORTED)
+        if self._opset < _OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, _OLDEST_OPSET):
+            reason = (
+                f"the operator of version {self._opset} is not supported, but those from version {_OLDEST_OPSET} on"
+            )
+            raise OperatorRefused(described(proto), reason, _OLD)
         given = {place: self._given(name) for place, name in enumerate(proto.input) if name}
         if not self._is_empty(proto, operator, given):
             self._apply(proto, operator, given)
@@ -137,7 +146,7 @@ class NodeReader:
     def _is_empty(self, proto: onnx.NodeProto, operator: Operator, given: Mapping[int, Value]) -> bool:
         """Make the outputs of a node that computes nothing, because its outputs or its inputs have no elements."""
         names = [name for name in proto.output if name]
-        types = [self._inferred.get(name, Inferred(0, None)) for name in names]
+        types = [self._inferred.get(name, Inferred()) for name in names]
         if all(0 in (each.shape or ()) for each in types):
             for name, each in zip(names, types, strict=True):
                 self.graph.add_value(name, each.shape or (), DTYPES[each.elements])
@@ -188,7 +197,7 @@ class NodeReader:
 
     def _check(self, name: str, shape: Sequence[int], dtype: str) -> None:
         """Compare a type with the one that the package onnx infers."""
-        inferred = self._inferred.get(name, Inferred(0, None))
+        inferred = self._inferred.get(name, Inferred())
         wanted = DTYPES.get(inferred.elements, dtype), tuple(shape) if inferred.shape is None else inferred.shape
         if wanted != (dtype, tuple(shape)):
             raise GraphError(f"it would make {dtype}{list(shape)}, but ONNX says {wanted[0]}{list(wanted[1])}")

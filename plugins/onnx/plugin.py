@@ -15,9 +15,7 @@ def pegbox_register_model_readers() -> dict[str, str]:
     return {".onnx": "pegbox.plugins.onnx.plugin:read_model"}
 
 
-def read_model(
-    path: str | os.PathLike[str], *, shapes: Mapping[str, int | Sequence[int]] | None = None
-) -> Graph:
+def read_model(path: str | os.PathLike[str], *, shapes: Mapping[str, int | Sequence[int]] | None = None) -> Graph:
     """Read a model from a file, as `pegbox.plugins.onnx.reader.read_model` does.
 
     Raises:
@@ -26,5 +24,7 @@ def read_model(
     try:
         from pegbox.plugins.onnx import reader
     except ImportError as error:
-        raise GraphError(f"models of ONNX are read by the package onnx: pip install 'pegbox[onnx]' ({error})") from error
+        raise GraphError(
+            f"models of ONNX are read by the package onnx: pip install 'pegbox[onnx]' ({error})"
+        ) from error
     return reader.read_model(path, shapes=shapes)

@@ -15,15 +15,17 @@ from pegbox.checks import check_array
 from pegbox.errors import GraphError
 from pegbox.graph import Graph
 from pegbox.hooks import users_level
+from pegbox.plugins.onnx.functions import inline_functions
 from pegbox.plugins.onnx.graph_builder import GraphBuilder
+from pegbox.plugins.onnx.inference import inferred_types
 from pegbox.plugins.onnx.input_shapes import Shapes, fix_shapes
-from pegbox.plugins.onnx.model_file import ModelFile, open_model
+from pegbox.plugins.onnx.model_file import ModelFile, open_model, opset_of
 from pegbox.plugins.onnx.node_reader import NodeReader
 from pegbox.plugins.onnx.operator import OPERATORS
 from pegbox.plugins.onnx.operators.casts import DTYPES
 from pegbox.plugins.onnx.refusal import DataDependent as DataDependent
 from pegbox.plugins.onnx.refusal import Refusal, refused
-from pegbox.plugins.onnx.skeleton import check, infer, inline_functions, make_skeleton
+from pegbox.plugins.onnx.skeleton import checked, make_skeleton
 from pegbox.plugins.onnx.structure import needed_nodes
 from pegbox.plugins.onnx.weights import Weights, is_suspicious
 
@@ -61,19 +63,19 @@ def read_model(
         elements, shape = inputs.pop(name)
         check_array(f"values[{name!r}]: the input is", array, shape, DTYPES[elements])
     arrays |= known
-    nodes, faults = needed_nodes(model.proto.graph.node, {*inputs, *arrays}, [each.name for each in model.proto.graph.output])
+    nodes, faults = needed_nodes(
+        model.proto.graph.node, {*inputs, *arrays}, [each.name for each in model.proto.graph.output]
+    )
     _raise(model, faults)
     skeleton = make_skeleton(model, nodes, inputs, arrays)
-    check(skeleton, model.name)
-    skeleton = inline_functions(skeleton, [*OPERATORS], model.name)
-    _, inferred = infer(skeleton, model.name)
+    inlined = inline_functions(checked(skeleton, model.name), OPERATORS, model.name)
     graph = GraphBuilder()
     for name, (elements, shape) in inputs.items():
         graph.add_input(name, shape, DTYPES[elements])
     for name, array in arrays.items():
         graph.add_constant(name, array)
-    reader = NodeReader(graph, model.opset, inferred, weights)
-    reader.read(skeleton.graph.node)
+    reader = NodeReader(graph, opset_of(model.proto), inferred_types(inlined), weights)
+    reader.read(inlined.graph.node)
     _raise(model, reader.refusals)
     outputs = [graph.values[each.name] for each in model.proto.graph.output]
     return graph.graph(model.proto.graph.name or "model", outputs)
@@ -111,9 +113,7 @@ def _initializers(model: ModelFile, weights: Weights) -> dict[str, Array]:
     return found
 
 
-def _inputs(
-    model: ModelFile, arrays: Mapping[str, Array], shapes: Shapes
-) -> dict[str, tuple[int, tuple[int, ...]]]:
+def _inputs(model: ModelFile, arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return the type and the shape of each input."""
     refusals = []
     given = [each for each in model.proto.graph.input if each.name not in arrays]
@@ -127,6 +127,4 @@ def _inputs(
             refusals.append(Refusal(f"input {each.name!r}", f"elements of {name} are not supported", "cast it ahead"))
     _raise(model, refusals)
     found = fix_shapes(given, shapes)
-    return {
-        each.name: (each.type.tensor_type.elem_type, shape) for each, shape in zip(given, found, strict=True)
-    }
+    return {each.name: (each.type.tensor_type.elem_type, shape) for each, shape in zip(given, found, strict=True)}

@@ -84,8 +84,8 @@ class Weights:
                 data = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(path, np.uint8, mode="r"))
             except OSError as error:
                 raise GraphError(
-                    f"{location!r}, which should hold its elements, cannot be read ({error.strerror or error}); copy it "
-                    "into the folder of the model"
+                    f"{location!r}, which should hold its elements, cannot be read ({error.strerror or error}); copy "
+                    "it into the folder of the model"
                 ) from error
             self._files[location] = data
         return self._files[location]
@@ -98,10 +98,14 @@ class Weights:
         remedy = "copy it into the folder of the model, and name it by a relative path"
         plain = Path(location)
         if not location or "\0" in location or plain.is_absolute() or ".." in plain.parts or "\\" in location:
-            raise GraphError(f"{location!r}, which should hold its elements, is not a path in the model's folder; {remedy}")
+            raise GraphError(
+                f"{location!r}, which should hold its elements, is not a path in the model's folder; {remedy}"
+            )
         path = Path(os.path.realpath(self._folder / plain))
         if not path.is_relative_to(os.path.realpath(self._folder)):
-            raise GraphError(f"{location!r}, which should hold its elements, is a link out of the model's folder; {remedy}")
+            raise GraphError(
+                f"{location!r}, which should hold its elements, is a link out of the model's folder; {remedy}"
+            )
         return path
 
 

@@ -25,6 +25,7 @@ from pegbox.origin import explained, origin_of, users_level
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
+from pegbox.space.entities import THREADS
 
 MAX_STALE_ASKS = 8
 """The number of asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
@@ -157,7 +158,11 @@ class Proposer:
         fresh = [config for config in distinct if config not in self._known and config not in self._pending]
         own = self._first.intersection(distinct).difference(fresh)  # the tuner could not know of these
         self.dropped += Counter({REPEATED: len(proposed) - len(fresh) - len(own), SURPLUS: max(0, len(fresh) - n)})
-        return fresh[:n]
+        taken = fresh[:n]
+        if taken and THREADS in taken[0].space.knobs:  # the work is so little that one thread may be the fastest
+            place = list(taken[0].space.knobs).index(THREADS)
+            taken.sort(key=lambda config: config.digits[place])
+        return taken
 
 
 def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[int, str] | None:

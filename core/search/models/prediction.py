@@ -32,6 +32,7 @@ from pegbox.search.models.trees import Trees
 from pegbox.search.protocols import Features, Floats
 from pegbox.space import Config
 from pegbox.space.digits import Digits, first_of_each
+from pegbox.space.entities import THREADS
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -50,9 +51,6 @@ GUARDED = 64
 
 LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
 """The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
-
-THREADS = "threads"
-"""The knob by which a template leaves the number of threads open; its first value is one."""
 
 TRIED = 16
 """The predicted configurations that are compiled, until as many as are asked for can be."""

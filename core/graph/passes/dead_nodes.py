@@ -1,0 +1,47 @@
+"""Removal of nodes, outputs of nodes, and constants that no output of the graph needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pegbox.compute.tensor import Tensor
+from pegbox.graph.graph import Graph, Node, Value
+
+
+def dead_nodes(graph: Graph) -> Graph:
+    """Keep the nodes and constants that the outputs need; inputs stay.
+
+    ::
+
+        a = Exp(x)
+        b, mask = Dropout(x)    ->    b = Dropout(x)
+        return b                      return b
+    """
+    needed = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if needed.isdisjoint(node.outputs):
+            continue
+        kept.append(_with_outputs(node, needed))
+        needed.update(node.inputs)
+    constants = {value: array for value, array in graph.constants.items() if value in needed}
+    return replace(graph, nodes=tuple(reversed(kept)), constants=constants)
+
+
+def _with_outputs(node: Node, needed: set[Value]) -> Node:
+    """Return the node without the outputs that are not needed."""
+    places = tuple(place for place, value in enumerate(node.outputs) if value in needed)
+    if len(places) == len(node.outputs):
+        return node
+    return replace(
+        node,
+        outputs=tuple(node.outputs[place] for place in places),
+        compute=partial(_chosen, node.compute, places),
+    )
+
+
+def _chosen(compute: Callable[..., Sequence[Tensor]], places: tuple[int, ...], *tensors: Tensor) -> list[Tensor]:
+    made = compute(*tensors)
+    return [made[place] for place in places]
