@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from pegbox import te
-from pegbox.compute import placeholders, post_order
+from pegbox.compute import placeholders
 from pegbox.errors import GraphError
 from pegbox.graph import Node, Value
 from pegbox.hooks import explained
@@ -23,7 +23,7 @@ from pegbox.plugins.onnx.graph_builder import GraphBuilder
 from pegbox.plugins.onnx.inference import Inferred
 from pegbox.plugins.onnx.model_file import is_own
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, Operator, OperatorNode, OperatorRefused
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.plugins.onnx.operators.casts import DTYPES
 from pegbox.plugins.onnx.refusal import Refusal
 from pegbox.plugins.onnx.structure import described
 from pegbox.plugins.onnx.weights import Weights
@@ -217,8 +217,7 @@ def _tensors(meaning: Meaning, node: OperatorNode, places: Sequence[int], *tenso
 
 def _places_read(made: Sequence[te.Tensor | Array], tensors: Mapping[int, te.Tensor]) -> set[int]:
     """Return the places of the tensors that outputs are computed from."""
-    outputs = [each.op for each in made if isinstance(each, te.Tensor)]
-    read = {each.op for each in placeholders(post_order(outputs))}
+    read = {each.op for each in placeholders([each for each in made if isinstance(each, te.Tensor)])}
     return {place for place, tensor in tensors.items() if tensor.op in read}
 
 

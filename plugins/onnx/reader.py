@@ -22,7 +22,7 @@ from pegbox.plugins.onnx.input_shapes import Shapes, fix_shapes
 from pegbox.plugins.onnx.model_file import ModelFile, open_model, opset_of
 from pegbox.plugins.onnx.node_reader import NodeReader
 from pegbox.plugins.onnx.operator import OPERATORS
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.plugins.onnx.operators.casts import DTYPES
 from pegbox.plugins.onnx.refusal import DataDependent as DataDependent
 from pegbox.plugins.onnx.refusal import Refusal, refused
 from pegbox.plugins.onnx.skeleton import checked, make_skeleton
