@@ -31,7 +31,7 @@ from pegbox.plugins.onnx.weights import Weights
 Array = NDArray[Any]
 
 _UNSUPPORTED = "the operators that are: docs/onnx-operators.md; export the model without it, or cut the model there"
-_OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
+OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
 _OLD = "convert the model: onnx.version_converter.convert_version(model, 17)"
 _CONTROL_FLOW = {
     "If": ("its condition is computed when the model runs", "export the model with the branch that is taken"),
@@ -116,9 +116,9 @@ class NodeReader:
         if operator is None:
             name = proto.op_type if own else f"{proto.domain}.{proto.op_type}"
             raise OperatorRefused(described(proto), f"the operator {name} is not supported", _UNSUPPORTED)
-        if self._opset < _OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, _OLDEST_OPSET):
+        if self._opset < OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, OLDEST_OPSET):
             reason = (
-                f"the operator of version {self._opset} is not supported, but those from version {_OLDEST_OPSET} on"
+                f"the operator of version {self._opset} is not supported, but those from version {OLDEST_OPSET} on"
             )
             raise OperatorRefused(described(proto), reason, _OLD)
         given = {place: self._given(name) for place, name in enumerate(proto.input) if name}
