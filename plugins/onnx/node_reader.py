@@ -117,9 +117,7 @@ class NodeReader:
             name = proto.op_type if own else f"{proto.domain}.{proto.op_type}"
             raise OperatorRefused(described(proto), f"the operator {name} is not supported", _UNSUPPORTED)
         if self._opset < OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, OLDEST_OPSET):
-            reason = (
-                f"the operator of version {self._opset} is not supported, but those from version {OLDEST_OPSET} on"
-            )
+            reason = f"the operator of version {self._opset} is not supported, but those from version {OLDEST_OPSET} on"
             raise OperatorRefused(described(proto), reason, _OLD)
         given = {place: self._given(name) for place, name in enumerate(proto.input) if name}
         if not self._is_empty(proto, operator, given):

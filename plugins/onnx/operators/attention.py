@@ -10,6 +10,7 @@ from pegbox.compute import elementwise
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.reductions import reduced, row_sums
 from pegbox.plugins.onnx.operators.shapes import Index
 from pegbox.plugins.onnx.operators.slices import joined
@@ -21,14 +22,16 @@ def _heads(x: te.Tensor, heads: int | None) -> te.Tensor:
         return x
     b, t, width = x.shape
     size = width // heads
-    return te.compute((b, heads, t, size), lambda i, h, t, e: x(i, t, h * size + e), name="heads")
+    return computed((b, heads, t, size), lambda i, h, t, e: x(i, t, h * size + e), name="heads")
 
 
 def _masked(mask: te.Tensor, at: tuple[Index, ...], dtype: str) -> Any:
     """Return the mask's part of the bias; elements that the mask lacks are excluded."""
     own = at[4 - mask.ndim :]
     last = mask.shape[-1]
-    places = [0 if extent == 1 and d < mask.ndim - 1 else i for d, (extent, i) in enumerate(zip(mask.shape, own, strict=True))]
+    places = [
+        0 if extent == 1 and d < mask.ndim - 1 else i for d, (extent, i) in enumerate(zip(mask.shape, own, strict=True))
+    ]
     value = mask(*places[:-1], te.minimum(places[-1], last - 1))
     low, zero = te.min_value(dtype), te.const(0, dtype)
     bias = te.cast(dtype, value) if is_float(mask.dtype) else te.if_then_else(value, zero, low)
@@ -47,7 +50,11 @@ def attention(
     v = v if past_v is None else joined([past_v, v], 2)
     batch, heads, steps, size = q.shape
     total, group = k.shape[2], heads // k.shape[1]
-    scale, cap, mode = node.get("scale") or 1 / math.sqrt(size), node.get("softcap", 0.0), node.get("qk_matmul_output_mode", 0)
+    scale, cap, mode = (
+        node.get("scale") or 1 / math.sqrt(size),
+        node.get("softcap", 0.0),
+        node.get("qk_matmul_output_mode", 0),
+    )
     root = te.const(math.sqrt(scale), dtype)
     d = te.reduce_axis((0, size), name="d")
     small_q = elementwise(lambda e: e * root, q, name="scaled_q")
@@ -55,9 +62,11 @@ def attention(
     kind = "float32" if dtype in ("float16", "bfloat16") else dtype
 
     def scores(b: Index, h: Index, i: Index, j: Index) -> Any:
-        return te.sum(te.cast(kind, small_q(b, h, i, d)) * te.cast(kind, small_k(b, te.floordiv(h, group), j, d)), axis=d)
+        return te.sum(
+            te.cast(kind, small_q(b, h, i, d)) * te.cast(kind, small_k(b, te.floordiv(h, group), j, d)), axis=d
+        )
 
-    logits = raw = converted(te.compute((batch, heads, steps, total), scores, name="scores"), dtype)
+    logits = raw = converted(computed((batch, heads, steps, total), scores, name="scores"), dtype)
     if cap > 0:
         logits = elementwise(lambda e: cap * te.tanh(e / cap), raw, name="capped")
     causal, left, right = node.get("is_causal", 0), node.get("left_window_size", -1), node.get("right_window_size", -1)
@@ -79,7 +88,7 @@ def attention(
             tests = allowed(b, i, j)
             return te.if_then_else(te.all(*tests), own, te.min_value(dtype)) if tests else own
 
-        bias = te.compute(logits.shape, biased, name="bias")
+        bias = computed(logits.shape, biased, name="bias")
     shifted = logits if bias is None else elementwise(lambda e, x: e + x, logits, bias, name="biased")
     kind = dtype_of(node, "softmax_precision", dtype)
     high = reduced(converted(shifted, kind), [3], te.max, name="high")
@@ -102,10 +111,10 @@ def attention(
     def value(b: Index, h: Index, i: Index, e: Index) -> Any:
         return te.sum(te.cast(wide, weights(b, h, i, j)) * te.cast(wide, v(b, te.floordiv(h, group), j, e)), axis=j)
 
-    made = converted(te.compute((batch, heads, steps, v.shape[3]), value, name="Attention"), dtype)
+    made = converted(computed((batch, heads, steps, v.shape[3]), value, name="Attention"), dtype)
     if flat:
         width, attended = v.shape[3], made
-        made = te.compute(
+        made = computed(
             (batch, steps, heads * width),
             lambda b, i, c: attended(b, te.floordiv(c, width), i, te.floormod(c, width)), name="Attention",
         )  # fmt: skip
@@ -133,7 +142,7 @@ def rotary_embedding(
         return made if rotated == size else te.if_then_else(e < rotated, made, heads(b, h, t, e))
 
     if x.ndim == 4:
-        return te.compute(x.shape, turned, name="RotaryEmbedding")
-    return te.compute(
+        return computed(x.shape, turned, name="RotaryEmbedding")
+    return computed(
         x.shape, lambda b, t, c: turned(b, te.floordiv(c, size), t, te.floormod(c, size)), name="RotaryEmbedding"
     )

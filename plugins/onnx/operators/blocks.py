@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pegbox import te
 from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index
 
 
@@ -21,7 +21,7 @@ def depth_to_space(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         channel = block * out + o if first else o * (b * b) + block
         return x(i, channel, te.floordiv(y, b), te.floordiv(z, b))
 
-    return te.compute((n, out, h * b, w * b), element, name="DepthToSpace")
+    return computed((n, out, h * b, w * b), element, name="DepthToSpace")
 
 
 @operator("SpaceToDepth")
@@ -31,6 +31,11 @@ def space_to_depth(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 
     def element(i: Index, o: Index, y: Index, z: Index) -> Any:
         block = te.floordiv(o, c) if first else te.floormod(o, b * b)
-        return x(i, te.floormod(o, c) if first else te.floordiv(o, b * b), y * b + te.floordiv(block, b), z * b + te.floormod(block, b))
+        return x(
+            i,
+            te.floormod(o, c) if first else te.floordiv(o, b * b),
+            y * b + te.floordiv(block, b),
+            z * b + te.floormod(block, b),
+        )
 
-    return te.compute((n, c * b * b, h // b, w // b), element, name="SpaceToDepth")
+    return computed((n, c * b * b, h // b, w // b), element, name="SpaceToDepth")

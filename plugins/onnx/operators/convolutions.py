@@ -10,6 +10,7 @@ from pegbox import te
 from pegbox.compute import convolve, elementwise, padded
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import flat
 from pegbox.plugins.onnx.operators.slices import joined, sliced
 from pegbox.plugins.onnx.operators.windows import windows_of
@@ -40,7 +41,9 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
     inner = c // groups
     offsets = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(kernel)]
     rc = te.reduce_axis((0, inner), name="rc")
-    apart = kernel == list(strides) and not any(before) and shape == [e * s for e, s in zip(spatial, strides, strict=True)]
+    apart = (
+        kernel == list(strides) and not any(before) and shape == [e * s for e, s in zip(spatial, strides, strict=True)]
+    )
 
     def channels(o: Any) -> tuple[Any, Any]:
         return (rc, o) if groups == 1 else (te.floordiv(o, per) * inner + rc, te.floormod(o, per))
@@ -53,7 +56,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
             weight = w(channel, own, *(te.floormod(p, s) for p, s in zip(at, strides, strict=True)))
             return te.sum(x(i, channel, *pixel) * weight, axis=rc)
 
-        made = te.compute((n, per * groups, *shape), alone, name="ConvTranspose")
+        made = computed((n, per * groups, *shape), alone, name="ConvTranspose")
         return made if b is None else _biased(made, b)
     borders = [(k - 1) * d - low for k, d, low in zip(kernel, dilations, before, strict=True)]
 
@@ -66,7 +69,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
         return te.if_then_else(te.all(*tests), x(i, f, *pixel), te.const(0, x.dtype))
 
     wide = [e + (k - 1) * d for e, k, d in zip(shape, kernel, dilations, strict=True)]
-    dilated = te.compute((n, c, *wide), spread, name="dilated")
+    dilated = computed((n, c, *wide), spread, name="dilated")
 
     def element(i: Any, o: Any, *at: Any) -> Any:
         channel, own = channels(o)
@@ -74,7 +77,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
         turned = [k - 1 - r for k, r in zip(kernel, offsets, strict=True)]
         return te.sum(dilated(i, channel, *pixel) * w(channel, own, *turned), axis=[rc, *offsets])
 
-    made = te.compute((n, per * groups, *shape), element, name="ConvTranspose")
+    made = computed((n, per * groups, *shape), element, name="ConvTranspose")
     return made if b is None else _biased(made, b)
 
 
@@ -96,7 +99,7 @@ def _cut(
 
 
 def _biased(x: te.Tensor, b: te.Tensor) -> te.Tensor:
-    return te.compute(x.shape, lambda n, c, *at: x(n, c, *at) + b(c), name="biased")
+    return computed(x.shape, lambda n, c, *at: x(n, c, *at) + b(c), name="biased")
 
 
 @operator("Col2Im", constants=(1, 2))
@@ -106,7 +109,8 @@ def col2im(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     strides, dilations = (node.get(name) or [1] * rank for name in ("strides", "dilations"))
     pads = node.get("pads") or [0] * (2 * rank)
     counts = [
-        (e + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1) // strides[d] + 1 for d, e in enumerate(image)
+        (e + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1) // strides[d] + 1
+        for d, e in enumerate(image)
     ]
     offsets = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(block)]
     size = math.prod(block)
@@ -121,7 +125,7 @@ def col2im(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         value = x(n, c * size + flat(block, offsets), flat(counts, windows))
         return te.sum(te.if_then_else(te.all(*tests), value, te.const(0, x.dtype)), axis=offsets)
 
-    return te.compute((x.shape[0], x.shape[1] // size, *image), element, name="Col2Im")
+    return computed((x.shape[0], x.shape[1] // size, *image), element, name="Col2Im")
 
 
 @operator("CausalConvWithState", empty=True)
@@ -131,7 +135,7 @@ def causal_conv(
     before = w.shape[2] - 1
     around = padded(x, (0, 0, before), (0, 0, 0)) if past is None else joined([past, x], 2)
     k = te.reduce_axis((0, w.shape[2]), name="k")
-    made = te.compute(x.shape, lambda n, c, i: te.sum(around(n, c, i + k) * w(c, 0, k), axis=k), name="conv")
+    made = computed(x.shape, lambda n, c, i: te.sum(around(n, c, i + k) * w(c, 0, k), axis=k), name="conv")
     made = made if b is None else _biased(made, b)
     if node.get("activation", "none") != "none":
         made = elementwise(lambda e: e * te.sigmoid(e), made, name="silu")

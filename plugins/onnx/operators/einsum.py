@@ -7,6 +7,7 @@ from typing import Any
 
 from pegbox import te
 from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index
 
 
@@ -17,7 +18,9 @@ def einsum(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
     terms = given.split(",")
     if len(terms) != len(tensors):
         raise node.refuse(f"{text!r} has {len(terms)} terms for {len(tensors)} inputs")
-    rank = max((x.ndim - len(t.replace("...", "")) for t, x in zip(terms, tensors, strict=True) if "..." in t), default=0)
+    rank = max(
+        (x.ndim - len(t.replace("...", "")) for t, x in zip(terms, tensors, strict=True) if "..." in t), default=0
+    )
     labels = [_labels(term, x.ndim) for term, x in zip(terms, tensors, strict=True)]
     extents: dict[str, int] = {}
     for own, x in zip(labels, tensors, strict=True):
@@ -40,7 +43,7 @@ def einsum(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
         value = reduce(lambda a, b: a * b, factors)
         return te.sum(value, axis=list(summed.values())) if summed else value
 
-    return te.compute(tuple(extents[label] for label in result), element, name="Einsum")
+    return computed([extents[label] for label in result], element, name="Einsum")
 
 
 def _labels(term: str, rank: int) -> list[str]:

@@ -14,6 +14,7 @@ from pegbox.compute import elementwise
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 
 Function = Callable[..., Any]
 
@@ -43,7 +44,7 @@ def _softplus(x: Any) -> Any:
     return te.maximum(x, te.const(0, x.dtype)) + te.log1p(te.exp(-te.abs(x)))
 
 
-for _name, _function in {
+_FUNCTIONS: dict[str, Function] = {
     "Abs": te.abs, "Acos": te.acos, "Acosh": te.acosh, "Asin": te.asin, "Asinh": te.asinh, "Atan": te.atan,
     "Atanh": te.atanh, "Ceil": te.ceil, "Cos": te.cos, "Cosh": te.cosh, "Erf": te.erf, "Exp": te.exp,
     "Floor": te.floor, "Log": te.log, "Neg": lambda x: -x, "Not": te.logical_not, "Reciprocal": lambda x: 1 / x,
@@ -58,7 +59,8 @@ for _name, _function in {
     "PRelu": lambda x, slope: te.if_then_else(x < 0, x * slope, x), "Where": te.if_then_else,
     "BitwiseAnd": lambda x, y: x & y, "BitwiseOr": lambda x, y: x | y, "BitwiseXor": lambda x, y: x ^ y,
     "BitwiseNot": lambda x: ~x,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _function in _FUNCTIONS.items():
     _plain(_name, _function)
 
 for _name, _function in {
@@ -81,9 +83,7 @@ _with("LeakyRelu", lambda x, alpha: te.if_then_else(x < 0, alpha * x, x), alpha=
 _with("Elu", lambda x, alpha: te.if_then_else(x < 0, alpha * (te.exp(x) - 1), x), alpha=1.0)
 _with("Celu", lambda x, alpha: te.maximum(x, 0.0) + te.minimum(alpha * (te.exp(x / alpha) - 1), 0.0), alpha=1.0)
 _with("ThresholdedRelu", lambda x, alpha: te.if_then_else(x > alpha, x, te.const(0, x.dtype)), alpha=1.0)
-_with(
-    "HardSigmoid", lambda x, alpha, beta: te.maximum(te.minimum(alpha * x + beta, 1.0), 0.0), alpha=0.2, beta=0.5
-)
+_with("HardSigmoid", lambda x, alpha, beta: te.maximum(te.minimum(alpha * x + beta, 1.0), 0.0), alpha=0.2, beta=0.5)
 _with(
     "Selu",
     lambda x, alpha, gamma: gamma * te.if_then_else(x > 0, x, alpha * te.exp(x) - alpha),
@@ -163,8 +163,11 @@ _POWERS: dict[float, Function] = {
 @in_float32
 def power(node: OperatorNode, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
     known = node.constants.get(1)
-    if known is not None and known.size == 1 and known.ndim <= x.ndim and (
-        is_float(x.dtype) or known.item() in (1, 2, 3)
+    if (
+        known is not None
+        and known.size == 1
+        and known.ndim <= x.ndim
+        and (is_float(x.dtype) or known.item() in (1, 2, 3))
     ):
         exponent = float(known.item())
         function = _POWERS.get(exponent, lambda e: te.pow(e, te.const(exponent, e.dtype)))
@@ -207,4 +210,4 @@ def dropout(node: OperatorNode, x: te.Tensor) -> te.Tensor | tuple[te.Tensor, ..
     if np.any(node.constants.get(2, False)) and np.all(node.constants.get(1, 0.5) > 0):
         raise node.refuse("training mode draws random numbers")
     same = elementwise(lambda e: e, x, name="Dropout")
-    return same if node.outputs == 1 else (same, te.compute(x.shape, lambda *i: te.const(True, "bool"), name="mask"))
+    return same if node.outputs == 1 else (same, computed(x.shape, lambda *i: te.const(True, "bool"), name="mask"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from pegbox import te
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, flat, placed, unflat
 
 
@@ -46,15 +47,20 @@ def _steps(node: OperatorNode, extent: int) -> list[int] | None:
         raise node.refuse(f"indices from {indices.min()} to {indices.max()} into an axis of {extent} elements")
     first = int(indices.flat[0])
     steps = [int(np.take(indices, 1, d).flat[0]) - first if e > 1 else 0 for d, e in enumerate(indices.shape)]
-    walked = sum((np.expand_dims(np.arange(e) * s, [k for k in range(indices.ndim) if k != d])
-                  for d, (e, s) in enumerate(zip(indices.shape, steps, strict=True))), np.asarray(first))
+    walked = sum(
+        (
+            np.expand_dims(np.arange(e) * s, [k for k in range(indices.ndim) if k != d])
+            for d, (e, s) in enumerate(zip(indices.shape, steps, strict=True))
+        ),
+        np.asarray(first),
+    )
     return [first, *steps] if np.array_equal(np.broadcast_to(walked, indices.shape), indices) else None
 
 
 @operator("GatherElements")
 def gather_elements(node: OperatorNode, x: te.Tensor, indices: te.Tensor) -> te.Tensor:
     axis = axis_of(node, node.get("axis", 0), x.ndim)
-    return te.compute(
+    return computed(
         indices.shape,
         lambda *at: x(*at[:axis], bounded(indices(*at), x.shape[axis]), *at[axis + 1 :]),
         name="GatherElements",
@@ -71,7 +77,7 @@ def gather_nd(node: OperatorNode, x: te.Tensor, indices: te.Tensor) -> te.Tensor
         chosen = [bounded(indices(*at[:around], k), x.shape[batch + k]) for k in range(depth)]
         return x(*at[:batch], *chosen, *at[around:])
 
-    return te.compute(shape, element, name="GatherND")
+    return computed(shape, element, name="GatherND")
 
 
 @operator("OneHot", constants=(1,))
@@ -84,7 +90,7 @@ def one_hot(node: OperatorNode, indices: te.Tensor, _: None, values: te.Tensor) 
         index = bounded(indices(*at[:axis], *at[axis + 1 :]), depth)
         return te.if_then_else(index.equal(at[axis]), values(1), values(0))
 
-    return te.compute(shape, element, name="OneHot")
+    return computed(shape, element, name="OneHot")
 
 
 Combine = Callable[[Any, Any], Any]
@@ -125,20 +131,20 @@ def scattered(
         def term(*at: Index) -> Any:
             return combine(te.if_then_else(hits(over, at), update(over, at), _NEUTRAL[how](x.dtype)), axis=list(over))
 
-        total = te.compute(x.shape, term, name="updates")
-        return te.compute(x.shape, lambda *at: join(x(*at), total(*at)), name=node.kind)
+        total = computed(x.shape, term, name="updates")
+        return computed(x.shape, lambda *at: join(x(*at), total(*at)), name=node.kind)
 
     def last(*at: Index) -> Any:
         place = flat([axis.dom.extent for axis in over], over)
         return te.max(te.if_then_else(hits(over, at), place, te.const(-1, "int64")), axis=list(over))
 
-    found = te.compute(x.shape, last, name="last")
+    found = computed(x.shape, last, name="last")
 
     def element(*at: Index) -> Any:
         place = unflat([axis.dom.extent for axis in over], te.maximum(found(*at), 0))
         return te.if_then_else(found(*at) >= 0, update(place, at), x(*at))
 
-    return te.compute(x.shape, element, name=node.kind)
+    return computed(x.shape, element, name=node.kind)
 
 
 @operator("ScatterElements", "Scatter")
@@ -183,7 +189,7 @@ def tensor_scatter(
         inside = te.maximum(te.minimum(place, size - 1), 0)
         return te.if_then_else(te.all(place >= 0, place < size), update(*at_axis(at, axis, inside)), past(*at))
 
-    return te.compute(past.shape, element, name="TensorScatter")
+    return computed(past.shape, element, name="TensorScatter")
 
 
 @operator("Compress", constants=(1,))

@@ -10,6 +10,7 @@ from pegbox import te
 from pegbox.compute import elementwise, padded
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.reductions import reduced
 from pegbox.plugins.onnx.operators.shapes import axis_of, reshaped
 
@@ -33,9 +34,7 @@ def layer_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias
     mean, variance = _moments(x, list(range(axis, x.ndim)))
     inverse = _inverse(variance, node.get("epsilon", 1e-5))
     terms = [x, mean, inverse, scale, *([bias] if bias is not None else [])]
-    made = elementwise(
-        lambda e, m, i, s, *b: (e - m) * i * s + (b[0] if b else 0), *terms, name="LayerNormalization"
-    )
+    made = elementwise(lambda e, m, i, s, *b: (e - m) * i * s + (b[0] if b else 0), *terms, name="LayerNormalization")
     return made if node.outputs == 1 else [made, mean, inverse]
 
 
@@ -62,7 +61,7 @@ def batch_normalization(
         c = at[1]
         return (x(*at) - mean(c)) / te.sqrt(variance(c) + epsilon) * scale(c) + bias(c)
 
-    return te.compute(x.shape, element, name="BatchNormalization")
+    return computed(x.shape, element, name="BatchNormalization")
 
 
 @operator("InstanceNormalization")
@@ -74,7 +73,7 @@ def instance_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, b
     def element(n: Any, c: Any, *at: Any) -> Any:
         return (x(n, c, *at) - mean(n, c, *zeros)) * inverse(n, c, *zeros) * scale(c) + bias(c)
 
-    return te.compute(x.shape, element, name="InstanceNormalization")
+    return computed(x.shape, element, name="InstanceNormalization")
 
 
 @operator("GroupNormalization")
@@ -92,7 +91,7 @@ def group_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias
         place = c if scale.shape[0] != groups or groups == x.shape[1] else group  # one of each group before opset 21
         return (x(i, c, *at) - mean(i, group, *zeros)) * inverse(i, group, *zeros) * scale(place) + bias(place)
 
-    return te.compute(x.shape, element, name="GroupNormalization")
+    return computed(x.shape, element, name="GroupNormalization")
 
 
 @operator("MeanVarianceNormalization")
@@ -122,7 +121,7 @@ def lrn(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     k = te.reduce_axis((0, size), name="k")
     rest = [0] * (x.ndim - 2)
     around = padded(x, (0, (size - 1) // 2, *rest), (0, size // 2, *rest))
-    squares = te.compute(
+    squares = computed(
         x.shape, lambda n, c, *at: te.sum(around(n, c + k, *at) * around(n, c + k, *at), axis=k), name="squares"
     )
     return elementwise(lambda e, s: e / te.pow(bias + alpha / size * s, beta), x, squares, name="LRN")

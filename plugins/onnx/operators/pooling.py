@@ -9,6 +9,7 @@ from pegbox import te
 from pegbox.compute import elementwise, padded
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import flat
 from pegbox.plugins.onnx.operators.windows import Windows, windows_of
 
@@ -20,7 +21,14 @@ def _pooled(
     counts = windows.counts(x.shape[2:], ceil=bool(node.get("ceil_mode", 0)))
     after = []  # the last window of a rounded-up count may reach beyond the border
     for e, n, k, s, d, low, high in zip(
-        x.shape[2:], counts, windows.kernel, windows.strides, windows.dilations, windows.before, windows.after, strict=True
+        x.shape[2:],
+        counts,
+        windows.kernel,
+        windows.strides,
+        windows.dilations,
+        windows.before,
+        windows.after,
+        strict=True,
     ):
         after.append(max(high, (n - 1) * s + d * (k - 1) + 1 - e - low))
     around = padded(x, (0, 0, *windows.before), (0, 0, *after), fill)
@@ -30,7 +38,7 @@ def _pooled(
         places = [i * s + r * d for i, s, r, d in zip(at, windows.strides, over, windows.dilations, strict=True)]
         return combine(map_(around(n, c, *places)), axis=over)
 
-    return te.compute((*x.shape[:2], *counts), element, name=node.kind), windows, counts
+    return computed((*x.shape[:2], *counts), element, name=node.kind), windows, counts
 
 
 @operator("MaxPool")
@@ -58,7 +66,7 @@ def _places(node: OperatorNode, x: te.Tensor, best: te.Tensor, windows: Windows,
         found = te.all(*tests, x(n, c, *places).equal(best(n, c, *at)))
         return te.min(te.if_then_else(found, number, te.max_value("int64")), axis=over)
 
-    return te.compute((*x.shape[:2], *counts), element, name="places")
+    return computed((*x.shape[:2], *counts), element, name="places")
 
 
 @operator("MaxUnpool", constants=(2,))
@@ -68,7 +76,8 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
     rank = len(kernel)
     strides, pads = node.get("strides") or [1] * rank, node.get("pads") or [0] * (2 * rank)
     natural = [
-        (e - 1) * s + k - pads[d] - pads[d + rank] for d, (e, s, k) in enumerate(zip(extents, strides, kernel, strict=True))
+        (e - 1) * s + k - pads[d] - pads[d + rank]
+        for d, (e, s, k) in enumerate(zip(extents, strides, kernel, strict=True))
     ]
     shape = node.numbers(2, "", [n, c, *natural])
     over = [te.reduce_axis((0, e), name=f"k{d}") for d, e in enumerate(extents)]
@@ -79,7 +88,7 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
         here = te.all(*inside, places(i, o, *over).equal(flat([n, c, *natural], [i, o, *at])))
         return te.sum(te.if_then_else(here, x(i, o, *over), te.const(0, x.dtype)), axis=over)
 
-    return te.compute(tuple(shape), element, name="MaxUnpool")
+    return computed(shape, element, name="MaxUnpool")
 
 
 @operator("AveragePool")
@@ -87,7 +96,18 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
 def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
     whole = bool(node.get("count_include_pad", 0))
-    sides = list(zip(x.shape[2:], counts, windows.kernel, windows.strides, windows.dilations, windows.before, windows.after, strict=True))
+    sides = list(
+        zip(
+            x.shape[2:],
+            counts,
+            windows.kernel,
+            windows.strides,
+            windows.dilations,
+            windows.before,
+            windows.after,
+            strict=True,
+        )
+    )
 
     def count(i: Any, e: int, k: int, s: int, d: int, low: int, high: int) -> Any:
         first, extent = (0, e + low + high) if whole else (low, e)
@@ -109,7 +129,7 @@ def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
             number = number * count(i, e, *rest)
         return total(n, c, *at) / te.cast(x.dtype, number)
 
-    return te.compute(total.shape, element, name="AveragePool")
+    return computed(total.shape, element, name="AveragePool")
 
 
 @operator("LpPool")
@@ -117,6 +137,4 @@ def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 def lp_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     p = node.get("p", 2)
     total, _, _ = _pooled(node, x, te.sum, te.const(0, x.dtype), lambda e: te.pow(te.abs(e), float(p)))
-    return te.compute(total.shape, lambda *at: te.pow(total(*at), 1.0 / p), name="LpPool")
-
-
+    return computed(total.shape, lambda *at: te.pow(total(*at), 1.0 / p), name="LpPool")

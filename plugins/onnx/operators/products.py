@@ -8,6 +8,7 @@ from pegbox import te
 from pegbox.compute import elementwise
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 
 
 def product(a: te.Tensor, b: te.Tensor, *, name: str = "MatMul") -> te.Tensor:
@@ -32,7 +33,7 @@ def product(a: te.Tensor, b: te.Tensor, *, name: str = "MatMul") -> te.Tensor:
         x, y = a(*of(a, batch_a), *i, k), b(*of(b, batch_b), k, *j)
         return te.sum(x * y, axis=k)
 
-    return te.compute((*batch, *rows, *columns), element, name=name)
+    return computed((*batch, *rows, *columns), element, name=name)
 
 
 @operator("MatMul")
@@ -49,7 +50,7 @@ def gemm(node: OperatorNode, a: te.Tensor, b: te.Tensor, c: te.Tensor | None = N
     rows, depth = a.shape[::-1] if across else a.shape
     columns = b.shape[0] if down else b.shape[1]
     k = te.reduce_axis((0, depth), name="k")
-    made = te.compute(
+    made = computed(
         (rows, columns),
         lambda i, j: te.sum((a[k, i] if across else a[i, k]) * (b[j, k] if down else b[k, j]), axis=k),
         name="Gemm",

@@ -10,6 +10,7 @@ from pegbox.compute import elementwise
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.convolutions import convolution
 from pegbox.plugins.onnx.operators.products import product
 from pegbox.plugins.onnx.operators.shapes import Index, axis_of
@@ -47,7 +48,7 @@ def quantize(node: OperatorNode, x: te.Tensor, scale: te.Tensor, zero: te.Tensor
         value = te.cast(kind, x(*at)) / te.cast(kind, step(at))
         return _saturated(value, None if start is None else start(at), dtype)
 
-    return te.compute(x.shape, element, name="QuantizeLinear")
+    return computed(x.shape, element, name="QuantizeLinear")
 
 
 @operator("DequantizeLinear")
@@ -62,14 +63,14 @@ def dequantize(node: OperatorNode, x: te.Tensor, scale: te.Tensor, zero: te.Tens
             value = value - te.cast("int32", start(at))
         return te.cast(dtype, te.cast("float32", value) * te.cast("float32", step(at)))
 
-    return te.compute(x.shape, element, name="DequantizeLinear")
+    return computed(x.shape, element, name="DequantizeLinear")
 
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     over = [te.reduce_axis((0, extent), name=f"k{d}") for d, extent in enumerate(x.shape)]
-    low = te.compute((), lambda: te.min(x(*over), axis=over), name="low")
-    high = te.compute((), lambda: te.max(x(*over), axis=over), name="high")
+    low = computed((), lambda: te.min(x(*over), axis=over), name="low")
+    high = computed((), lambda: te.max(x(*over), axis=over), name="high")
     scale = elementwise(
         lambda a, b: (te.maximum(b, 0.0) - te.minimum(a, 0.0)) / te.const(255, x.dtype), low, high, name="scale"
     )
@@ -95,7 +96,7 @@ def _shifted(x: te.Tensor, zero: te.Tensor | None, axis: int) -> te.Tensor:
             own = zero(*(0 if e == 1 else i for e, i in zip(zero.shape, at[len(at) - zero.ndim :], strict=True)))
         return te.cast("int32", x(*at)) - te.cast("int32", own)
 
-    return te.compute(x.shape, element, name="shifted")
+    return computed(x.shape, element, name="shifted")
 
 
 @operator("MatMulInteger")
@@ -124,7 +125,7 @@ def quantized_matmul(
         factor = te.cast("float32", p) * te.cast("float32", q) / te.cast("float32", s)
         return te.cast(zero.dtype, _saturated(te.cast("float32", e) * factor, z, zero.dtype))
 
-    rows = te.compute((*scale_a.shape, 1), lambda *at: scale_a(*at[:-1]), name="rows") if scale_a.ndim == 1 else scale_a
+    rows = computed((*scale_a.shape, 1), lambda *at: scale_a(*at[:-1]), name="rows") if scale_a.ndim == 1 else scale_a
     return elementwise(element, total, rows, scale_b, scale, zero, name="QLinearMatMul")
 
 
@@ -140,4 +141,4 @@ def quantized_conv(
         value = total(*at) if bias is None else total(*at) + bias(at[1])
         return _saturated(te.cast("float32", value) * (sx(at) * sw(at) / s(at)), z(at), zero.dtype)
 
-    return te.compute(total.shape, element, name="QLinearConv")
+    return computed(total.shape, element, name="QLinearConv")

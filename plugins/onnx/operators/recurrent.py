@@ -7,6 +7,7 @@ from typing import Any
 
 from pegbox import te
 from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index
 from pegbox.plugins.onnx.operators.slices import joined
 
@@ -90,7 +91,7 @@ class Direction:
             value = self._x(i, row, k) if self._batchwise else self._x(row, i, k)
             return te.sum(value * self._w(d, g, k), axis=k)
 
-        made = te.compute((self.steps, self.batch, rows), total, name="inputs")
+        made = computed((self.steps, self.batch, rows), total, name="inputs")
         if self._b is None:
             return made
         bias = self._b
@@ -101,18 +102,22 @@ class Direction:
                 return own + bias(d, rows + g)
             return te.if_then_else(g < with_recurrent_bias, own + bias(d, rows + g), own)
 
-        return te.compute(made.shape, biased, name="biased")
+        return computed(made.shape, biased, name="biased")
 
     def recurrent_bias(self, g: Index) -> Any:
         """Return the recurrent bias of an output."""
         return 0.0 if self._b is None else self._b(self._number, self._w.shape[1] + g)
 
-    def products(self, state: te.Tensor, rows: int, *, first: int = 0, lag: int = 1, name: str = "recurrent") -> te.Tensor:
+    def products(
+        self, state: te.Tensor, rows: int, *, first: int = 0, lag: int = 1, name: str = "recurrent"
+    ) -> te.Tensor:
         """Multiply the rows of a state by the recurrent weights from `first` on."""
         k = te.reduce_axis((0, self.hidden), name="k")
-        return te.compute(
+        return computed(
             (self.steps + 1, self.batch, rows),
-            lambda t, i, g: te.sum(state(t - lag if lag else t, i, k) * self._recurrent(self._number, first + g, k), axis=k),
+            lambda t, i, g: te.sum(
+                state(t - lag if lag else t, i, k) * self._recurrent(self._number, first + g, k), axis=k
+            ),
             name=name,
         )
 
@@ -128,7 +133,7 @@ class Direction:
                 return te.const(0, self._x.dtype)
             return given(i, self._number, h) if self._batchwise else given(self._number, i, h)
 
-        return te.compute((1, self.batch, self.hidden), element, name=name)
+        return computed((1, self.batch, self.hidden), element, name=name)
 
     def kept(self, new: Any, old: Any, t: Index, i: Index) -> Any:
         """Keep the old value of a state behind the end of a sequence."""
@@ -146,11 +151,11 @@ class Direction:
             inside = t < te.cast("int64", self._lengths(i))
             return te.if_then_else(inside, states(row + 1, i, h), te.const(0, states.dtype))
 
-        return te.compute((self.steps, 1, self.batch, self.hidden), element, name="steps")
+        return computed((self.steps, 1, self.batch, self.hidden), element, name="steps")
 
     def last(self, states: te.Tensor) -> te.Tensor:
         """Return the last state: [1, batch, hidden]."""
-        return te.compute((1, self.batch, self.hidden), lambda _, i, h: states(self.steps, i, h), name="last")
+        return computed((1, self.batch, self.hidden), lambda _, i, h: states(self.steps, i, h), name="last")
 
 
 def _layer(
@@ -167,8 +172,8 @@ def _layer(
     if not node.get("layout", 0):
         return [steps, *lasts]
     t, d, i, h = steps.shape
-    turned = te.compute((i, t, d, h), lambda i, t, d, h: steps(t, d, i, h), name=node.kind)
-    return [turned, *(te.compute((i, d, h), lambda i, d, h, own=each: own(d, i, h), name="last") for each in lasts)]
+    turned = computed((i, t, d, h), lambda i, t, d, h: steps(t, d, i, h), name=node.kind)
+    return [turned, *(computed((i, d, h), lambda i, d, h, own=each: own(d, i, h), name="last") for each in lasts)]
 
 
 @operator("RNN")
@@ -182,7 +187,7 @@ def rnn(
         (f,) = functions[number]
         inputs, h = direction.inputs(), direction.state("h")
         back = direction.products(h, direction.hidden)
-        new = te.compute(
+        new = computed(
             h.shape,
             lambda t, i, j: direction.kept(f(inputs(t - 1, i, j) + back(t, i, j)), h(t - 1, i, j), t, i),
             name="new_h",
@@ -217,7 +222,7 @@ def gru(
                 return inputs(t - 1, i, 2 * n + j) + gate(t, i, n + j) * inner
 
         else:
-            reset = te.compute(h.shape, lambda t, i, j: gate(t, i, n + j) * h(t - 1, i, j), name="reset")
+            reset = computed(h.shape, lambda t, i, j: gate(t, i, n + j) * h(t - 1, i, j), name="reset")
             inner_product = direction.products(reset, n, first=2 * n, lag=0, name="inner")
 
             def fresh(t: Index, i: Index, j: Index) -> Any:
@@ -227,7 +232,7 @@ def gru(
             z, old = gate(t, i, j), h(t - 1, i, j)
             return direction.kept((1 - z) * g(fresh(t, i, j)) + z * old, old, t, i)
 
-        new = te.compute(h.shape, element, name="new_h")
+        new = computed(h.shape, element, name="new_h")
         return [te.scan(direction.initial(initial, "h0"), new, h, name="GRU")]
 
     return _layer(node, x, w, r, b, lengths, run)
@@ -259,13 +264,13 @@ def lstm(
             forget = 1 - let_in if node.get("input_forget", 0) else f(gate(2, t, i, j, old, 2))
             return direction.kept(forget * old + let_in * g(gate(3, t, i, j, old, -1)), old, t, i)
 
-        new_c = te.compute(c.shape, cell, name="new_c")
+        new_c = computed(c.shape, cell, name="new_c")
 
         def hidden(t: Index, i: Index, j: Index) -> Any:
             value = new_c(t, i, j)
             return direction.kept(f(gate(1, t, i, j, value, 1)) * final(value), h(t - 1, i, j), t, i)
 
-        new_h = te.compute(h.shape, hidden, name="new_h")
+        new_h = computed(h.shape, hidden, name="new_h")
         starts = [direction.initial(initial_h, "h0"), direction.initial(initial_c, "c0")]
         made: list[te.Tensor] = te.scan(starts, [new_h, new_c], [h, c], name="LSTM")
         return made

@@ -12,6 +12,7 @@ from pegbox.compute import elementwise
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import at_axis, axis_of, reshaped
 
 Combine = Callable[..., Any]
@@ -28,14 +29,12 @@ def reduced(
     shape = tuple(1 if d in over else e for d, e in enumerate(x.shape) if keep or d not in over)
 
     def element(*at: Any) -> Any:
-        kept = iter(at)
-        indices = []
-        for d in range(x.ndim):
-            place = next(kept) if keep or d not in over else None
-            indices.append(over[d] if d in over else place)
-        return combine(map_(x(*indices)), axis=list(over.values()))
+        kept = iter(at if not keep else [i for d, i in enumerate(at) if d not in over])
+        return combine(
+            map_(x(*(over[d] if d in over else next(kept) for d in range(x.ndim)))), axis=list(over.values())
+        )
 
-    return te.compute(shape, element, name=name)
+    return computed(shape, element, name=name)
 
 
 def _axes(node: OperatorNode, x: te.Tensor) -> list[int]:
@@ -52,9 +51,7 @@ def _reduction(kind: str, combine: Combine, *, before: Combine | None = None, af
         axes = _axes(node, x)
         if x.dtype == "bool":
             return converted(meaning(node, converted(x, "uint8")), "bool", name=kind)
-        made = reduced(
-            x, axes, combine, keep=bool(node.get("keepdims", 1)), name=kind, map_=before or (lambda e: e)
-        )
+        made = reduced(x, axes, combine, keep=bool(node.get("keepdims", 1)), name=kind, map_=before or (lambda e: e))
         if after is None:
             return made
         count = math.prod(x.shape[axis] for axis in axes)
@@ -112,7 +109,7 @@ def row_sums(x: te.Tensor, axis: int) -> te.Tensor:
     def total(*at: Any) -> Any:
         return reduce(lambda a, b: a + b, (x(*at_axis(at, axis, k)) for k in range(x.shape[axis])))
 
-    return te.compute(tuple(at_axis(x.shape, axis, 1)), total, name="total")
+    return computed(at_axis(x.shape, axis, 1), total, name="total")
 
 
 def _by_rows(node: OperatorNode, x: te.Tensor, function: Callable[[OperatorNode, te.Tensor], te.Tensor]) -> te.Tensor:
@@ -152,10 +149,8 @@ def arg_extremum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     largest = node.kind == "ArgMax"
 
     def better(a: Any, b: Any) -> Any:
-        return te.any_of([
-            a[1] > b[1] if largest else a[1] < b[1],
-            te.all_of([a[1].equal(b[1]), a[0] > b[0] if last else a[0] < b[0]]),
-        ])  # fmt: skip
+        before = a[0] > b[0] if last else a[0] < b[0]
+        return te.any(a[1] > b[1] if largest else a[1] < b[1], te.all(a[1].equal(b[1]), before))
 
     def combine(a: Any, b: Any) -> Any:
         chosen = better(a, b)
@@ -173,7 +168,7 @@ def arg_extremum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         return reducer((te.cast("int64", k), x(*at[:axis], k, *at[axis + bool(keep) :])), axis=k)
 
     found = te.compute(shape, element, name=node.kind)[0]
-    return te.compute(shape, lambda *at: found(*at), name="place")
+    return computed(shape, lambda *at: found(*at), name="place")
 
 
 @operator("CumSum", "CumProd", constants=(1,))
@@ -188,11 +183,11 @@ def running(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         value = x(*at_axis(at, axis, extent - 1 - place if back else place))
         return te.if_then_else(place >= 0, value, first) if apart else value
 
-    ordered = te.compute(x.shape, given, name="ordered") if back or apart else x
+    ordered = computed(x.shape, given, name="ordered") if back or apart else x
     made = te.cumsum(ordered, axis=axis) if node.kind == "CumSum" else te.cumprod(ordered, axis=axis)
     if not back:
         return made
-    return te.compute(x.shape, lambda *at: made(*at_axis(at, axis, extent - 1 - at[axis])), name=node.kind)
+    return computed(x.shape, lambda *at: made(*at_axis(at, axis, extent - 1 - at[axis])), name=node.kind)
 
 
 @operator("GlobalAveragePool")
@@ -218,6 +213,6 @@ def hardmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
             place = first(*(0 if d == axis else i for d, i in enumerate(at)))
             return te.cast(x.dtype, place.equal(te.cast("int64", at[axis])))
 
-        return te.compute(value.shape, element, name="Hardmax")
+        return computed(value.shape, element, name="Hardmax")
 
     return _by_rows(node, x, rows)

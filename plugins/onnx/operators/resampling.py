@@ -11,7 +11,9 @@ from typing import Any
 
 from pegbox import te
 from pegbox.plugins.onnx.operator import OperatorNode, operator
-from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, placed
+from pegbox.plugins.onnx.operators.casts import converted
+from pegbox.plugins.onnx.operators.computed import computed
+from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, reshaped
 from pegbox.plugins.onnx.operators.slices import reflected
 
 Weight = Callable[[Any], Any]
@@ -35,7 +37,13 @@ class Coordinates:
     bounded: bool = False
 
     @property
+    def changes(self) -> bool:
+        """Whether outputs differ from the inputs in their places."""
+        return self.slope != 1 or bool(self.offset) or self.count != self.extent
+
+    @property
     def denominator(self) -> int:
+        """The number of parts of a pixel in which places are exact."""
         return math.lcm(self.slope.denominator, self.offset.denominator)
 
     def numerator(self, index: Index, *, times: int = 1) -> Index:
@@ -129,7 +137,7 @@ def _interpolated(
         total = sum(terms[1:], terms[0])
         return total / sum(weights[1:], weights[0]) if antialias or exclude else total
 
-    return te.compute(tuple(at_axis(x.shape, axis, along.count)), element, name="resized")
+    return computed(at_axis(x.shape, axis, along.count), element, name="resized")
 
 
 def _scales(node: OperatorNode, x: te.Tensor, axes: Sequence[int]) -> list[tuple[int, Fraction]]:
@@ -164,9 +172,9 @@ def resize(node: OperatorNode, x: te.Tensor) -> Any:
         rounding = node.get("nearest_mode", "round_prefer_floor") if newer else "floor"
 
         def element(*at: Index) -> Any:
-            return x(*(i if c.slope == 1 and not c.offset else c.nearest(i, rounding) for i, c in zip(at, every, strict=True)))
+            return x(*(c.nearest(i, rounding) if c.changes else i for i, c in zip(at, every, strict=True)))
 
-        made = placed(x, [c.count for c in every], element, node.kind)
+        made = computed([c.count for c in every], element, name=node.kind)
     else:
         if mode not in ("linear", "cubic"):
             raise node.refuse(f"mode={mode!r}")
@@ -174,10 +182,9 @@ def resize(node: OperatorNode, x: te.Tensor) -> Any:
         options = {"antialias": bool(node.get("antialias", 0)), "exclude": bool(node.get("exclude_outside", 0))}
         made = x
         for axis, along in enumerate(every):
-            if along.slope != 1 or along.offset or along.count != along.extent:
+            if along.changes:
                 made = _interpolated(made, axis, along, weight, reach, **options)
-        whole = made
-        made = te.compute(made.shape, lambda *at: te.cast(x.dtype, whole(*at)), name="Resize")
+        made = reshaped(x, x.shape) if made is x else converted(made, x.dtype, name="Resize")
     if not any(c.bounded for c in every):
         return made
     outside, read = te.const(node.get("extrapolation_value", 0.0), x.dtype), made
@@ -186,7 +193,7 @@ def resize(node: OperatorNode, x: te.Tensor) -> Any:
         tests = [test for i, c in zip(at, every, strict=True) for test in c.inside(i)]
         return te.if_then_else(te.all(*tests), read(*at), outside)
 
-    return te.compute(read.shape, bounded, name="Resize")
+    return computed(read.shape, bounded, name="Resize")
 
 
 @operator("GridSample")
@@ -235,7 +242,7 @@ def grid_sample(node: OperatorNode, x: te.Tensor, grid: te.Tensor) -> te.Tensor:
             total = term if total is None else total + term
         return te.cast(x.dtype, total)
 
-    return te.compute((*x.shape[:2], *grid.shape[1:-1]), element, name="GridSample")
+    return computed((*x.shape[:2], *grid.shape[1:-1]), element, name="GridSample")
 
 
 @operator("AffineGrid", constants=(1,))
@@ -256,4 +263,4 @@ def affine_grid(node: OperatorNode, theta: te.Tensor) -> te.Tensor:
             total = total + theta(b, row, d) * coordinate(i, extent)
         return total
 
-    return te.compute((n, *extents, len(extents)), element, name="AffineGrid")
+    return computed((n, *extents, len(extents)), element, name="AffineGrid")

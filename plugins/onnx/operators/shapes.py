@@ -11,6 +11,7 @@ import numpy as np
 from pegbox import te
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import dtype_of
+from pegbox.plugins.onnx.operators.computed import computed
 
 Index = Any
 
@@ -35,12 +36,12 @@ def unflat(shape: Sequence[int], place: Index) -> list[Index]:
 
 def reshaped(x: te.Tensor, shape: Sequence[int], name: str = "Reshape") -> te.Tensor:
     """Make a tensor of another shape with the same elements in row-major order."""
-    return te.compute(tuple(shape), lambda *at: x(*unflat(x.shape, flat(shape, at))), name=name)
+    return computed(shape, lambda *at: x(*unflat(x.shape, flat(shape, at))), name=name)
 
 
 def placed(x: te.Tensor, shape: Sequence[int], element: Callable[..., Any], name: str) -> te.Tensor | Array:
     """Make a tensor of elements of X, or an array if the shape has no elements."""
-    return np.empty(tuple(shape), x.dtype) if 0 in shape else te.compute(tuple(shape), element, name=name)
+    return np.empty(tuple(shape), x.dtype) if 0 in shape else computed(shape, element, name=name)
 
 
 def at_axis(at: Sequence[Index], axis: int, place: Index) -> list[Index]:
@@ -93,9 +94,8 @@ def unsqueeze(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 @operator("Transpose")
 def transpose(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     order = node.get("perm", list(reversed(range(x.ndim))))
-    return te.compute(
-        tuple(x.shape[d] for d in order), lambda *at: x(*(at[order.index(d)] for d in range(x.ndim))), name="Transpose"
-    )
+    places = [order.index(d) for d in range(x.ndim)]
+    return computed([x.shape[d] for d in order], lambda *at: x(*(at[place] for place in places)), name="Transpose")
 
 
 @operator("Shape")
@@ -118,10 +118,11 @@ def constant_of_shape(node: OperatorNode) -> Array:
 @operator("Range", constants=(0, 1, 2))
 def range_(node: OperatorNode) -> Array:
     start, limit, step = (node.constants[k].item() for k in range(3))
-    return np.arange(start, limit, step, node.constants[0].dtype)
+    made: Array = np.arange(start, limit, step).astype(node.constants[0].dtype)
+    return made
 
 
 @operator("EyeLike")
 def eye_like(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     dtype, k = dtype_of(node, "dtype", x.dtype), node.get("k", 0)
-    return te.compute(x.shape, lambda i, j: te.cast(dtype, (j - i).equal(k)), name="EyeLike")
+    return computed(x.shape, lambda i, j: te.cast(dtype, (j - i).equal(k)), name="EyeLike")

@@ -11,6 +11,7 @@ import numpy as np
 from pegbox import te
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import dtype_of
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of
 
 
@@ -35,9 +36,9 @@ _window("BlackmanWindow", 0.42, -0.5, 0.08)
 def mel_weight_matrix(node: OperatorNode) -> Array:
     bins, length, rate, low, high = (node.constants[k].item() for k in range(5))
     count = length // 2 + 1
-    mels = np.linspace(*(2595 * math.log10(1 + f / 700) for f in (low, high)), bins + 2, endpoint=True)
-    step = (mels[-1] - mels[0]) / (bins + 2)
-    edges = 700 * (np.power(10, (mels[0] + step * np.arange(bins + 2)) / 2595) - 1)
+    first, last = (2595 * math.log10(1 + f / 700) for f in (low, high))
+    mels = first + (last - first) / (bins + 2) * np.arange(bins + 2)
+    edges = 700 * (np.power(10, mels / 2595) - 1)
     edges = ((length + 1) * edges // rate).astype("int64")
     made = np.zeros((count, bins))
     for n, (begin, peak, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
@@ -51,7 +52,7 @@ def mel_weight_matrix(node: OperatorNode) -> Array:
 def _roots(length: int, function: Callable[[Any], Any], sign: int = 1) -> Callable[[Index, Index], Any]:
     """Make a table of the cosines or sines of the angles k n 2 pi / length."""
     step = te.const(sign * 2 * math.pi / length, "float64")
-    table = te.compute((length,), lambda i: function(te.cast("float64", i) * step), name="roots")
+    table = computed((length,), lambda i: function(te.cast("float64", i) * step), name="roots")
     return lambda k, n: table(te.floormod(k * n, length))
 
 
@@ -87,14 +88,14 @@ def _transform(
         return total
 
     shape = at_axis(x.shape[:-1], axis, count)
-    made = [te.compute((*shape, 1), element(part), name="part") for part in range(1 if short else 2)]
+    made = [computed((*shape, 1), element(part), name="part") for part in range(1 if short else 2)]
     scale = te.const(1 / length if inverse else 1.0, "float64")
 
     def joined(*at: Index) -> Any:
         values = [each(*at[:-1], 0) * scale for each in made]
         return te.cast(x.dtype, values[0] if short else te.if_then_else(at[-1].equal(0), *values))
 
-    return te.compute((*shape, len(made)), joined, name=node.kind)
+    return computed((*shape, len(made)), joined, name=node.kind)
 
 
 @operator("DFT", constants=(1, 2))
@@ -117,6 +118,6 @@ def stft(node: OperatorNode, x: te.Tensor, _: None = None, window: te.Tensor | N
         value = x(b, f * step + n, part) if x.ndim == 3 else x(b, f * step + n)
         return value if window is None else value * window(n)
 
-    frames = te.compute((x.shape[0], count, length, parts), frame, name="frames")
+    frames = computed((x.shape[0], count, length, parts), frame, name="frames")
     given = OperatorNode(node.name, "STFT", node.opset, {"onesided": node.get("onesided", 1)})
     return _transform(given, frames, 2, length)

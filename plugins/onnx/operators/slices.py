@@ -11,6 +11,7 @@ import numpy as np
 from pegbox import te
 from pegbox.compute import padded
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, placed, reshaped
 
 
@@ -30,7 +31,7 @@ def joined(tensors: Sequence[te.Tensor], axis: int) -> te.Tensor:
         limits = zip(reversed(parts), reversed(begins[1:]), strict=True)
         return reduce(lambda rest, part: te.if_then_else(at[axis] < part[1], part[0], rest), limits, last)
 
-    return te.compute(tuple(shape), element, name="Concat")
+    return computed(shape, element, name="Concat")
 
 
 @operator("Split", constants=(1,))
@@ -117,7 +118,7 @@ def pad(node: OperatorNode, x: te.Tensor, _: None = None, value: te.Tensor | Non
             return te.floormod(i, extent)
         return reflected(i, extent)
 
-    return te.compute(tuple(shape), lambda *at: x(*map(place, at, before, x.shape, shape)), name="Pad")
+    return computed(shape, lambda *at: x(*map(place, at, before, x.shape, shape)), name="Pad")
 
 
 def reflected(index: Index, extent: int, *, borders: bool = False) -> Index:
@@ -139,7 +140,7 @@ def trilu(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         kept = j - i >= k if upper else j - i <= k
         return te.if_then_else(kept, x(*at), te.const(0, x.dtype))
 
-    return te.compute(x.shape, element, name="Trilu")
+    return computed(x.shape, element, name="Trilu")
 
 
 @operator("CenterCropPad", constants=(1,))

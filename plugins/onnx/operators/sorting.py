@@ -6,6 +6,7 @@ from typing import Any
 
 from pegbox import te
 from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of
 
 
@@ -24,13 +25,13 @@ def top_k(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
         return te.sum(te.cast("int32", te.any(better, te.all(other.equal(own), j < at[axis]))), axis=j)
 
     # Each element counts those that come before it, which is its place: no step depends on another.
-    ranks = te.compute(x.shape, rank, name="ranks")
+    ranks = computed(x.shape, rank, name="ranks")
     shape = tuple(at_axis(x.shape, axis, count))
 
     def place(*at: Index) -> Any:
         here = ranks(*at_axis(at, axis, i)).equal(te.cast("int32", at[axis]))
         return te.max(te.if_then_else(here, te.cast("int64", i), te.const(0, "int64")), axis=i)
 
-    places = te.compute(shape, place, name="places")
-    values = te.compute(shape, lambda *at: x(*at_axis(at, axis, places(*at))), name="TopK")
+    places = computed(shape, place, name="places")
+    values = computed(shape, lambda *at: x(*at_axis(at, axis, places(*at))), name="TopK")
     return values, places
