@@ -174,7 +174,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
         group = by_operator.get(operator, [])
         first = next((v for v in range(OLDEST_OPSET, latest + 1) if onnx.defs.has(operator, v)), latest)
         good = sum(each.passed for each in group)
-        lines.append(f"| {operator} | {first if good or operator in OPERATORS else ''} | {good} of {len(group)} | {_reasons(group)} |")
+        lines.append(
+            f"| {operator} | {first if good or operator in OPERATORS else ''} | {good} of {len(group)} | {_reasons(group)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
