@@ -35,21 +35,21 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
         TemplateError: no layout of filters.
     """
-    template = task.template.base
-    if isinstance(template, GeneratedTemplate):
+    task = task.base
+    if isinstance(task.template, GeneratedTemplate):
         if layout:
             raise ArgumentError(f"pack_weights: layout={layout!r} is of the template conv2d; {task!r} has its own")
-        return template.pack_weights(task.target, task.args, task.kwargs, array, name)
+        return task.template.pack_weights(task.target, task.args, task.kwargs, array, name)
     if name:
         raise ArgumentError(
             f"pack_weights: name={name!r} is an option of sketches; {task!r} has one operand to pack: leave it out"
         )
-    if template.name not in _TEMPLATES or task.workload[1].get("weights") != "packed":
+    if task.name not in _TEMPLATES or task.workload[1].get("weights") != "packed":
         raise ArgumentError(
             f"{task!r} takes its weights as they are; make it with kwargs={{'weights': 'packed'}} "
             f"(templates: {', '.join(_TEMPLATES)}) to pack them ahead"
         )
-    if template.name == "conv2d":
+    if task.name == "conv2d":
         return _filters(task, array, layout)
     if layout:
         raise ArgumentError(f"pack_weights: layout={layout!r}: {task!r} has no filters; leave it out")
@@ -59,7 +59,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
 def packed(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """Pack weights for operators, of filters in the layout that the task would have them in otherwise."""
     layout = replaced.get("weights", "")
-    return pack_weights(task, array, layout if task.template.base.name == "conv2d" else "")
+    return pack_weights(task, array, layout if task.base.name == "conv2d" else "")
 
 
 def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -7,6 +7,7 @@ from pegbox.compute.convolution import convolve, convolve_nhwc, padded
 from pegbox.compute.elementwise import elementwise
 from pegbox.compute.flop import count_flop, elements, operations
 from pegbox.compute.graph import placeholders, post_order
+from pegbox.compute.movement import reshaped
 from pegbox.compute.phases import without_zeros
 from pegbox.compute.printer import RESERVED, identifier, te_lines, tensor_names
 from pegbox.compute.reducer import map_body
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AHEAD", "RESERVED", "ComputeOp", "ExternOp", "IterVar", "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp",
     "Tensor", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "identifier",
-    "map_body", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "te_lines",
-    "tensor_names", "without_zeros",
+    "map_body", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "reshaped",
+    "te_lines", "tensor_names", "without_zeros",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

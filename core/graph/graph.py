@@ -39,6 +39,19 @@ class Computation(NamedTuple):
     outputs: tuple[Tensor, ...]
 
 
+def computed(where: str, inputs: Sequence[Value], compute: Callable[..., Sequence[Tensor]]) -> Computation:
+    """Apply a node's meaning to placeholders of its inputs.
+
+    Raises:
+        GraphError: the inputs do not fit it; the message begins with `where`.
+    """
+    tensors = tuple(value.placeholder() for value in inputs)
+    try:
+        return Computation(tensors, tuple(compute(*tensors)))
+    except PegboxError as error:
+        raise GraphError(f"{where}: {error}") from error
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """An operator applied to values.
@@ -72,17 +85,13 @@ class Node:
         Raises:
             GraphError: the node's values have other shapes or types than its meaning.
         """
-        inputs = tuple(value.placeholder() for value in self.inputs)
-        try:
-            outputs = tuple(self.compute(*inputs))
-        except PegboxError as error:
-            raise GraphError(f"{self.kind} {self.name!r}: {error}") from error
-        made = [(tensor.shape, tensor.dtype) for tensor in outputs]
+        found = computed(f"{self.kind} {self.name!r}", self.inputs, self.compute)
+        made = [(tensor.shape, tensor.dtype) for tensor in found.outputs]
         if made != [(value.shape, value.dtype) for value in self.outputs]:
-            computed = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in made)
+            actual = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in made)
             stated = ", ".join(map(str, self.outputs))
-            raise GraphError(f"{self.kind} {self.name!r}: computes {computed}; its outputs are {stated}")
-        return Computation(inputs, outputs)
+            raise GraphError(f"{self.kind} {self.name!r}: computes {actual}; its outputs are {stated}")
+        return found
 
     def over(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Node:
         """Return the same operator on other values of the same shapes and types."""
@@ -154,4 +163,8 @@ class Graph:
     def sole_consumer(self, value: Value) -> Node | None:
         """Return the node that alone reads a value; None where there is another one, or the graph returns the value."""
         nodes = self.consumers.get(value, ())
-        return nodes[0] if len(nodes) == 1 and value not in self.outputs else None
+        return nodes[0] if len(nodes) == 1 and value not in self._returned else None
+
+    @cached_property
+    def _returned(self) -> frozenset[Value]:
+        return frozenset(self.outputs)

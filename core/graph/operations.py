@@ -11,8 +11,8 @@ from pegbox.compute.elementwise import elementwise
 from pegbox.compute.movement import reshaped, transposed
 from pegbox.compute.product import matmul
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import GraphError, PegboxError
-from pegbox.graph.graph import Node, Value
+from pegbox.errors import GraphError
+from pegbox.graph.graph import Node, Value, computed
 
 CHANNEL_FIRST, CHANNEL_LAST = "NCHW", "NHWC"
 """The layouts of the data of a convolution, of any number of spatial axes."""
@@ -25,25 +25,39 @@ def make_node(
     compute: Callable[..., Sequence[Tensor]],
     attributes: Mapping[str, object] | None = None,
     *,
-    output: Value | None = None,
+    outputs: Sequence[str] = (),
 ) -> Node:
-    """Make a node of one output, whose shape and type are those that it computes.
+    """Make a node with new outputs, which have the shapes and types that it computes.
 
     Args:
-        output: the value that it makes; None for a new one with the node's name.
+        outputs: the names of the first outputs; others have the node's name, from the second one on with a number.
 
     Raises:
-        GraphError: the inputs do not fit the operator, or the computed output does not fit the given one.
+        GraphError: the inputs do not fit the operator, or it has fewer outputs than names.
     """
-    if output is None:
-        try:
-            (tensor,) = compute(*(value.placeholder() for value in inputs))
-        except PegboxError as error:
-            raise GraphError(f"{kind} {name!r}: {error}") from error
-        output = Value(name, tensor.shape, tensor.dtype)
-    node = Node(name, kind, tuple(inputs), (output,), compute, attributes or {})
-    node.computation  # noqa: B018  (compares the shapes)
+    made = computed(f"{kind} {name!r}", inputs, compute)
+    if len(outputs) > len(made.outputs):
+        raise GraphError(f"{kind} {name!r}: has {len(made.outputs)} output(s), not {len(outputs)}")
+    default = [f"{name}.{place}" if place else name for place in range(len(made.outputs))]
+    names = [*outputs, *default[len(outputs) :]]
+    values = tuple(Value(each, t.shape, t.dtype) for each, t in zip(names, made.outputs, strict=True))
+    node = Node(name, kind, tuple(inputs), values, compute, attributes or {})
+    node.__dict__["computation"] = made  # a cached property
     return node
+
+
+def _node(
+    name: str,
+    kind: str,
+    inputs: Sequence[Value],
+    compute: Callable[..., Sequence[Tensor]],
+    attributes: Mapping[str, object],
+    output: Value | None,
+) -> Node:
+    """Make a node of one output: a given one, which has the right shape, or a new one."""
+    if output is None:
+        return make_node(name, kind, inputs, compute, attributes)
+    return Node(name, kind, tuple(inputs), (output,), compute, attributes)
 
 
 def conv_node(
@@ -67,7 +81,7 @@ def conv_node(
     attributes: dict[str, Any] = {
         "strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations), "group": group, "layout": layout,
     }  # fmt: skip
-    return make_node(name, "Conv", (x, w), partial(_convolved, **attributes), attributes, output=output)
+    return _node(name, "Conv", (x, w), partial(_convolved, **attributes), attributes, output)
 
 
 def _convolved(
@@ -87,7 +101,7 @@ def _convolved(
 
 def matmul_node(name: str, a: Value, b: Value, *, output: Value | None = None) -> Node:
     """Make a product of stacks of matrices, which are broadcast as NumPy's `matmul` does it."""
-    return make_node(name, "MatMul", (a, b), _multiplied, output=output)
+    return _node(name, "MatMul", (a, b), _multiplied, {}, output)
 
 
 def _multiplied(a: Tensor, b: Tensor) -> list[Tensor]:
@@ -97,7 +111,7 @@ def _multiplied(a: Tensor, b: Tensor) -> list[Tensor]:
 def transpose_node(name: str, x: Value, perm: Sequence[int], *, output: Value | None = None) -> Node:
     """Make a node that exchanges axes: axis d of the output is the axis `perm[d]` of X."""
     order = tuple(perm)
-    return make_node(name, "Transpose", (x,), partial(_transposed, perm=order), {"perm": order}, output=output)
+    return _node(name, "Transpose", (x,), partial(_transposed, perm=order), {"perm": order}, output)
 
 
 def _transposed(x: Tensor, *, perm: tuple[int, ...]) -> list[Tensor]:
@@ -107,7 +121,7 @@ def _transposed(x: Tensor, *, perm: tuple[int, ...]) -> list[Tensor]:
 def reshape_node(name: str, x: Value, shape: Sequence[int], *, output: Value | None = None) -> Node:
     """Make a node that gives the same elements another shape."""
     new = tuple(shape)
-    return make_node(name, "Reshape", (x,), partial(_reshaped, shape=new), {"shape": new}, output=output)
+    return _node(name, "Reshape", (x,), partial(_reshaped, shape=new), {"shape": new}, output)
 
 
 def _reshaped(x: Tensor, *, shape: tuple[int, ...]) -> list[Tensor]:
@@ -124,7 +138,7 @@ def pointwise_node(
     output: Value | None = None,
 ) -> Node:
     """Make a node that applies a function of elements to its inputs, which are broadcast."""
-    return make_node(name, kind, inputs, partial(_applied, function, kind), attributes, output=output)
+    return _node(name, kind, inputs, partial(_applied, function, kind), attributes or {}, output)
 
 
 def _applied(function: Callable[..., object], kind: str, *tensors: Tensor) -> list[Tensor]:

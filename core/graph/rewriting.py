@@ -46,12 +46,13 @@ class Rewriting:
     def graph(self) -> Graph:
         """Make the graph. Its outputs are the values of the old graph, whatever replaced them."""
         made = {value for node in self._nodes for value in node.outputs}
+        returned = set(self.source.outputs)
         renamed: dict[Value, Value] = {}
         for output in dict.fromkeys(self.source.outputs):
             by = self._replaced.get(output)
             if by is None:
                 continue
-            if by in made and by not in renamed and by not in self.source.outputs:
+            if by in made and by not in renamed and by not in returned:
                 renamed[by] = output
             else:
                 self.add(reshape_node(output.name, renamed.get(by, by), output.shape, output=output))

@@ -89,6 +89,12 @@ class Task:
         return f"Task({self.name}({arguments}), target={str(self.target)!r}, {self.space.size} configurations)"
 
     @cached_property
+    def base(self) -> Task:
+        """The task itself, or that of its template without an epilogue: of the same space."""
+        template = self.template.base
+        return self if template is self.template else Task(template, self.args, self.kwargs, self.target)
+
+    @cached_property
     def code(self) -> str:
         """Fingerprint of the template's code, empty where a generator made it: see `task.code.code_fingerprint`."""
         return self.template.code

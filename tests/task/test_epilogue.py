@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ArgumentError, TemplateError
+from pegbox.features import program_features
 from pegbox.measure.trial.check import Tolerance, difference
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.task.task import Task
@@ -109,9 +111,13 @@ def test_weights_are_packed_as_for_the_template() -> None:
     assert Task(form.template, args, form.given, plain.target).workload == task.workload
 
 
-def test_configurations_are_predicted() -> None:
+def test_the_predicted_configurations_are_those_of_the_template() -> None:
+    plain = pb.create_task(*SHAPES[0], target=TARGET)
     task = followed(0, bias_residual("silu", 1))
-    assert task.space.is_valid(np.array([next(predicted_configs(task, candidates=16)).digits]))[0]
+    (config,) = islice(predicted_configs(task, candidates=16), 1)
+    assert config.space is task.space
+    assert config.digits == next(predicted_configs(plain, candidates=16)).digits
+    np.testing.assert_array_equal(program_features(task).of([config]), program_features(plain).of([config]))
 
 
 def summed(x: te.Tensor) -> te.Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 from pegbox.compute.tensor import Tensor
 from pegbox.expr import math
 from pegbox.expr.build import const
-from pegbox.expr.dtypes import is_float
+from pegbox.expr.dtypes import EXPONENTS, is_float
 from pegbox.expr.nodes import Expr
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import is_pointwise, is_view, permutation_of, pointwise_values
@@ -198,7 +198,6 @@ _POWERS: Mapping[float, Callable[[Expr], Expr]] = {
     -1.0: lambda x: 1.0 / x,
     -0.5: math.rsqrt,
     0.5: math.sqrt,
-    1.0: lambda x: x,
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
 }
@@ -211,6 +210,8 @@ def _power(node: Node, made: Rewriting) -> list[Node] | None:
     if exponent is None or len(exponent) != 1 or not is_float(x.dtype) or x.shape != node.outputs[0].shape:
         return None
     value = exponent[0].value
+    if value == 1.0:
+        return [reshape_node(node.name, x, x.shape, output=node.outputs[0])]
     if value not in _POWERS:
         return None
     function = partial(_to_the, float(value))
@@ -228,7 +229,7 @@ def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
     divisor = made.constants[node.inputs[1]]
     with np.errstate(all="ignore"):
         factor = np.reciprocal(divisor)
-    normal = np.finfo(divisor.dtype).tiny
+    normal = 2.0 ** EXPONENTS[str(divisor.dtype)][0]
     if not all((np.isfinite(each) & (np.abs(each) >= normal)).all() for each in (divisor, factor)):
         return None
     scale = made.constant(f"{node.name}.reciprocal", factor)
