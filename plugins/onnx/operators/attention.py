@@ -10,7 +10,7 @@ from pegbox.compute import elementwise
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
-from pegbox.plugins.onnx.operators.reductions import reduced
+from pegbox.plugins.onnx.operators.reductions import reduced, row_sums
 from pegbox.plugins.onnx.operators.shapes import Index
 from pegbox.plugins.onnx.operators.slices import joined
 
@@ -87,7 +87,7 @@ def attention(
         lambda e, m: te.exp(te.cast(kind, e) - te.if_then_else(m.equal(te.min_value(kind)), te.const(0, kind), m)),
         shifted, high, name="powers",
     )  # fmt: skip
-    sums = reduced(exponents, [3], te.sum, name="total")
+    sums = row_sums(exponents, 3)
     if bias is None:
         weights = elementwise(lambda e, t: te.cast(dtype, e / t), exponents, sums, name="weights")
     else:

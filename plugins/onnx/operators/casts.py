@@ -40,9 +40,10 @@ def in_float32(meaning: Meaning) -> Meaning:
             return meaning(node, *tensors)
         given = (x if x is None or x.dtype not in narrow else converted(x, "float32", name="wide") for x in tensors)
         made = meaning(node, *given)
-        if isinstance(made, te.Tensor):
-            return converted(made, narrow[0], name=node.kind)
-        return [converted(made[0], narrow[0], name=node.kind), *made[1:]]
+        first, *rest = [made] if isinstance(made, te.Tensor) else made
+        if first.dtype == "float32":
+            first = converted(first, narrow[0], name=node.kind)
+        return [first, *rest]
 
     return wide
 

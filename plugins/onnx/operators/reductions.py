@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from pegbox import te
@@ -88,13 +89,30 @@ def log_sum_exp(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return made if keep else reshaped(made, [e for d, e in enumerate(x.shape) if d not in axes])
 
 
+_FEW = 8
+
+
 def _powers(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """The differences to the largest element of a row, their powers, and these powers' sum."""
     axis = axis_of(node, node.get("axis", -1), x.ndim)
     high = reduced(x, [axis], te.max, name="high")
     low = elementwise(lambda e, h: e - h, x, high, name="shifted")
     powers = elementwise(te.exp, low, name="powers")
-    return low, powers, reduced(powers, [axis], te.sum, name="total")
+    return low, powers, row_sums(powers, axis)
+
+
+def row_sums(x: te.Tensor, axis: int) -> te.Tensor:
+    """Sum the elements of each row; those of few bfloat16 are rounded at each step, as ONNX's own evaluator does."""
+    if x.dtype not in ("float16", "bfloat16"):
+        return reduced(x, [axis], te.sum, name="total")
+    if x.dtype == "float16" or x.shape[axis] > _FEW:
+        wide = reduced(x, [axis], te.sum, map_=lambda e: te.cast("float32", e), name="total")
+        return converted(wide, x.dtype, name="rounded")
+
+    def total(*at: Any) -> Any:
+        return reduce(lambda a, b: a + b, (x(*at_axis(at, axis, k)) for k in range(x.shape[axis])))
+
+    return te.compute(tuple(at_axis(x.shape, axis, 1)), total, name="total")
 
 
 def _by_rows(node: OperatorNode, x: te.Tensor, function: Callable[[OperatorNode, te.Tensor], te.Tensor]) -> te.Tensor:
@@ -118,7 +136,6 @@ def _log_softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 
 
 @operator("Softmax")
-@in_float32
 def softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return _by_rows(node, x, _softmax)
 

@@ -48,11 +48,10 @@ def mel_weight_matrix(node: OperatorNode) -> Array:
     return made.astype(dtype_of(node, "output_datatype", "float32"))
 
 
-def _roots(length: int, dtype: str, function: Callable[[Any], Any], sign: int = 1) -> Callable[[Index, Index], Any]:
+def _roots(length: int, function: Callable[[Any], Any], sign: int = 1) -> Callable[[Index, Index], Any]:
     """Make a table of the cosines or sines of the angles k n 2 pi / length."""
-    table = te.compute(
-        (length,), lambda i: function(te.cast(dtype, i) * (sign * 2 * math.pi / length)), name=f"{function.__name__}es"
-    )
+    step = te.const(sign * 2 * math.pi / length, "float64")
+    table = te.compute((length,), lambda i: function(te.cast("float64", i) * step), name="roots")
     return lambda k, n: table(te.floormod(k * n, length))
 
 
@@ -64,8 +63,7 @@ def _transform(
     extent, parts = x.shape[axis], x.shape[-1]
     short = inverse and onesided  # the rest of the frequencies is the mirror image of these
     count = length // 2 + 1 if onesided and not inverse else length
-    cos = _roots(length, x.dtype, te.cos)
-    sin = _roots(length, x.dtype, te.sin, 1 if inverse else -1)
+    cos, sin = _roots(length, te.cos), _roots(length, te.sin, 1 if inverse else -1)
     n = te.reduce_axis((0, length if short else min(extent, length)), name="n")
 
     def input_at(at: tuple[Index, ...], part: int) -> Any:
@@ -80,21 +78,21 @@ def _transform(
         def total(*at: Index) -> Any:
             k = at[axis]
             c, s = cos(k, n), sin(k, n)
-            real = input_at(at, 0)
+            real = te.cast("float64", input_at(at, 0))
             if parts == 1:
                 return te.sum(real * (s if part else c), axis=n)
-            imaginary = input_at(at, 1)
+            imaginary = te.cast("float64", input_at(at, 1))
             return te.sum(real * s + imaginary * c if part else real * c - imaginary * s, axis=n)
 
         return total
 
     shape = at_axis(x.shape[:-1], axis, count)
     made = [te.compute((*shape, 1), element(part), name="part") for part in range(1 if short else 2)]
-    scale = te.const(1 / length if inverse else 1.0, x.dtype)
+    scale = te.const(1 / length if inverse else 1.0, "float64")
 
     def joined(*at: Index) -> Any:
         values = [each(*at[:-1], 0) * scale for each in made]
-        return values[0] if short else te.if_then_else(at[-1].equal(0), *values)
+        return te.cast(x.dtype, values[0] if short else te.if_then_else(at[-1].equal(0), *values))
 
     return te.compute((*shape, len(made)), joined, name=node.kind)
 
@@ -102,6 +100,8 @@ def _transform(
 @operator("DFT", constants=(1, 2))
 def dft(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     axis = axis_of(node, node.scalar(2, "axis", -2 if node.opset >= 20 else 1), x.ndim)
+    if node.get("inverse", 0) and not node.get("onesided", 0):
+        raise node.refuse("the inverse transform of both sides of a spectrum", "use the sides that onesided=1 takes")
     default = 2 * (x.shape[axis] - 1) if node.get("inverse", 0) and node.get("onesided", 0) else x.shape[axis]
     return _transform(node, x, axis, node.scalar(1, "", default))
 
