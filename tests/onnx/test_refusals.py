@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import subprocess
 import sys
@@ -63,7 +64,8 @@ def of_sequences() -> onnx.ModelProto:
 
 
 MODELS = {
-    "a cycle": (damaged(lambda g: g.node[0].input.__setitem__(0, "y")), r"Neg 'Neg_of_y', Abs 'Abs_of_a': .*in a cycle.*damaged"),
+    "a cycle": (damaged(lambda g: g.node[0].input.__setitem__(0, "y")),
+                "Neg 'Neg_of_y', Abs 'Abs_of_a': .*in a cycle.*damaged"),
     "a missing input": (damaged(lambda g: g.node[0].input.__setitem__(0, "w")), "Abs 'Abs_of_a': nothing makes 'w'"),
     "a missing output": (damaged(lambda g: g.output[0].__setattr__("name", "z")), "outputs: nothing makes 'z'"),
     "a value made twice": (damaged(lambda g: g.node[1].output.append("a")), "makes 'a', as does Abs 'Abs_of_a'"),
@@ -84,7 +86,8 @@ MODELS = {
     "shapes that do not fit": (model([node("MatMul", "x w", "y")], {"x": [2, 3]}, ["y"], {"w": np.ones((4, 2), "f")}),
                                "breaks a rule of ONNX: .*MatMul"),
     "a negative extent": (model([node("Abs", "x", "y")], {"x": [-3]}, ["y"]), r"leaves open the shapes of x\[-3\]"),
-    "training": (model([node("Dropout", "x r t", "y")], {"x": [3]}, ["y"], {"r": np.float32(0.5), "t": np.asarray(True)}),
+    "training": (model([node("Dropout", "x r t", "y")], {"x": [3]}, ["y"],
+                       {"r": np.float32(0.5), "t": np.asarray(True)}),
                  "Dropout 'Dropout_of_y': .*training"),
 }  # fmt: skip
 
@@ -142,12 +145,9 @@ def test_a_file_that_was_cut_short_or_changed_is_read_or_refused(tmp_path: Path)
             for _ in range(3):
                 changed[rng.randrange(len(data))] = rng.randrange(256)
         path.write_bytes(changed)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                reader.read_model(path, shapes={"batch": 1})
-        except GraphError as error:
-            assert "m.onnx" in str(error) or "shapes" in str(error)
+        with warnings.catch_warnings(), contextlib.suppress(GraphError):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            reader.read_model(path, shapes={"batch": 1})
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
