@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -30,6 +31,7 @@ from pegbox.plugins.onnx.weights import Weights
 
 Array = NDArray[Any]
 
+_SHOWN = 64
 _UNSUPPORTED = "the operators that are: docs/onnx-operators.md; export the model without it, or cut the model there"
 OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
 _OLD = "convert the model: onnx.version_converter.convert_version(model, 17)"
@@ -226,7 +228,14 @@ def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
     for place in range(max(given, default=-1) + 1):
         name = names[place] if place < len(names) else f"input_{place}"
         if place in node.constants:
-            shown[name] = node.constants[place].tolist()
+            shown[name] = _text(node.constants[place])
         elif place not in given:
             shown[name] = None  # else "Clip" with a lower bound would look as one with an upper bound
     return shown
+
+
+def _text(array: Array) -> object:
+    """Return a small array as numbers, and another as a text that equal arrays alone have in common."""
+    if array.size <= _SHOWN:
+        return array.tolist()
+    return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"

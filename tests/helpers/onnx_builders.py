@@ -162,4 +162,4 @@ def quantized_conv() -> onnx.ModelProto:
         node("QuantizeLinear", "c ys yz", "yq"),
         node("DequantizeLinear", "yq ys yz", "y"),
     ]
-    return model(nodes, {"x": [1, 4, 5, 5]}, ["y"], w)
+    return model(nodes, {"x": [1, 4, 5, 5]}, ["y"], w, opset=19)

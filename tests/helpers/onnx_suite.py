@@ -159,25 +159,28 @@ def table(outcomes: Sequence[Outcome]) -> str:
     by_operator: dict[str, list[Outcome]] = defaultdict(list)
     for each in outcomes:
         by_operator[each.operator].append(each)
-    latest = onnx.defs.onnx_opset_version()
     passed = sum(each.passed for each in outcomes)
+    refused = sum(bool(each.reasons) for each in outcomes)
     lines = [
         *_INTRODUCTION,
         "",
-        f"Of the {len(outcomes)} node tests of onnx {onnx.__version__} on tensors of numbers, {passed} pass "
-        f"({100 * passed / len(outcomes):.0f}%), none gives wrong values, and {len(outcomes) - passed} models are refused.",
+        f"Of the {len(outcomes)} tests of onnx {onnx.__version__}, {passed} pass ({100 * passed / len(outcomes):.0f}%), "
+        f"{refused} are refused, and {len(outcomes) - passed - refused} give wrong values.",
         "",
         "| operator | from version | tests passed | refused |",
         "| --- | --- | --- | --- |",
     ]
     for operator in sorted({*by_operator, *OPERATORS}):
         group = by_operator.get(operator, [])
-        first = next((v for v in range(OLDEST_OPSET, latest + 1) if onnx.defs.has(operator, v)), latest)
         good = sum(each.passed for each in group)
-        lines.append(
-            f"| {operator} | {first if good or operator in OPERATORS else ''} | {good} of {len(group)} | {_reasons(group)} |"
-        )
+        since = _first_version(operator) if good or operator in OPERATORS else ""
+        lines.append(f"| {operator} | {since} | {good} of {len(group)} | {_reasons(group)} |")
     return "\n".join(lines) + "\n"
+
+
+def _first_version(operator: str) -> int:
+    latest = onnx.defs.onnx_opset_version()
+    return next((each for each in range(OLDEST_OPSET, latest + 1) if onnx.defs.has(operator, each)), latest)
 
 
 def _reasons(group: Sequence[Outcome]) -> str:
@@ -205,13 +208,13 @@ def _size(test: TestCase) -> int:
 _INTRODUCTION = (
     "# Operators of ONNX",
     "",
-    "This page is written by a test: `PEGBOX_UPDATE_GOLDEN=1 python3 -m pytest tests/onnx/test_node_suite.py`. It shows",
-    "the outcome of the ONNX project's own tests of operators (`onnx.backend.test`), run by pegbox as a backend",
-    "(`pegbox.plugins.onnx.backend`). Tests of sequences, optionals, strings, control flow, random numbers, training and",
-    "other operators than ONNX's own are left out. Results in float16 and bfloat16 may differ by two roundings.",
+    "A test writes this page: `PEGBOX_UPDATE_GOLDEN=1 python3 -m pytest tests/onnx/test_node_suite.py`. It shows the",
+    "outcome of the ONNX project's own tests of operators (`onnx.backend.test`), run by pegbox as a backend",
+    "(`pegbox.plugins.onnx.backend`). Tests of sequences, optionals, strings, control flow, random numbers, training",
+    "and other operators than ONNX's own are left out. Results in float16 and bfloat16 may differ by two roundings.",
     "",
-    "A model with an operator, a type or an attribute that is not supported is refused before anything is compiled; the",
-    "error names all such nodes. `from version` is the first version of ONNX's operators (opset) that is read; older",
-    "models are read if their operators have not changed since version 7. Operators that ONNX defines by others are",
-    "written as those. The last column has the reasons of refused tests, and how many they concern.",
+    "A model with an operator, a type or an attribute that is not supported is refused before anything is compiled;",
+    "the error names all such nodes. `from version` is the first version of ONNX's operators (opset) that is read;",
+    "older models are read if their operators have not changed since version 7. Operators that ONNX defines by others",
+    "are written as those. The last column has the reasons of refused tests, and how many they concern.",
 )
