@@ -5,6 +5,8 @@ from pegbox.graph.passes.canonical_form import canonical_form
 from pegbox.graph.passes.common_nodes import common_nodes
 from pegbox.graph.passes.constant_folding import constant_folding
 from pegbox.graph.passes.dead_nodes import dead_nodes
+from pegbox.graph.passes.fusion import fusion
+from pegbox.graph.passes.layouts import layouts
 from pegbox.graph.passes.linear_folding import linear_folding
 from pegbox.graph.passes.simplification import simplification
 
@@ -14,8 +16,14 @@ PASSES = (
 """The passes in their order: later ones count on what earlier ones have removed or written in another form."""
 
 
-def optimize(graph: Graph) -> Graph:
-    """Apply all passes."""
+def optimize(graph: Graph, *, layout: str = "NHWC", fuse: bool = True) -> Graph:
+    """Apply all passes.
+
+    Args:
+        layout: the place of the channels in images: "NCHW", or "NHWC" in convolutions and around them.
+        fuse: join nodes.
+    """
     for each in PASSES:
         graph = each(graph)
-    return graph
+    graph = layouts(graph) if layout == "NHWC" else graph
+    return fusion(graph) if fuse else graph
