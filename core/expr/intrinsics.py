@@ -30,7 +30,8 @@ SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign",
 # NumPy's names of those that it calls otherwise, or has none for.
 _NUMPY = {
     "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift", "shift_right": "right_shift",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift",
+    "shift_right": "right_shift",
 }  # fmt: skip
 _NOT_OF_NUMPY = frozenset({"rsqrt", "sigmoid", "erf", "exp10", "popcount", "clz"})
 NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name not in _NOT_OF_NUMPY}

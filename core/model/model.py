@@ -12,9 +12,10 @@ from pegbox.checks import check_instance, check_int, check_list, check_mapping, 
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.errors import ArgumentError
 from pegbox.graph import Graph
+from pegbox.graph.kind import computed_nodes
 from pegbox.graph.passes import optimize
 from pegbox.hooks import registry
-from pegbox.model.model_task import ModelTask, called_nodes, model_tasks
+from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.module import Module
 from pegbox.model.selection import select
 from pegbox.operators.kernel_library import StoreLike
@@ -56,7 +57,7 @@ class Model:
         graph = self.graph
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(n.kind for n in graph.nodes).most_common())
         tasks = model_tasks([self.optimized], target_of(None))
-        kernels = list(called_nodes(self.optimized))
+        kernels = list(computed_nodes(self.optimized))
         fused = sum(bool(node.parts) for node in kernels)
         lines = [
             f"{self.name}: {len(graph.nodes)} operators ({kinds})",

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pegbox.codegen.targets.target import Target
 from pegbox.graph.graph import Array, Graph, Node, Value
-from pegbox.graph.kind import view_offsets
+from pegbox.graph.kind import computed_nodes
 from pegbox.model.node_task import Argument, NodeTask, canonical_tensors, implementations_of
 from pegbox.task.task import Task
 from pegbox.task.workload import tensor_workload
@@ -72,16 +72,11 @@ def model_tasks(graphs: Sequence[Graph], target: Target) -> list[ModelTask]:
     """Find the tasks of graphs in the order of their nodes, equal ones once."""
     groups: dict[str, list[tuple[Graph, Node]]] = {}
     for graph in graphs:
-        for node in called_nodes(graph):
+        for node in computed_nodes(graph):
             groups.setdefault(node_key(node, graph), []).append((graph, node))
     return [
         ModelTask(tuple(node for _, node in members), members[0][0].constants, target) for members in groups.values()
     ]
-
-
-def called_nodes(graph: Graph) -> list[Node]:
-    """List the nodes that kernels compute: all except for views."""
-    return [node for node in graph.nodes if view_offsets(node) is None]
 
 
 def node_key(node: Node, graph: Graph) -> str:

@@ -13,7 +13,8 @@ from pegbox.codegen.runtime.machine import compile_program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError
 from pegbox.graph.graph import Graph, Node
-from pegbox.model.model_task import ModelTask, called_nodes, model_tasks
+from pegbox.graph.kind import computed_nodes
+from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.node_task import NodeTask
 from pegbox.operators.call_key import CallKey
 from pegbox.operators.choice import made_of_stored
@@ -113,7 +114,7 @@ def select(
 def select_kernels(graph: Graph, tasks: Sequence[ModelTask], knowledge: Knowledge) -> list[Selection]:
     """Choose and compile the kernels of a graph's nodes, given its tasks."""
     places = {id(node): task for task in tasks for node in task.nodes}
-    used = list(dict.fromkeys(id(places[id(node)]) for node in called_nodes(graph)))
+    used = list(dict.fromkeys(id(places[id(node)]) for node in computed_nodes(graph)))
     by_id = {id(task): task for task in tasks}
     # LLVM runs in a process of its own: while it compiles a kernel, the next one is predicted here.
     with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
@@ -125,7 +126,7 @@ def select_kernels(graph: Graph, tasks: Sequence[ModelTask], knowledge: Knowledg
         kernel = kernels[id(task)]
         return Selection(task.implementation_of(node, kernel.number), kernel.config, kernel.origin, kernel.program)
 
-    return [selection(node) for node in called_nodes(graph)]
+    return [selection(node) for node in computed_nodes(graph)]
 
 
 @dataclass(frozen=True)

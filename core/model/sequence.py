@@ -11,10 +11,9 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import GraphError
 from pegbox.expr import dtypes
 from pegbox.graph.graph import Array, Graph, Node, Value
-from pegbox.graph.kind import view_offsets
+from pegbox.graph.kind import computed_nodes, view_offsets
 from pegbox.model.constants import Constants
 from pegbox.model.memory import Arena, Block, plan_memory
-from pegbox.model.model_task import called_nodes
 from pegbox.model.node_task import Argument
 from pegbox.model.selection import Selection
 
@@ -32,7 +31,7 @@ def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, n
         GraphError: a node has no kernel, or a kernel that takes other arrays than the graph's.
     """
     chosen = {selection.node_task.node: selection for selection in selections}
-    calls = [_selected(chosen, node) for node in called_nodes(graph)]
+    calls = [_selected(chosen, node) for node in computed_nodes(graph)]
     return _Planner(graph, calls, target, name).planned()
 
 

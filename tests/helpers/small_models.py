@@ -11,8 +11,8 @@ from pegbox import te
 from pegbox.codegen import Target
 from pegbox.codegen.runtime import machine
 from pegbox.graph import Graph, Node, Value
+from pegbox.graph.kind import computed_nodes
 from pegbox.graph.operations import make_node
-from pegbox.model.model_task import called_nodes
 from pegbox.model.module import Module
 from pegbox.model.node_task import sketch_task
 from pegbox.model.selection import Selection
@@ -50,7 +50,7 @@ def graph_of(
 def selected(graph: Graph, target: Target = ONE_CORE, *, config: int = 0) -> list[Selection]:
     """Compile a configuration of each node's sketch."""
     made = []
-    for node in called_nodes(graph):
+    for node in computed_nodes(graph):
         task = sketch_task(node, target)
         chosen = task.task.space.get(config)
         made.append(Selection(task, chosen, PREDICTED, machine.compile_program(task.task.lower(chosen))))
