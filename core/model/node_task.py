@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.inlining import inlined
 from pegbox.compute.ops import placeholder
 from pegbox.graph.graph import Array, Node, Value
 from pegbox.hooks import registry
@@ -55,6 +56,6 @@ def sketch_task(node: Node, target: Target) -> NodeTask:
     """Make the task of a node whose space is generated from its computation."""
     # Names of the model would tell equal computations apart.
     inputs = [placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
-    outputs = node.compute(*inputs)
+    outputs = inlined(node.compute(*inputs))
     task = create_task([*inputs, *outputs], space="sketch", target=target)
     return NodeTask(node, task, tuple(Argument(value) for value in (*node.inputs, *node.outputs)))
