@@ -89,15 +89,16 @@ from pegbox.task.extern import extern
 
 __all__ = [
     "Expr", "IterVar", "Stage", "TESchedule", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "any", "asin",
-    "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin",
-    "call_pure_extern", "call_python", "cast", "ceil", "ceildiv", "clz", "comm_reducer", "compute", "const",
-    "copysign", "cos", "cosh", "create_prim_func", "create_schedule", "cumprod", "cumsum", "decl_buffer",
-    "decl_tensor_intrin", "div",
-    "erf", "exp", "exp2", "exp10", "extern", "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else",
-    "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "ldexp", "log", "log1p", "log2", "log10", "logical_not",
-    "max", "max_value", "maximum", "min", "min_value", "minimum", "nearbyint", "placeholder", "popcount", "pow",
-    "power", "prod", "reduce_axis", "reinterpret", "relu", "round", "rsqrt", "scan", "select", "shift_left", "shift_right", "sigmoid", "sin", "sinh",
-    "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var",
+    "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_extern",
+    "call_llvm_intrin", "call_llvm_pure_intrin", "call_pure_extern", "call_python", "cast", "ceil", "ceildiv",
+    "clz", "comm_reducer", "compute", "const", "copysign", "cos", "cosh", "create_prim_func", "create_schedule",
+    "cumprod", "cumsum", "decl_buffer", "decl_tensor_intrin", "div", "erf", "exp", "exp2", "exp10", "extern",
+    "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf",
+    "isnan", "ldexp", "log", "log1p", "log2", "log10", "logical_not", "max", "max_value", "maximum", "min",
+    "min_value", "minimum", "nearbyint", "placeholder", "popcount", "pow", "power", "prod", "reduce_axis",
+    "reinterpret", "relu", "round", "rsqrt", "scan", "select", "shift_left", "shift_right", "sigmoid", "sin",
+    "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod",
+    "var",
 ]  # fmt: skip
 
 select = if_then_else

@@ -21,9 +21,7 @@ ARITY: dict[str, int] = {
     "bitwise_and": 2, "bitwise_or": 2, "bitwise_xor": 2, "shift_left": 2, "shift_right": 2,
 }  # fmt: skip
 
-ON_INTEGERS = frozenset(
-    {"popcount", "clz", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"}
-)
+ON_INTEGERS = frozenset({"popcount", "clz", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"})
 """Functions of the bits of integers. A shift by the width of the type or more leaves 0, or -1 of a negative number."""
 
 SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
@@ -32,7 +30,8 @@ SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign",
 # NumPy's names of those that it calls otherwise, or has none for.
 _NUMPY = {
     "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift", "shift_right": "right_shift",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift",
+    "shift_right": "right_shift",
 }  # fmt: skip
 _NOT_OF_NUMPY = frozenset({"rsqrt", "sigmoid", "erf", "exp10", "popcount", "clz"})
 NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name not in _NOT_OF_NUMPY}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from pegbox.compute.tensor import Tensor
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.operations import reshape_node
+
+OF_TWO = ("Conv", "MatMul")
+"""The kinds of nodes that have two inputs, even if these are the same value."""
 
 
 class Rewriting:
@@ -26,7 +32,9 @@ class Rewriting:
 
     def current(self, node: Node) -> Node:
         """Return a node of the old graph with the values that replaced its inputs."""
-        return node.over([self._replaced.get(value, value) for value in node.inputs], node.outputs)
+        return with_distinct_inputs(
+            node.over([self._replaced.get(value, value) for value in node.inputs], node.outputs)
+        )
 
     def add(self, *nodes: Node) -> None:
         """Add nodes behind those that were added before."""
@@ -66,3 +74,16 @@ def _renamed(node: Node, names: dict[Value, Value]) -> Node:
         return [names.get(value, value) for value in values]
 
     return node.over(new(node.inputs), new(node.outputs))
+
+
+def with_distinct_inputs(node: Node) -> Node:
+    """Return a node that reads each value once, as `Mul(x, x)` does not; the operands of products stay two."""
+    distinct = list(dict.fromkeys(node.inputs))
+    if len(distinct) == len(node.inputs) or node.kind in OF_TWO:
+        return node
+    places = tuple(map(distinct.index, node.inputs))
+    return replace(node, inputs=tuple(distinct), compute=partial(_repeated, node.compute, places))
+
+
+def _repeated(compute: Callable[..., Sequence[Tensor]], places: Sequence[int], *tensors: Tensor) -> Sequence[Tensor]:
+    return compute(*(tensors[place] for place in places))

@@ -10,6 +10,7 @@ from pegbox.codegen.runtime.machine import compile_program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import REFUSED
 from pegbox.graph.graph import Graph
+from pegbox.graph.kind import computed_nodes
 from pegbox.model.node_task import NodeTask, implementations_of
 from pegbox.search.models.prediction import PREDICTED, TRIED, predicted_configs
 from pegbox.space import Config
@@ -37,7 +38,7 @@ def select(graph: Graph, target: Target, *, store: TuningStore | None = None) ->
     """Choose the kernels of a graph's nodes; nodes that compute the same have the same."""
     known: dict[str, tuple[Config, str, CompiledProgram]] = {}
     made = []
-    for node in graph.nodes:
+    for node in computed_nodes(graph):
         node_task = _best(implementations_of(node, graph.constants, target))
         key = str(node_task.task.workload)
         if key not in known:

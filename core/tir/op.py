@@ -36,8 +36,8 @@ from pegbox.te import cosh as cosh
 from pegbox.te import div as div
 from pegbox.te import erf as erf
 from pegbox.te import exp as exp
-from pegbox.te import exp10 as exp10
 from pegbox.te import exp2 as exp2
+from pegbox.te import exp10 as exp10
 from pegbox.te import floor as floor
 from pegbox.te import fmod as fmod
 from pegbox.te import hypot as hypot
@@ -47,9 +47,9 @@ from pegbox.te import isinf as isinf
 from pegbox.te import isnan as isnan
 from pegbox.te import ldexp as ldexp
 from pegbox.te import log as log
-from pegbox.te import log10 as log10
 from pegbox.te import log1p as log1p
 from pegbox.te import log2 as log2
+from pegbox.te import log10 as log10
 from pegbox.te import max as max
 from pegbox.te import max_value as max_value
 from pegbox.te import min as min
@@ -75,14 +75,14 @@ from pegbox.te import truncdiv as truncdiv
 from pegbox.te import truncmod as truncmod
 
 __all__ = [
-    "Select", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "c_library",
-    "c_source", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_pure_extern", "call_python",
-    "cast", "ceil", "ceildiv", "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10",
-    "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf",
-    "isnan", "ldexp", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint",
-    "popcount", "pow", "power", "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan",
-    "tanh", "trunc", "truncdiv", "truncmod",
+    "Select", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "c_library", "c_source", "call_extern", "call_llvm_intrin",
+    "call_llvm_pure_intrin", "call_pure_extern", "call_python", "cast", "ceil", "ceildiv", "clz", "const",
+    "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10", "floor", "floordiv", "floormod", "fmod",
+    "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "ldexp", "log", "log1p", "log2",
+    "log10", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow", "power", "reinterpret",
+    "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan", "tanh", "trunc",
+    "truncdiv", "truncmod",
 ]  # fmt: skip
 
 indexdiv = floordiv

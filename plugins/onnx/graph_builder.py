@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pegbox.errors import GraphError
 from pegbox.graph import Graph, Node, Value, run_node
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.plugins.onnx.operators.casts import DTYPES
 
 Array = NDArray[Any]
 

@@ -7,32 +7,29 @@ from typing import TypeAlias
 
 import onnx
 
-from pegbox.checks import check_int, check_list, check_mapping, near_names
+from pegbox.checks import check_int, check_list, near_names
 from pegbox.errors import GraphError
 
 Shapes: TypeAlias = Mapping[str, int | Sequence[int]]
 """Shapes by the names of inputs, and extents by the names of dimensions."""
-
-_WANTED = "the shapes of inputs, and the extents of dimensions, by their names"
 
 
 class OpenShapes(GraphError):
     """A model whose file leaves shapes open that were not given."""
 
 
-def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes | None) -> list[tuple[int, ...]]:
+def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tuple[int, ...]]:
     """Return the shape of each input.
 
     Raises:
         OpenShapes: a dimension stays open.
         GraphError: a given shape does not fit the file's.
     """
-    given = check_mapping("shapes", {} if shapes is None else shapes, _WANTED, error=GraphError)
     names = {each.name for each in inputs}
     symbols = {dim.dim_param for each in inputs for dim in each.type.tensor_type.shape.dim if dim.dim_param}
     extents: dict[str, int] = {}
     whole: dict[str, list[int]] = {}
-    for name, value in given.items():
+    for name, value in shapes.items():
         if name in names and not isinstance(value, int):
             members = check_list(f"shapes[{name!r}]", value, "its extents", error=GraphError)
             whole[name] = [_extent(f"shapes[{name!r}]", member) for member in members]

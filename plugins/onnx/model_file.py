@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -53,6 +54,8 @@ def open_model(source: str | os.PathLike[str] | onnx.ModelProto) -> ModelFile:
         model = ModelFile(_parsed(path), repr(str(path)), path.resolve().parent)
     if not model.proto.HasField("graph") or not model.proto.opset_import:
         raise GraphError(f"{model.name} is not an ONNX model: it has no graph or no versions of operators")
+    if not _has_readable_names(model.proto):
+        raise GraphError(f"{model.name} is damaged: it has names that are not text; export or copy it again")
     return model
 
 
@@ -70,3 +73,22 @@ def _parsed(path: Path) -> onnx.ModelProto:
         raise GraphError(
             f"{str(path)!r} is damaged, or not an ONNX model ({error}); export or copy it again"
         ) from error
+
+
+def _has_readable_names(model: onnx.ModelProto) -> bool:
+    """Decide whether all strings are text; protobuf gives bytes for others."""
+    pending: list[Any] = [model]
+    while pending:
+        message = pending.pop()
+        if isinstance(message, onnx.TensorProto):  # not its elements, which would be copied
+            pending += message.external_data
+            if not isinstance(message.name, str):
+                return False
+            continue
+        for field, value in message.ListFields():
+            values = [value] if isinstance(value, str | bytes) or not hasattr(value, "__len__") else value
+            if field.type == field.TYPE_STRING and not all(isinstance(each, str) for each in values):
+                return False
+            if field.type == field.TYPE_MESSAGE:
+                pending += values
+    return True

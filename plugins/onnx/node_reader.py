@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from pegbox import te
-from pegbox.compute import placeholders, post_order
+from pegbox.compute import placeholders
 from pegbox.errors import GraphError
 from pegbox.graph import Node, Value
 from pegbox.hooks import explained
@@ -23,15 +24,16 @@ from pegbox.plugins.onnx.graph_builder import GraphBuilder
 from pegbox.plugins.onnx.inference import Inferred
 from pegbox.plugins.onnx.model_file import is_own
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, Operator, OperatorNode, OperatorRefused
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.plugins.onnx.operators.casts import DTYPES
 from pegbox.plugins.onnx.refusal import Refusal
 from pegbox.plugins.onnx.structure import described
 from pegbox.plugins.onnx.weights import Weights
 
 Array = NDArray[Any]
 
+_SHOWN = 64
 _UNSUPPORTED = "the operators that are: docs/onnx-operators.md; export the model without it, or cut the model there"
-_OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
+OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
 _OLD = "convert the model: onnx.version_converter.convert_version(model, 17)"
 _CONTROL_FLOW = {
     "If": ("its condition is computed when the model runs", "export the model with the branch that is taken"),
@@ -116,10 +118,8 @@ class NodeReader:
         if operator is None:
             name = proto.op_type if own else f"{proto.domain}.{proto.op_type}"
             raise OperatorRefused(described(proto), f"the operator {name} is not supported", _UNSUPPORTED)
-        if self._opset < _OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, _OLDEST_OPSET):
-            reason = (
-                f"the operator of version {self._opset} is not supported, but those from version {_OLDEST_OPSET} on"
-            )
+        if self._opset < OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, OLDEST_OPSET):
+            reason = f"the operator of version {self._opset} is not supported, but those from version {OLDEST_OPSET} on"
             raise OperatorRefused(described(proto), reason, _OLD)
         given = {place: self._given(name) for place, name in enumerate(proto.input) if name}
         if not self._is_empty(proto, operator, given):
@@ -217,8 +217,7 @@ def _tensors(meaning: Meaning, node: OperatorNode, places: Sequence[int], *tenso
 
 def _places_read(made: Sequence[te.Tensor | Array], tensors: Mapping[int, te.Tensor]) -> set[int]:
     """Return the places of the tensors that outputs are computed from."""
-    outputs = [each.op for each in made if isinstance(each, te.Tensor)]
-    read = {each.op for each in placeholders(post_order(outputs))}
+    read = {each.op for each in placeholders([each for each in made if isinstance(each, te.Tensor)])}
     return {place for place, tensor in tensors.items() if tensor.op in read}
 
 
@@ -229,7 +228,14 @@ def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
     for place in range(max(given, default=-1) + 1):
         name = names[place] if place < len(names) else f"input_{place}"
         if place in node.constants:
-            shown[name] = node.constants[place].tolist()
+            shown[name] = _text(node.constants[place])
         elif place not in given:
             shown[name] = None  # else "Clip" with a lower bound would look as one with an upper bound
     return shown
+
+
+def _text(array: Array) -> object:
+    """Return a small array as numbers, and another as a text that equal arrays alone have in common."""
+    if array.size <= _SHOWN:
+        return array.tolist()
+    return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"

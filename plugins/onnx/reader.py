@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from pegbox.checks import check_array
+from pegbox.checks import check_array, check_mapping
 from pegbox.errors import GraphError
 from pegbox.graph import Graph
 from pegbox.hooks import users_level
@@ -22,12 +22,12 @@ from pegbox.plugins.onnx.input_shapes import Shapes, fix_shapes
 from pegbox.plugins.onnx.model_file import ModelFile, open_model, opset_of
 from pegbox.plugins.onnx.node_reader import NodeReader
 from pegbox.plugins.onnx.operator import OPERATORS
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.plugins.onnx.operators.casts import DTYPES
 from pegbox.plugins.onnx.refusal import DataDependent as DataDependent
 from pegbox.plugins.onnx.refusal import Refusal, refused
 from pegbox.plugins.onnx.skeleton import checked, make_skeleton
 from pegbox.plugins.onnx.structure import needed_nodes
-from pegbox.plugins.onnx.weights import Weights, is_suspicious
+from pegbox.plugins.onnx.weights import Weights, is_suspicious, type_name
 
 Array = NDArray[Any]
 
@@ -58,7 +58,8 @@ def read_model(
     weights = Weights(model.folder)
     arrays = _initializers(model, weights)
     known = {name: np.asarray(array) for name, array in (values or {}).items()}
-    inputs = _inputs(model, arrays, {**(shapes or {}), **{name: array.shape for name, array in known.items()}})
+    given = check_mapping("shapes", shapes or {}, "shapes and extents by their names", error=GraphError)
+    inputs = _inputs(model, arrays, given | {name: array.shape for name, array in known.items()})
     for name, array in known.items():
         elements, shape = inputs.pop(name)
         check_array(f"values[{name!r}]: the input is", array, shape, DTYPES[elements])
@@ -123,7 +124,7 @@ def _inputs(model: ModelFile, arrays: Mapping[str, Array], shapes: Shapes) -> di
             wanted = str(each.type.WhichOneof("value")).removesuffix("_type")
             refusals.append(Refusal(f"input {each.name!r}", f"inputs of the kind {wanted} are not supported"))
         elif kind.elem_type not in DTYPES:
-            name = onnx.TensorProto.DataType.Name(kind.elem_type)
+            name = type_name(kind.elem_type)
             refusals.append(Refusal(f"input {each.name!r}", f"elements of {name} are not supported", "cast it ahead"))
     _raise(model, refusals)
     found = fix_shapes(given, shapes)

@@ -51,11 +51,14 @@ def checked(skeleton: onnx.ModelProto, name: str) -> onnx.ModelProto:
     Raises:
         GraphError: it breaks a rule of ONNX, or types contradict each other.
     """
+    outputs = [each.type.tensor_type for each in skeleton.graph.output]
+    for each in outputs:  # the checker wants a shape; files may do without
+        each.shape.SetInParent()
     try:
         onnx.checker.check_model(skeleton)
         fill_defaults(skeleton)
-        for output in skeleton.graph.output:  # those in the file may be the shapes for other inputs
-            output.type.tensor_type.ClearField("shape")
+        for each in outputs:  # the file may have been written for inputs of other shapes
+            each.ClearField("shape")
         return infer(skeleton, strict=True)
     except Exception as error:  # of onnx's own classes, RuntimeError and others
         raise GraphError(f"{name} breaks a rule of ONNX: {first_line(error)}; export it again") from error

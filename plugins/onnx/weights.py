@@ -43,7 +43,7 @@ class Weights:
         try:
             return np.require(numpy_helper.to_array(tensor), requirements="C")
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
-            name = _type_name(tensor.data_type)
+            name = type_name(tensor.data_type)
             raise GraphError(
                 f"its {name}{list(tensor.dims)} cannot be read ({error}); the file is damaged, export it again"
             ) from error
@@ -61,7 +61,7 @@ class Weights:
         data = self._file(location)
         size = math.prod(tensor.dims) * dtype.itemsize
         if min([0, *tensor.dims]) < 0 or length not in (-1, size):
-            given = f"{_type_name(tensor.data_type)}{list(tensor.dims)}"
+            given = f"{type_name(tensor.data_type)}{list(tensor.dims)}"
             raise GraphError(f"{given} has {size} bytes, but its entry for {location!r} says {length}")
         if offset < 0 or offset + size > data.size:
             raise GraphError(
@@ -124,7 +124,8 @@ def is_suspicious(array: Array) -> bool:
     return not finite and any(part[np.isfinite(part)].any() for part in parts)
 
 
-def _type_name(data_type: int) -> str:
+def type_name(data_type: int) -> str:
+    """Return ONNX's name of a type of elements."""
     try:
         return str(TensorProto.DataType.Name(data_type))
     except ValueError:

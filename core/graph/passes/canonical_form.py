@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pegbox.compute.tensor import Tensor
 from pegbox.expr import math
 from pegbox.expr.build import const
 from pegbox.expr.dtypes import EXPONENTS, is_float
@@ -25,7 +23,7 @@ from pegbox.graph.operations import (
     reshape_node,
     transpose_node,
 )
-from pegbox.graph.rewriting import Rewriting
+from pegbox.graph.rewriting import Rewriting, with_distinct_inputs
 
 Rule = Callable[[Node, Rewriting], "list[Node] | None"]
 
@@ -44,23 +42,10 @@ def canonical_form(graph: Graph) -> Graph:
     """
     made = Rewriting(graph)
     for node in graph.nodes:
-        node = _with_distinct_inputs(node)
+        node = with_distinct_inputs(node)
         rule = _RULES.get(node.kind, _moved)
         made.add(*(rule(node, made) or [node]))
     return made.graph()
-
-
-def _with_distinct_inputs(node: Node) -> Node:
-    """Return a node that reads each value once, as `Mul(x, x)` does not."""
-    distinct = list(dict.fromkeys(node.inputs))
-    if len(distinct) == len(node.inputs):
-        return node
-    places = tuple(map(distinct.index, node.inputs))
-    return replace(node, inputs=tuple(distinct), compute=partial(_repeated, node.compute, places))
-
-
-def _repeated(compute: Callable[..., Sequence[Tensor]], places: Sequence[int], *tensors: Tensor) -> Sequence[Tensor]:
-    return compute(*(tensors[place] for place in places))
 
 
 def _moved(node: Node, made: Rewriting) -> list[Node] | None:

@@ -83,7 +83,10 @@ class _Folding:
         after = list(weights.taken_after(self._after(node.outputs[0])))
         if sum(step.function.scale is not None for step in (*before, *after)) == 0 and len(before) + len(after) < 2:
             return
-        array, shift = weights.folded([step.function for step in reversed(before)], [step.function for step in after])
+        with np.errstate(all="ignore"):
+            array, shift = weights.folded(
+                [step.function for step in reversed(before)], [step.function for step in after]
+            )
         if not np.isfinite(array).all() or not _is_worth(shift, after, prod(array.shape)):
             return
         last = after[-1].node if after else node
@@ -237,6 +240,6 @@ class _Weights:
         """Compute the result for an input whose channels are constant, in the shape in which it is added."""
         wide = self.array.astype("float64") * self._of_inputs(vector)
         axes = tuple(range(1, wide.ndim)) if self.is_conv else (0,)
-        made = wide.sum(axis=axes).astype(self.array.dtype)
+        made: Array = wide.sum(axis=axes).astype(self.array.dtype)
         after = 0 if self.axis == -1 else len(self.y) - 2
         return made.reshape(-1, *[1] * after)

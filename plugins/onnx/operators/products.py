@@ -7,9 +7,11 @@ from typing import Any
 from pegbox import te
 from pegbox.compute import elementwise
 from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 
 
-def product(a: te.Tensor, b: te.Tensor, dtype: str | None = None, name: str = "MatMul") -> te.Tensor:
+def product(a: te.Tensor, b: te.Tensor, *, name: str = "MatMul") -> te.Tensor:
     """Multiply stacks of matrices as NumPy's matmul does."""
     shape_a = a.shape if a.ndim > 1 else (1, *a.shape)
     shape_b = b.shape if b.ndim > 1 else (*b.shape, 1)
@@ -29,24 +31,26 @@ def product(a: te.Tensor, b: te.Tensor, dtype: str | None = None, name: str = "M
             return [0 if own[d] == 1 else outer[d] for d in range(rank - max(x.ndim - 2, 0), rank)] if used else []
 
         x, y = a(*of(a, batch_a), *i, k), b(*of(b, batch_b), k, *j)
-        return te.sum(x * y if dtype is None else te.cast(dtype, x) * te.cast(dtype, y), axis=k)
+        return te.sum(x * y, axis=k)
 
-    return te.compute((*batch, *rows, *columns), element, name=name)
+    return computed((*batch, *rows, *columns), element, name=name)
 
 
 @operator("MatMul")
+@in_float32
 def matmul(node: OperatorNode, a: te.Tensor, b: te.Tensor) -> te.Tensor:
     return product(a, b)
 
 
 @operator("Gemm")
+@in_float32
 def gemm(node: OperatorNode, a: te.Tensor, b: te.Tensor, c: te.Tensor | None = None) -> te.Tensor:
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
     across, down = node.get("transA", 0), node.get("transB", 0)
     rows, depth = a.shape[::-1] if across else a.shape
     columns = b.shape[0] if down else b.shape[1]
     k = te.reduce_axis((0, depth), name="k")
-    made = te.compute(
+    made = computed(
         (rows, columns),
         lambda i, j: te.sum((a[k, i] if across else a[i, k]) * (b[j, k] if down else b[k, j]), axis=k),
         name="Gemm",
@@ -56,15 +60,3 @@ def gemm(node: OperatorNode, a: te.Tensor, b: te.Tensor, c: te.Tensor | None = N
     if c is None:
         return made
     return elementwise(lambda e, x: e + (x if beta == 1.0 else x * te.const(beta, e.dtype)), made, c, name="biased")
-
-
-@operator("MatMulInteger")
-def matmul_integer(
-    node: OperatorNode, a: te.Tensor, b: te.Tensor, zero_a: te.Tensor | None = None, zero_b: te.Tensor | None = None
-) -> te.Tensor:
-    def shifted(x: te.Tensor, zero: te.Tensor | None) -> te.Tensor:
-        if zero is None:
-            return x
-        return elementwise(lambda e, z: te.cast("int32", e) - te.cast("int32", z), x, zero, name="shifted")
-
-    return product(shifted(a, zero_a), shifted(b, zero_b), "int32", name="MatMulInteger")
