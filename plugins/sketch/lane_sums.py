@@ -1,4 +1,4 @@
-"""The rule `LaneSums`: lanes of vectors each reduce for a point of the output, where the elements are beside each other."""
+"""The rule `LaneSums`: lanes of vectors reduce for neighbouring points of the output at once."""
 
 from __future__ import annotations
 

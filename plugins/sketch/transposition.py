@@ -1,4 +1,4 @@
-"""The rule `Transposition`: elements that are read along another axis than they are written are moved in small tiles."""
+"""The rule `Transposition`: elements that are read along another axis than the last are moved in small tiles."""
 
 from __future__ import annotations
 
