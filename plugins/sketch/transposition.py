@@ -22,7 +22,7 @@ class Transposition:
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
         op = state.op(name)
-        if op.reduce_axis or not state.is_output(name) or len(state.loops(name)) > len(op.axis):
+        if len(op.axis) < 2 or op.reduce_axis or not state.is_output(name) or len(state.loops(name)) > len(op.axis):
             return Match.NO
         lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
         return Match.ONLY if op.axis[-1].extent >= lanes and _axis_read_along(state, name) is not None else Match.NO

@@ -48,6 +48,14 @@ def test_a_transposition_of_rows_and_a_copy_have_no_tiles() -> None:
     assert names([x, rows]) == names([x, copy]) == ["plain"]
 
 
+def test_a_number_has_no_last_axis() -> None:
+    x = te.placeholder((8, 8), name="x")
+    h, w = te.reduce_axis((0, 8), name="h"), te.reduce_axis((0, 8), name="w")
+    total = te.compute((), lambda: te.sum(x[h, w], axis=[h, w]), name="total")
+    root = te.compute((), lambda: te.sqrt(total()), name="root")
+    assert not {"lanes", "transpose"}.intersection(names([x, root]))
+
+
 @pytest.mark.parametrize("tensors", [pooled(), transposed(16, 24)], ids=["pooled", "transposed"])
 def test_all_choices_compute_the_same(tensors: list[te.Tensor]) -> None:
     task = create_task(tensors, space="sketch", target="llvm -num-cores 1")
