@@ -31,7 +31,11 @@ def test_a_border_of_zeros_becomes_that_of_the_convolution() -> None:
 
 @pytest.mark.parametrize(
     "border",
-    [pad((0, 0), (0, 0), (1, 1), (0, 0), value=1.0), pad((0, 0), (1, 0), (1, 1), (0, 0)), transpose_node("t", X, (0, 1, 3, 2))],
+    [
+        pad((0, 0), (0, 0), (1, 1), (0, 0), value=1.0),
+        pad((0, 0), (1, 0), (1, 1), (0, 0)),
+        transpose_node("t", X, (0, 1, 3, 2)),
+    ],
     ids=["of ones", "of channels", "none"],
 )  # fmt: skip
 def test_other_nodes_in_front_of_a_convolution_stay(border: Node) -> None:
