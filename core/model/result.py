@@ -190,9 +190,9 @@ class ModelResult:
             [
                 task.name,
                 str(calls),
-                _seconds(task.before),
+                _seconds(task.before, task.trials),
                 share(calls * task.before, self.before),
-                _seconds(task.after),
+                _seconds(task.after, task.trials),
                 share(calls * task.after, self.after),
                 str(task.trials),
                 task.implementation,
@@ -240,8 +240,8 @@ def share(seconds: float, total: float) -> str:
     return f"{seconds / total:.1%}" if 0 < total < math.inf and seconds < math.inf else ""
 
 
-def _seconds(cost: float) -> str:
-    return format_seconds(cost) if cost < math.inf else "nothing ran"
+def _seconds(cost: float, trials: int = 0) -> str:
+    return format_seconds(cost) if cost < math.inf else "nothing ran" if trials else "not known"
 
 
 def _change(before: float, after: float) -> str:

@@ -26,6 +26,9 @@ from pegbox.task.task import Task
 ROUND = 16
 """The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
 
+FIRST_ROUND = 4
+"""The trials of a task's first round, so that a short search meets all tasks."""
+
 OnRound: TypeAlias = "Callable[[TaskScheduler, int, TuneResult], object]"
 """A function that is called after each round, with the number of its task and its result."""
 
@@ -116,8 +119,9 @@ class TaskScheduler:
                 if (number := self._next(allocation)) is None:
                     return "exhausted"
                 session = self.sessions[number]
+                wanted = size if self.progress[number].best else min(size, FIRST_ROUND)
                 result = session.round(
-                    int(min(size, most - spent)),
+                    int(min(wanted, most - spent)),
                     finalists=2,
                     callbacks=[*self._recorders[number], *heard],
                     first=() if self.trials[number] else first(number),
