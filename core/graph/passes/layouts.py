@@ -24,10 +24,13 @@ _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
 """The kinds that do not become channel-last beside those that are."""
 
 
-def layouts(graph: Graph) -> Graph:
+def layouts(graph: Graph, *, everywhere: bool = False) -> Graph:
     """Compute convolutions of images, and nodes that read their results, with the channels as the last axis.
 
     Nodes that need the channels as the second axis get transposes in front of them, and so do the outputs.
+
+    Args:
+        everywhere: also nodes that read images which no convolution has made.
 
     ::
 
@@ -37,7 +40,7 @@ def layouts(graph: Graph) -> Graph:
                                            y = Transpose(y.last, perm=(0, 3, 1, 2))
                                            return y
     """
-    made = _ChannelLast(graph)
+    made = _ChannelLast(graph, everywhere)
     for node in graph.nodes:
         made.add(node)
     return made.graph()
@@ -46,8 +49,9 @@ def layouts(graph: Graph) -> Graph:
 class _ChannelLast:
     """A graph in the making, with the channel-last twins of its values."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, everywhere: bool) -> None:
         self._made = Rewriting(graph)
+        self._everywhere = everywhere
         self._outputs = graph.outputs
         self._twins: dict[Value, Value] = {}
         self._pending: set[Value] = set()  # made as twins alone
@@ -81,7 +85,8 @@ class _ChannelLast:
         """Decide whether at least half of what a node reads is channel-last."""
         images = [value for value in node.inputs if _is_image(value) and value not in self._made.constants]
         ready = [value for value in images if value in self._pending]
-        if node.kind in _BARRIERS or not ready or 2 * _elements(ready) < _elements(images):
+        enough = 2 * _elements(ready) >= _elements(images) if ready else self._everywhere and bool(images)
+        if node.kind in _BARRIERS or not enough:
             return False
         ops = post_order([tensor.op for tensor in node.computation.outputs])
         return all(type(op) in (ComputeOp, PlaceholderOp) for op in ops)

@@ -41,6 +41,14 @@ def test_a_graph_without_convolutions_stays_as_it_is() -> None:
     assert str(layouts(graph)) == str(graph)
 
 
+def test_nodes_without_convolutions_become_channel_last_on_request() -> None:
+    total = reduced("t", X, [2, 3])
+    graph = graph_of([total], [X], total.outputs)
+    made = layouts(graph, everywhere=True)
+    assert kinds(made) == ["Transpose", "ReduceSum", "Reshape"]
+    check_same_values(graph, made)
+
+
 def test_neighbours_in_a_region_have_no_transposes_between_them() -> None:
     conv = convolution("c", X, W)
     bias = Value("b", (8, 1, 1), "float32")
