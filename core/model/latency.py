@@ -47,12 +47,12 @@ class Latency:
         return sum(
             total if total < math.inf else _total(each[0], [cost if cost < math.inf else 0.0 for cost in known])
             for each in self.variants
-            for total in [min(_total(calls, known) for calls in each)]
+            for total in [min(self.totals(each, known))]
         )
 
     def of_tasks(self, seconds: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all tasks, of the fastest variant of each model; infinity where one is."""
-        return sum(min(_total(calls, seconds) for calls in variants) for variants in self.variants)
+        return sum(min(self.totals(variants, seconds)) for variants in self.variants)
 
     def best(self, costs: Sequence[float]) -> list[float]:
         """Find the seconds of the fastest implementation of each task."""
@@ -63,7 +63,21 @@ class Latency:
 
     def chosen(self, seconds: Sequence[float]) -> list[int]:
         """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""
-        return [min(range(len(each)), key=lambda n: _total(each[n], seconds)) for each in self.variants]
+        totals = [self.totals(each, seconds) for each in self.variants]
+        return [min(range(len(each)), key=lambda n: each[n]) if each[0] < math.inf else 0 for each in totals]
+
+    def calls(self, seconds: Sequence[float]) -> list[int]:
+        """Count the calls of each task by all models, in their chosen variants."""
+        found = [0] * len(seconds)
+        for number, variants in zip(self.chosen(seconds), self.variants, strict=True):
+            for task, count in variants[number].items():
+                found[task] += count
+        return found
+
+    @staticmethod
+    def totals(variants: Sequence[Calls], seconds: Sequence[float]) -> list[float]:
+        """Sum up the calls of each variant of a model."""
+        return [_total(calls, seconds) for calls in variants]
 
 
 def implementations_in_turn(tasks: Sequence[ModelTask]) -> list[tuple[int, int]]:

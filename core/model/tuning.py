@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import with_checked_keywords
@@ -78,8 +79,11 @@ def tune_model(
     if trials is None and budget is None:
         raise ArgumentError("tune_model: no limit; give budget='10m', trials=..., or both")
     listed = as_models(models)
-    tasks = model_tasks([graph for model in listed for graph in model.variants], machine_of(target, num_threads))
-    latency = Latency.of([model.variants for model in listed], tasks)
+    variants = [list(model.variants.values()) for model in listed]
+    first, *others = zip_longest(*variants)  # the tasks of the first variants are searched first
+    graphs = [graph for each in (first, *others) for graph in each if graph is not None]
+    tasks = model_tasks(graphs, machine_of(target, num_threads))
+    latency = Latency.of(variants, tasks)
     kept = user_store() if isinstance(store, str) and store == "user" else store
     knowledge = Knowledge.of(None, kept)
     searched = [tasks[number].implementations[place].task for number, place in implementations_in_turn(tasks)]

@@ -156,6 +156,8 @@ def tune_tasks(
     """
     if trials is None and budget is None:
         raise ArgumentError("tune(shapes=[...]): no limit; give trials=..., budget='10m' or both")
+    if trials is not None:
+        check_int("trials", trials, minimum=len(tasks))
     scheduler = TaskScheduler(tasks, tuner=tuner, seed=seed, records=records)
     scheduler.search(
         GradientAllocation(),

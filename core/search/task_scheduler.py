@@ -96,7 +96,7 @@ class TaskScheduler:
         """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C.
 
         Args:
-            trials: of all tasks together, those in the records among them; at least one for each.
+            trials: of all tasks together, those in the records among them.
             budget: the time of all together; the round that runs when it ends is finished.
             first: gives the configurations that a task's search begins with, by its number.
             options: those of `Session.round`.
@@ -105,7 +105,7 @@ class TaskScheduler:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
             PluginError: the allocation chose no task that is left.
         """
-        most = math.inf if trials is None else check_int("trials", trials, minimum=len(self.tasks))
+        most = math.inf if trials is None else check_int("trials", trials)
         end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
         size = int(min(ROUND, max(1, most // (2 * len(self.tasks))))) if most < math.inf else ROUND
         heard = list(callbacks)

@@ -71,3 +71,9 @@ def test_nan_is_a_constant_equal_to_itself() -> None:
     a, b = (pointwise_node(name, "Max", te.max, [X, constants.add(name, np.nan)]) for name in "ab")
     made = common_nodes(graph_of([a, b], constants, *a.outputs, *b.outputs))
     assert [node.kind for node in made.nodes] == ["Max", "Reshape"]
+
+
+def test_equal_constants_may_be_outputs() -> None:
+    constants = Constants()
+    a, b = constants.add("a", [1.0, 2.0]), constants.add("b", [1.0, 2.0])
+    check_stays(common_nodes, graph_of([exponential("y", X)], constants, a, b))
