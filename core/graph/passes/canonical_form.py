@@ -244,6 +244,8 @@ def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
     """Write a division by a constant as a product, where that differs by rounding alone."""
     if len(node.inputs) != 2 or node.inputs[1] not in made.constants or not is_float(node.outputs[0].dtype):
         return None
+    if not is_pointwise(node):
+        return None  # old models name the axis at which they broadcast
     divisor = made.constants[node.inputs[1]]
     with np.errstate(all="ignore"):
         factor = np.reciprocal(divisor)
