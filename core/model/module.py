@@ -13,6 +13,7 @@ from pegbox.checks import check_list, check_path
 from pegbox.codegen.call_sequence import CallSequence
 from pegbox.codegen.compiled import ArgSpec, CompiledProgram
 from pegbox.codegen.emitter.call_text import emit_sequence
+from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.runtime.export import RESERVED
 from pegbox.codegen.runtime.kernel import Kernel
@@ -63,7 +64,7 @@ class Module(OwnCall):
 
     if TYPE_CHECKING:
 
-        def __call__(self, *arrays: Array, out: Any = None, **named: Array) -> Any:
+        def __call__(self, /, *arrays: Array, out: Any = None, **named: Array) -> Any:
             """Compute the outputs from the inputs.
 
             Args:
@@ -87,8 +88,8 @@ class Module(OwnCall):
         self._load(CompiledModule(sequence, main, works, arena))
 
     def _load(self, compiled: CompiledModule) -> None:
-        self.compiled = compiled
         self._linked = LinkedKernels(compiled.sequence)
+        self.compiled = compiled._replace(sequence=self._linked.sequence)
         self._kernel = self._linked.kernel(compiled.main)
         outputs = [(spec.shape, dtypes.numpy_dtype(spec.dtype)) for spec in self.outputs]
 
@@ -123,7 +124,7 @@ class Module(OwnCall):
         given = check_list("arrays", arrays, "the inputs of the model")
         return self._kernel.time_ns([*given, *self.make_outputs()], number)
 
-    def profile(self, *arrays: Array, calls: int = 20, **named: Array) -> Profile:
+    def profile(self, /, *arrays: Array, calls: int = 20, **named: Array) -> Profile:
         """Time the kernels of several calls, beside calls of the whole; print it, or take its `rows`.
 
         Args:
@@ -182,7 +183,7 @@ class Module(OwnCall):
     def __str__(self) -> str:
         sequence = self.compiled.sequence
         return (
-            f"{self!r}\n{len(sequence.steps)} calls of {len(sequence.kernels)} kernels, "
+            f"{self!r}\n{len(self.compiled.works)} calls of {len(sequence.kernels)} kernels, "
             f"{sequence.constants.nbytes:,} bytes of constants, {self.compiled.arena}"
         )
 
@@ -194,7 +195,7 @@ class _NamedCall:
         self._kernel, self._make_outputs = kernel, make_outputs
         self._inputs = tuple(spec for spec in kernel.args if not spec.is_output)
 
-    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, out: Any = None, **named: Any) -> Any:
         given = inputs_of(self._kernel.name, self._inputs, arrays, named)
         outputs = self._make_outputs() if out is None else out
         self._kernel(*given, *(outputs if isinstance(outputs, tuple | list) else [outputs]))
@@ -219,10 +220,14 @@ def inputs_of(name: str, specs: Sequence[ArgSpec], arrays: Sequence[Any], named:
     return [*arrays, *(named[key] for key in rest)]
 
 
+_OF_C = {"main", "clock_gettime", "memcpy", "memmove", "memset", *LIBRARY_SYMBOLS}
+"""Functions of C programs, and those that machine code calls."""
+
+
 def _function_name(model: str) -> str:
     """Make a name of C for the function of a model."""
     name = identifier(model)
-    return f"{name}_model" if name == "main" or name in RESERVED.split() else name
+    return f"{name}_model" if name in _OF_C or name in RESERVED.split() else name
 
 
 def _compiled(sequence: CallSequence) -> CompiledProgram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -92,3 +93,22 @@ def test_descriptions_are_not_looked_for_in_constants(tmp_path: Path) -> None:
     module_of(graph).export(tmp_path / "small.so")
     assert text in (tmp_path / "small.so").read_bytes()
     assert list(load_library(tmp_path / "small.so")) == ["small"]
+
+
+def test_arguments_of_c_have_names_of_their_own(tmp_path: Path) -> None:
+    x, y, z = value("x.1", 3), value("x_1", 3), value("x_1_0", 3)
+    first = added("first", x, y)
+    second = added("second", first.outputs[0], z)
+    module_of(graph_of([x, y, z], [first, second], [second.outputs[0]])).export(tmp_path / "small.so")
+    (line,) = re.findall(r"void small\(.*", (tmp_path / "small.h").read_text())
+    parameters = re.findall(r"float \*(\w+)", line)
+    assert len(parameters) == len(set(parameters)) == 4
+
+
+def test_a_model_with_the_name_of_a_function_of_c_gets_another() -> None:
+    """Its copies call the function."""
+    x = value("x", 1000)
+    module = module_of(graph_of([x], [], [x], name="memcpy"))
+    assert module.name == "memcpy_model"
+    given = np.ones(1000, np.float32)
+    np.testing.assert_array_equal(module(given)[0], given)

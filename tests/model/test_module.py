@@ -18,6 +18,8 @@ from small_models import ONE_CORE, Array, added, arrays_for, graph_of, module_of
 from pegbox import te
 from pegbox.codegen import Target
 from pegbox.codegen.call_sequence import Copy
+from pegbox.codegen.compiled import ALIGNMENT
+from pegbox.codegen.runtime.checked_call import address_of_data
 from pegbox.errors import ArgumentError, GraphError, UnknownArgument
 from pegbox.graph import Graph, Node, Value, evaluate
 from pegbox.graph.operations import reshape_node
@@ -101,6 +103,7 @@ def test_outputs_that_no_kernel_writes_are_copied() -> None:
     outputs = [x, x, flat.outputs[0], w, parts.outputs[1], double.outputs[0], double.outputs[0], low.outputs[1]]
     graph = graph_of([x], [flat, parts, double, low], outputs, {w: np.array([1, 2, 3])})
     module = check(graph)
+    assert "1 calls of 1 kernels" in str(module)
     assert sum(isinstance(step, Copy) for step in module.compiled.sequence.steps) == len(outputs) - 1
 
 
@@ -116,6 +119,21 @@ def test_a_graph_without_kernels_is_a_module() -> None:
     module = check(graph_of([x], [], [x]))
     assert module.compiled.works == ()
     assert not module.profile(np.zeros(5, np.float32), calls=1).rows
+
+
+def test_a_graph_without_outputs_is_a_module() -> None:
+    x = value("x", 5)
+    assert module_of(graph_of([x], [], []))(np.zeros(5, np.float32)) == ()
+
+
+def test_inputs_may_have_any_names() -> None:
+    names = ["self", "arrays", "x.1", "x_1", "x_1_2", ""]
+    inputs = [value(name, 3) for name in names]
+    sums, last = [], inputs[0]
+    for number, each in enumerate(inputs[1:]):
+        sums.append(added(f"sum{number}", last, each))
+        last = sums[-1].outputs[0]
+    check(graph_of(inputs, sums, [last]))
 
 
 def test_views_of_constants_are_constants() -> None:
@@ -243,6 +261,7 @@ def test_parallel_kernels_run_on_teams() -> None:
 def test_a_module_is_pickled_with_its_constants(module: Module) -> None:
     again = pickle.loads(pickle.dumps(module))
     check(chain(), again)
+    assert address_of_data(again.compiled.sequence.constants) % ALIGNMENT == 0  # the only copy
     assert str(again) == str(module)
     assert repr(module) == f"Module(small(x: float32[4, 6]) -> flat: float32[24], half: float32[24] for {ONE_CORE})"
     assert str(module).splitlines()[1:] == [

@@ -26,6 +26,7 @@ from pegbox.codegen.targets.c_compiler import c_compiler
 from pegbox.codegen.targets.c_compiler import linker as find_linker
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
+from pegbox.expr.printer import unused_name
 from pegbox.loops.foreign import PREFIX, CSource
 from pegbox.output import MAKE_ROOM, Content, check_output, write_file, written_beside
 
@@ -259,7 +260,7 @@ def _names(args: Sequence[ArgSpec]) -> list[str]:
     """List a C identifier for each argument, followed by its number where the name alone is shared or reserved."""
     plain, reserved = [identifier(spec.name) for spec in args], RESERVED.split()
     return [
-        f"{name}_{number}" if name in reserved or name[0].isdigit() or plain.count(name) > 1 else name
+        unused_name(f"{name}_{number}", plain) if name in reserved or plain.count(name) > 1 else name
         for number, name in enumerate(plain)
     ]
 

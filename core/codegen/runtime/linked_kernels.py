@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from pegbox.codegen.call_sequence import CallSequence
 from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
@@ -15,18 +15,22 @@ from pegbox.codegen.runtime.loader import LoadedCode
 class LinkedKernels:
     """The kernels and constants of a sequence at addresses of this process.
 
+    Attributes:
+        sequence: the sequence, with its constants at a multiple of `ALIGNMENT`.
+
     Raises:
         TargetError, CompileError: see `load`.
     """
 
     def __init__(self, sequence: CallSequence) -> None:
-        constants = sequence.constants
-        if address_of_data(constants) % ALIGNMENT:
-            np.copyto(constants := aligned_bytes(constants.nbytes), sequence.constants)
-        self._constants = constants
+        if address_of_data(sequence.constants) % ALIGNMENT:
+            constants = aligned_bytes(sequence.constants.nbytes)
+            constants[:] = sequence.constants
+            sequence = replace(sequence, constants=constants)
+        self.sequence = sequence
         self._codes = [LoadedCode(kernel) for kernel in sequence.kernels]
         self._addresses = {sequence.symbol(number): code.entry for number, code in enumerate(self._codes)}
-        self._addresses[sequence.constants_symbol] = address_of_data(constants)
+        self._addresses[sequence.constants_symbol] = address_of_data(sequence.constants)
 
     def kernel(self, compiled: CompiledProgram, *, program: Program | None = None) -> Kernel:
         """Link a program of the sequence with them."""

@@ -111,7 +111,7 @@ def _outputs(body: FunctionBuilder, out: str, number: int) -> list[str]:
     body.label("tuple")
     body.branch([body.equal("i64", body.call("PyTuple_Size", f"ptr {out}"), number)], "counted", "unknown")
     members = [body.call("PyTuple_GetItem", f"ptr {out}", f"i64 {place}") for place in range(number)]
-    if number > 1:
+    if number != 1:
         return members
     body.add("br label %taken")
     body.label("array")
