@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import GraphError
+from pegbox.errors import GraphError, PegboxError
 
 Array = NDArray[Any]
 
@@ -31,6 +32,26 @@ class Value:
         return placeholder(self.shape, self.dtype, self.name)
 
 
+class Computation(NamedTuple):
+    """The tensors of a node: the placeholders of its inputs, and the outputs that are computed from them."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def computed(where: str, inputs: Sequence[Value], compute: Callable[..., Sequence[Tensor]]) -> Computation:
+    """Apply a node's meaning to placeholders of its inputs.
+
+    Raises:
+        GraphError: the inputs do not fit it; the message begins with `where`.
+    """
+    tensors = tuple(value.placeholder() for value in inputs)
+    try:
+        return Computation(tensors, tuple(compute(*tensors)))
+    except PegboxError as error:
+        raise GraphError(f"{where}: {error}") from error
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """An operator applied to values.
@@ -41,7 +62,7 @@ class Node:
         inputs, outputs: the values that it reads and makes.
         compute: a function of one tensor per input, which gives one tensor per output: the operator's meaning.
         attributes: what `compute` depends on beside the tensors, in a form for people.
-        where: the place in the model's file, for messages.
+        parts: the nodes that a fused node was made of, in their order; empty for others.
     """
 
     name: str
@@ -50,11 +71,40 @@ class Node:
     outputs: tuple[Value, ...]
     compute: Callable[..., Sequence[Tensor]]
     attributes: Mapping[str, object] = field(default_factory=dict)
+    parts: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         inputs = ", ".join(value.name for value in self.inputs)
         given = "".join(f", {key}={value}" for key, value in self.attributes.items())
         return f"{', '.join(map(str, self.outputs))} = {self.kind}({inputs}{given})"
+
+    @cached_property
+    def computation(self) -> Computation:
+        """The meaning as tensors, made once: to look at, not to schedule.
+
+        Raises:
+            GraphError: the node's values have other shapes or types than its meaning.
+        """
+        found = computed(f"{self.kind} {self.name!r}", self.inputs, self.compute)
+        made = [(tensor.shape, tensor.dtype) for tensor in found.outputs]
+        if made != [(value.shape, value.dtype) for value in self.outputs]:
+            actual = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in made)
+            stated = ", ".join(map(str, self.outputs))
+            raise GraphError(f"{self.kind} {self.name!r}: computes {actual}; its outputs are {stated}")
+        return found
+
+    def over(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Node:
+        """Return the same operator on other values of the same shapes and types."""
+        if all(map(_is, inputs, self.inputs)) and all(map(_is, outputs, self.outputs)):
+            return self
+        made = replace(self, inputs=tuple(inputs), outputs=tuple(outputs))
+        if "computation" in self.__dict__:
+            made.__dict__["computation"] = self.computation
+        return made
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
 
 
 @dataclass(frozen=True)
@@ -95,3 +145,26 @@ class Graph:
         lines = [f"graph {self.name}({', '.join(map(str, self.inputs))}):"]
         lines += [f"    {node}" for node in self.nodes]
         return "\n".join([*lines, f"    return {', '.join(value.name for value in self.outputs)}"])
+
+    @cached_property
+    def producers(self) -> Mapping[Value, Node]:
+        """The node that makes each value which nodes make."""
+        return {value: node for node in self.nodes for value in node.outputs}
+
+    @cached_property
+    def consumers(self) -> Mapping[Value, tuple[Node, ...]]:
+        """The nodes that read each value, each node once; a value that is read nowhere is missing."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.inputs):
+                found.setdefault(value, []).append(node)
+        return {value: tuple(nodes) for value, nodes in found.items()}
+
+    def sole_consumer(self, value: Value) -> Node | None:
+        """Return the node that alone reads a value; None where there is another one, or the graph returns the value."""
+        nodes = self.consumers.get(value, ())
+        return nodes[0] if len(nodes) == 1 and value not in self._returned else None
+
+    @cached_property
+    def _returned(self) -> frozenset[Value]:
+        return frozenset(self.outputs)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox import te
 from pegbox.errors import GraphError
 
 Array = NDArray[Any]
@@ -44,31 +43,55 @@ class OperatorNode:
             return np.atleast_1d(self.constants[place]).tolist()
         return self.get(name, default)
 
-    def refuse(self, reason: str) -> GraphError:
+    def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
+        """Return the number of a constant input, or of the attribute that it was in older versions."""
+        found = self.numbers(place, name)
+        return default if found is None else found if not isinstance(found, list) else found[0]
+
+    def refuse(self, reason: str, remedy: str = "") -> OperatorRefused:
         """Make the error of a node that cannot be computed."""
-        return GraphError(f"{self.kind} {self.name!r}: {reason}")
+        return OperatorRefused(f"{self.kind} {self.name!r}", reason, remedy)
+
+
+class OperatorRefused(GraphError):
+    """A node that cannot be computed, with the reason and the remedy."""
+
+    def __init__(self, node: str, reason: str, remedy: str = "") -> None:
+        super().__init__(f"{node}: {reason}" + (f"; {remedy}" if remedy else ""))
+        self.reason = reason
+        self.remedy = remedy
 
 
 @dataclass(frozen=True)
 class Operator:
-    """The meaning of an operator, and the places of its inputs whose values must be known when a model is read."""
+    """The meaning of an operator.
+
+    Attributes:
+        meaning: a function of a node and of its tensors, None for those that are missing. It returns one or several
+            tensors, or arrays if the values of an output are known.
+        constants: the places of inputs whose values must be known when a model is read.
+        known: the places of inputs that are among the node's constants too if their values are known; a meaning that
+            does not read them then need not be given their tensors.
+        empty: whether the meaning takes inputs without elements from the node's constants.
+    """
 
     meaning: Meaning
     constants: tuple[int, ...] = ()
-    static: bool = False  # the meaning is an array, which the inputs' shapes and types decide
+    known: tuple[int, ...] = ()
+    empty: bool = False
 
 
 OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    *kinds: str, constants: Sequence[int] = (), static: bool = False
+    *kinds: str, constants: Sequence[int] = (), known: Sequence[int] = (), empty: bool = False
 ) -> Callable[[Meaning], Meaning]:
     """Register the function of a node and of its tensors that computes an operator."""
 
     def register(meaning: Meaning) -> Meaning:
         for kind in kinds:
-            OPERATORS[kind] = Operator(meaning, tuple(constants), static)
+            OPERATORS[kind] = Operator(meaning, tuple(constants), tuple(known), empty)
         return meaning
 
     return register

@@ -2,194 +2,130 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import inliner, numpy_helper
 
-from pegbox import te
-from pegbox.errors import GraphError, PegboxError
-from pegbox.graph import Graph, Node, Value
-from pegbox.graph.reference import run_node
-from pegbox.plugins.onnx import operators as operators  # registers the operators
-from pegbox.plugins.onnx.operator import OPERATORS, Meaning, OperatorNode
-from pegbox.plugins.onnx.operators.elementwise import DTYPES
+from pegbox.checks import check_array, check_mapping
+from pegbox.errors import GraphError
+from pegbox.graph import Graph
+from pegbox.hooks import users_level
+from pegbox.plugins.onnx.functions import inline_functions
+from pegbox.plugins.onnx.graph_builder import GraphBuilder
+from pegbox.plugins.onnx.inference import inferred_types
+from pegbox.plugins.onnx.input_shapes import Shapes, fix_shapes
+from pegbox.plugins.onnx.model_file import ModelFile, open_model, opset_of
+from pegbox.plugins.onnx.node_reader import NodeReader
+from pegbox.plugins.onnx.operator import OPERATORS
+from pegbox.plugins.onnx.operators.casts import DTYPES
+from pegbox.plugins.onnx.refusal import DataDependent as DataDependent
+from pegbox.plugins.onnx.refusal import Refusal, refused
+from pegbox.plugins.onnx.skeleton import checked, make_skeleton
+from pegbox.plugins.onnx.structure import needed_nodes
+from pegbox.plugins.onnx.weights import Weights, is_suspicious, type_name
 
 Array = NDArray[Any]
 
 
 def read_model(
-    source: str | Path | onnx.ModelProto,
+    source: str | os.PathLike[str] | onnx.ModelProto,
     *,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    shapes: Shapes | None = None,
     values: Mapping[str, Array] | None = None,
 ) -> Graph:
     """Read a model.
 
+    Nothing is compiled, and constants are folded only where their values decide shapes. Weights in other files are
+    mapped into memory. A `RuntimeWarning` names weights with NaN.
+
     Args:
         source: a file, or what the package onnx has read.
-        shapes: the shapes of inputs with symbolic dimensions.
+        shapes: the shapes of inputs, `{"x": (1, 3, 224, 224)}`, or the extents of dimensions, `{"batch": 1}`, that
+            the file leaves open.
         values: inputs whose values are known now; the graph does not have them as inputs.
 
     Raises:
-        GraphError: an operator is not supported, or a shape is not known.
+        GraphError: the file is damaged, or a shape is not known.
+        RefusedModel: nodes or weights are not supported; the error has all of them.
+        DataDependent: the values of inputs decide shapes, and nothing else is refused.
     """
-    model = source if isinstance(source, onnx.ModelProto) else onnx.load(source)
-    return _Reading(_inlined(model), shapes or {}, values or {}).graph()
+    model = open_model(source)
+    weights = Weights(model.folder)
+    arrays = _initializers(model, weights)
+    known = {name: np.asarray(array) for name, array in (values or {}).items()}
+    given = check_mapping("shapes", shapes or {}, "shapes and extents by their names", error=GraphError)
+    inputs = _inputs(model, arrays, given | {name: array.shape for name, array in known.items()})
+    for name, array in known.items():
+        elements, shape = inputs.pop(name)
+        check_array(f"values[{name!r}]: the input is", array, shape, DTYPES[elements])
+    arrays |= known
+    nodes, faults = needed_nodes(
+        model.proto.graph.node, {*inputs, *arrays}, [each.name for each in model.proto.graph.output]
+    )
+    _raise(model, faults)
+    skeleton = make_skeleton(model, nodes, inputs, arrays)
+    inlined = inline_functions(checked(skeleton, model.name), OPERATORS, model.name)
+    graph = GraphBuilder()
+    for name, (elements, shape) in inputs.items():
+        graph.add_input(name, shape, DTYPES[elements])
+    for name, array in arrays.items():
+        graph.add_constant(name, array)
+    reader = NodeReader(graph, opset_of(model.proto), inferred_types(inlined), weights)
+    reader.read(inlined.graph.node)
+    _raise(model, reader.refusals)
+    outputs = [graph.values[each.name] for each in model.proto.graph.output]
+    return graph.graph(model.proto.graph.name or "model", outputs)
 
 
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace operators that are functions of others, except for those that have a meaning of their own."""
-    known = {each.domain: each.version for each in model.opset_import}
-    needed = any(node.domain not in ("", "ai.onnx") or node.op_type not in OPERATORS for node in model.graph.node)
-    if not needed or known.get("", 0) < 1:
-        return model
-    own = [("", kind) for kind in OPERATORS]
-    inferred = onnx.shape_inference.infer_shapes(model)
-    return inliner.inline_selected_functions(inferred, own, exclude=True, inline_schema_functions=True)
+def _raise(model: ModelFile, refusals: list[Refusal]) -> None:
+    if refusals:
+        raise refused(model.name, refusals)
 
 
-class _Reading:
-    def __init__(
-        self, model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> None:
-        self._proto = model.graph
-        self._opset = {each.domain or "ai.onnx": each.version for each in model.opset_import}
-        self._constants: dict[Value, Array] = {}
-        self._nodes: list[Node] = []
-        self._values: dict[str, Value] = {}
-        for tensor in self._proto.initializer:
-            self._constant(tensor.name, numpy_helper.to_array(tensor))
-        for name, array in values.items():
-            self._constant(name, array)
-        given = [each for each in self._proto.input if each.name not in self._values]
-        self._inputs = tuple(self._input(each, shapes) for each in given)
-
-    def graph(self) -> Graph:
-        for node in self._proto.node:
-            self._read(node)
-        outputs = tuple(self._value(each.name, "the model's outputs") for each in self._proto.output)
-        used = {value for node in self._nodes for value in node.inputs} | set(outputs)
-        constants = {value: array for value, array in self._constants.items() if value in used}
-        return Graph(self._proto.name or "model", self._inputs, outputs, tuple(self._nodes), constants)
-
-    def _constant(self, name: str, array: Array) -> None:
-        dtype = str(array.dtype)
-        if dtype not in DTYPES.values():
-            raise GraphError(f"{name!r} has elements of {dtype}, which is not supported")
-        value = self._values[name] = Value(name, array.shape, dtype)
-        self._constants[value] = np.require(array, requirements="C")
-
-    def _input(self, proto: onnx.ValueInfoProto, shapes: Mapping[str, tuple[int, ...]]) -> Value:
-        if not proto.type.HasField("tensor_type"):
-            raise GraphError(f"input {proto.name!r} is no tensor")
-        kind = proto.type.tensor_type
-        dtype = DTYPES.get(kind.elem_type)
-        if dtype is None:
-            raise GraphError(f"input {proto.name!r} has elements of {onnx.TensorProto.DataType.Name(kind.elem_type)}")
-        shape = shapes.get(proto.name) or tuple(each.dim_value for each in kind.shape.dim)
-        if 0 in shape:
-            names = [each.dim_param or each.dim_value for each in kind.shape.dim]
-            raise GraphError(f"input {proto.name!r} has the shape {names}: give shapes={{{proto.name!r}: (...)}}")
-        value = self._values[proto.name] = Value(proto.name, tuple(shape), dtype)
-        return value
-
-    def _value(self, name: str, reader: str) -> Value:
-        if name not in self._values:
-            raise GraphError(f"{reader}: nothing makes {name!r}")
-        return self._values[name]
-
-    def _read(self, proto: onnx.NodeProto) -> None:
-        name = proto.name or (proto.output[0] if proto.output else proto.op_type)
-        where = f"{proto.op_type} {name!r}"
-        if proto.op_type == "Constant":
-            self._constant(proto.output[0], _constant_of(proto))
-            return
-        found = OPERATORS.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
-        if found is None:
-            raise GraphError(f"{where}: the operator {proto.domain}{proto.op_type} is not supported")
-        attributes = {each.name: _attribute(each) for each in proto.attribute}
-        constants: dict[int, Array] = {}
-        inputs: dict[int, Value] = {}
-        for place, each in enumerate(proto.input):
-            if not each:
-                continue
-            value = self._value(each, where)
-            if place not in found.constants:
-                inputs[place] = value
-            elif value in self._constants:
-                constants[place] = self._constants[value]
-            else:
-                raise DataDependent(f"{where}: the values of {each!r} decide shapes; they must be constants", each)
-        count = max((k + 1 for k, each in enumerate(proto.output) if each), default=0)
-        node = OperatorNode(name, proto.op_type, self._opset["ai.onnx"], attributes, constants, count)
-        # `like` and others only lend their types: a place without an input gets None.
-        places = sorted(inputs)
-        compute = partial(_tensors, found.meaning, node, tuple(places))
-        given = tuple(inputs[place] for place in places)
-        if found.static:
-            array = found.meaning(node, *(value.placeholder() for value in inputs.values()))
-            self._constant(proto.output[0], array)
-            return
+def _initializers(model: ModelFile, weights: Weights) -> dict[str, Array]:
+    """Return the arrays in a model's file, and warn of those with NaN."""
+    found, refusals, suspicious = {}, [], []
+    for tensor in model.proto.graph.initializer:
         try:
-            tensors = compute(*(value.placeholder() for value in given))
-        except PegboxError as error:
-            raise GraphError(f"{where}: {error}") from error
-        outputs = tuple(
-            Value(each or f"{name}.{k}", tensor.shape, tensor.dtype)
-            for k, (each, tensor) in enumerate(zip([*proto.output, *[""] * 9], tensors, strict=False))
+            array = found[tensor.name] = weights.array(tensor)
+        except GraphError as error:
+            refusals.append(Refusal(f"initializer {tensor.name!r}", str(error)))
+            continue
+        if str(array.dtype) not in DTYPES.values():
+            refusals.append(Refusal(f"initializer {tensor.name!r}", f"elements of {array.dtype} are not supported"))
+        elif is_suspicious(array):
+            suspicious.append(tensor.name)
+    for sparse in model.proto.graph.sparse_initializer:
+        refusals.append(Refusal(f"initializer {sparse.values.name!r}", "it is sparse", "save it as a dense tensor"))
+    _raise(model, refusals)
+    if suspicious:
+        names = ", ".join(suspicious[:10]) + (f" and {len(suspicious) - 10} more" if len(suspicious) > 10 else "")
+        warnings.warn(
+            f"{model.name}: weights are NaN or infinite, and so may be results: {names}; export the model again if "
+            "that is not meant",
+            RuntimeWarning,
+            stacklevel=users_level(),
         )
-        made = Node(name, proto.op_type, given, outputs, compute, attributes)
-        for value in outputs:
-            self._values[value.name] = value
-        if all(value in self._constants for value in given):
-            self._constants.update(zip(outputs, run_node(made, [self._constants[v] for v in given]), strict=True))
-        else:
-            self._nodes.append(made)
+    return found
 
 
-class DataDependent(GraphError):
-    """The values of an input decide shapes.
-
-    Attributes:
-        value: the name of the input.
-    """
-
-    def __init__(self, message: str, value: str) -> None:
-        super().__init__(message)
-        self.value = value
-
-
-def _tensors(meaning: Meaning, node: OperatorNode, places: tuple[int, ...], *tensors: te.Tensor) -> list[te.Tensor]:
-    rank = max(places, default=-1) + 1
-    given: list[te.Tensor | None] = [None] * rank
-    for place, tensor in zip(places, tensors, strict=True):
-        given[place] = tensor
-    made = meaning(node, *given)
-    return [made] if isinstance(made, te.Tensor) else list(made)
-
-
-def _attribute(proto: onnx.AttributeProto) -> Any:
-    value = onnx.helper.get_attribute_value(proto)
-    if isinstance(value, onnx.TensorProto):
-        return numpy_helper.to_array(value)
-    if isinstance(value, bytes):
-        return value.decode()
-    return value
-
-
-def _constant_of(proto: onnx.NodeProto) -> Array:
-    (attribute,) = [each for each in proto.attribute if each.name.startswith("value")]
-    value = _attribute(attribute)
-    if attribute.name in ("value_int", "value_ints"):
-        return np.asarray(value, "int64")
-    if attribute.name in ("value_float", "value_floats"):
-        return np.asarray(value, "float32")
-    if isinstance(value, np.ndarray):
-        return value
-    raise GraphError(f"Constant {proto.name or proto.output[0]!r}: {attribute.name} is not supported")
+def _inputs(model: ModelFile, arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Return the type and the shape of each input."""
+    refusals = []
+    given = [each for each in model.proto.graph.input if each.name not in arrays]
+    for each in given:
+        kind = each.type.tensor_type
+        if not each.type.HasField("tensor_type"):
+            wanted = str(each.type.WhichOneof("value")).removesuffix("_type")
+            refusals.append(Refusal(f"input {each.name!r}", f"inputs of the kind {wanted} are not supported"))
+        elif kind.elem_type not in DTYPES:
+            name = type_name(kind.elem_type)
+            refusals.append(Refusal(f"input {each.name!r}", f"elements of {name} are not supported", "cast it ahead"))
+    _raise(model, refusals)
+    found = fix_shapes(given, shapes)
+    return {each.name: (each.type.tensor_type.elem_type, shape) for each, shape in zip(given, found, strict=True)}

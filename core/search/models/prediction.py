@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -32,12 +32,13 @@ from pegbox.search.models.trees import Trees
 from pegbox.search.protocols import Features, Floats
 from pegbox.space import Config
 from pegbox.space.digits import Digits
+from pegbox.space.entities import THREADS
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel
 
-PREDICTED = "predicted, not tuned"
+PREDICTED: Final = "predicted, not tuned"
 """The origin of a kernel whose configuration was predicted."""
 
 MODEL = SHIPPED / "prediction.npz"
@@ -50,9 +51,6 @@ GUARDED = 64
 
 LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
 """The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
-
-THREADS = "threads"
-"""The knob by which a template leaves the number of threads open; its first value is one."""
 
 TRIED = 16
 """The predicted configurations that are compiled, until as many as are asked for can be."""

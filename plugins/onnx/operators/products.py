@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pegbox import te
 from pegbox.compute import elementwise
+from pegbox.compute import matmul as product
 from pegbox.plugins.onnx.operator import OperatorNode, operator
-
-
-def product(a: te.Tensor, b: te.Tensor, dtype: str | None = None, name: str = "MatMul") -> te.Tensor:
-    """Multiply stacks of matrices as NumPy's matmul does."""
-    shape_a = a.shape if a.ndim > 1 else (1, *a.shape)
-    shape_b = b.shape if b.ndim > 1 else (*b.shape, 1)
-    rank = max(len(shape_a), len(shape_b)) - 2
-    batch_a, batch_b = ((1,) * (rank + 2 - len(s)) + tuple(s[:-2]) for s in (shape_a, shape_b))
-    batch = tuple(max(p, q) for p, q in zip(batch_a, batch_b, strict=True))
-    k = te.reduce_axis((0, shape_a[-1]), name="k")
-    rows, columns = (shape_a[-2],) * (a.ndim > 1), (shape_b[-1],) * (b.ndim > 1)
-
-    def element(*at: Any) -> Any:
-        outer, inner = at[:rank], list(at[rank:])
-        i = [inner.pop(0)] if rows else []
-        j = [inner.pop(0)] if columns else []
-
-        def of(x: te.Tensor, own: Any) -> list[Any]:
-            used = len(own) and x.ndim - 2
-            return [0 if own[d] == 1 else outer[d] for d in range(rank - max(x.ndim - 2, 0), rank)] if used else []
-
-        x, y = a(*of(a, batch_a), *i, k), b(*of(b, batch_b), k, *j)
-        return te.sum(x * y if dtype is None else te.cast(dtype, x) * te.cast(dtype, y), axis=k)
-
-    return te.compute((*batch, *rows, *columns), element, name=name)
+from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
 
 
 @operator("MatMul")
+@in_float32
 def matmul(node: OperatorNode, a: te.Tensor, b: te.Tensor) -> te.Tensor:
-    return product(a, b)
+    return product(a, b, name="MatMul")
 
 
 @operator("Gemm")
+@in_float32
 def gemm(node: OperatorNode, a: te.Tensor, b: te.Tensor, c: te.Tensor | None = None) -> te.Tensor:
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
     across, down = node.get("transA", 0), node.get("transB", 0)
     rows, depth = a.shape[::-1] if across else a.shape
     columns = b.shape[0] if down else b.shape[1]
     k = te.reduce_axis((0, depth), name="k")
-    made = te.compute(
+    made = computed(
         (rows, columns),
         lambda i, j: te.sum((a[k, i] if across else a[i, k]) * (b[j, k] if down else b[k, j]), axis=k),
         name="Gemm",
@@ -56,15 +34,3 @@ def gemm(node: OperatorNode, a: te.Tensor, b: te.Tensor, c: te.Tensor | None = N
     if c is None:
         return made
     return elementwise(lambda e, x: e + (x if beta == 1.0 else x * te.const(beta, e.dtype)), made, c, name="biased")
-
-
-@operator("MatMulInteger")
-def matmul_integer(
-    node: OperatorNode, a: te.Tensor, b: te.Tensor, zero_a: te.Tensor | None = None, zero_b: te.Tensor | None = None
-) -> te.Tensor:
-    def shifted(x: te.Tensor, zero: te.Tensor | None) -> te.Tensor:
-        if zero is None:
-            return x
-        return elementwise(lambda e, z: te.cast("int32", e) - te.cast("int32", z), x, zero, name="shifted")
-
-    return product(shifted(a, zero_a), shifted(b, zero_b), "int32", name="MatMulInteger")

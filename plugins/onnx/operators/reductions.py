@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise
+from pegbox.compute import elementwise, reshaped
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
-from pegbox.plugins.onnx.operators.shapes import axis_of, reshaped
+from pegbox.plugins.onnx.operators.casts import converted, in_float32
+from pegbox.plugins.onnx.operators.computed import computed
+from pegbox.plugins.onnx.operators.shapes import at_axis, axis_of
 
 Combine = Callable[..., Any]
 
@@ -26,14 +29,12 @@ def reduced(
     shape = tuple(1 if d in over else e for d, e in enumerate(x.shape) if keep or d not in over)
 
     def element(*at: Any) -> Any:
-        kept = iter(at)
-        indices = []
-        for d in range(x.ndim):
-            place = next(kept) if keep or d not in over else None
-            indices.append(over[d] if d in over else place)
-        return combine(map_(x(*indices)), axis=list(over.values()))
+        kept = iter(at if not keep else [i for d, i in enumerate(at) if d not in over])
+        return combine(
+            map_(x(*(over[d] if d in over else next(kept) for d in range(x.ndim)))), axis=list(over.values())
+        )
 
-    return te.compute(shape, element, name=name)
+    return computed(shape, element, name=name)
 
 
 def _axes(node: OperatorNode, x: te.Tensor) -> list[int]:
@@ -45,15 +46,20 @@ def _axes(node: OperatorNode, x: te.Tensor) -> list[int]:
 
 def _reduction(kind: str, combine: Combine, *, before: Combine | None = None, after: Combine | None = None) -> None:
     @operator(kind, constants=(1,))
+    @in_float32
     def meaning(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         axes = _axes(node, x)
-        made = reduced(
-            x, axes, combine, keep=bool(node.get("keepdims", 1)), name=kind, map_=before or (lambda e: e)
-        )
+        if x.dtype == "bool":
+            return converted(meaning(node, converted(x, "uint8")), "bool", name=kind)
+        made = reduced(x, axes, combine, keep=bool(node.get("keepdims", 1)), name=kind, map_=before or (lambda e: e))
         if after is None:
             return made
         count = math.prod(x.shape[axis] for axis in axes)
         return elementwise(lambda e: after(e, count), made, name=kind)
+
+
+def _root(e: Any) -> Any:
+    return te.sqrt(e) if is_float(e.dtype) else te.cast(e.dtype, te.sqrt(te.cast("float64", e)))
 
 
 _square: Combine = lambda e: e * e  # noqa: E731
@@ -61,14 +67,15 @@ _reduction("ReduceSum", te.sum)
 _reduction("ReduceProd", te.prod)
 _reduction("ReduceMax", te.max)
 _reduction("ReduceMin", te.min)
-_reduction("ReduceMean", te.sum, after=lambda e, count: e / count if is_float(e.dtype) else te.truncdiv(e, count))
+_reduction("ReduceMean", te.sum, after=lambda e, n: e * (1 / n) if is_float(e.dtype) else te.truncdiv(e, n))
 _reduction("ReduceL1", te.sum, before=te.abs)
 _reduction("ReduceSumSquare", te.sum, before=_square)
-_reduction("ReduceL2", te.sum, before=_square, after=lambda e, count: te.cast(e.dtype, te.sqrt(te.cast("float64", e))) if not is_float(e.dtype) else te.sqrt(e))
+_reduction("ReduceL2", te.sum, before=_square, after=lambda e, n: _root(e))
 _reduction("ReduceLogSum", te.sum, after=lambda e, count: te.log(e))
 
 
 @operator("ReduceLogSumExp", constants=(1,))
+@in_float32
 def log_sum_exp(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     axes, keep = _axes(node, x), bool(node.get("keepdims", 1))
     high = reduced(x, axes, te.max, name="high")
@@ -79,13 +86,30 @@ def log_sum_exp(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return made if keep else reshaped(made, [e for d, e in enumerate(x.shape) if d not in axes])
 
 
+_FEW = 8
+
+
 def _powers(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """The differences to the largest element of a row, their powers, and these powers' sum."""
     axis = axis_of(node, node.get("axis", -1), x.ndim)
     high = reduced(x, [axis], te.max, name="high")
     low = elementwise(lambda e, h: e - h, x, high, name="shifted")
     powers = elementwise(te.exp, low, name="powers")
-    return low, powers, reduced(powers, [axis], te.sum, name="total")
+    return low, powers, row_sums(powers, axis)
+
+
+def row_sums(x: te.Tensor, axis: int) -> te.Tensor:
+    """Sum the elements of each row; those of few bfloat16 are rounded at each step, as ONNX's own evaluator does."""
+    if x.dtype not in ("float16", "bfloat16"):
+        return reduced(x, [axis], te.sum, name="total")
+    if x.dtype == "float16" or x.shape[axis] > _FEW:
+        wide = reduced(x, [axis], te.sum, map_=lambda e: te.cast("float32", e), name="total")
+        return converted(wide, x.dtype, name="rounded")
+
+    def total(*at: Any) -> Any:
+        return reduce(lambda a, b: a + b, (x(*at_axis(at, axis, k)) for k in range(x.shape[axis])))
+
+    return computed(at_axis(x.shape, axis, 1), total, name="total")
 
 
 def _by_rows(node: OperatorNode, x: te.Tensor, function: Callable[[OperatorNode, te.Tensor], te.Tensor]) -> te.Tensor:
@@ -114,6 +138,7 @@ def softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 
 
 @operator("LogSoftmax")
+@in_float32
 def log_softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     return _by_rows(node, x, _log_softmax)
 
@@ -124,10 +149,8 @@ def arg_extremum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     largest = node.kind == "ArgMax"
 
     def better(a: Any, b: Any) -> Any:
-        return te.any_of([
-            a[1] > b[1] if largest else a[1] < b[1],
-            te.all_of([a[1].equal(b[1]), a[0] > b[0] if last else a[0] < b[0]]),
-        ])  # fmt: skip
+        before = a[0] > b[0] if last else a[0] < b[0]
+        return te.any(a[1] > b[1] if largest else a[1] < b[1], te.all(a[1].equal(b[1]), before))
 
     def combine(a: Any, b: Any) -> Any:
         chosen = better(a, b)
@@ -145,113 +168,30 @@ def arg_extremum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         return reducer((te.cast("int64", k), x(*at[:axis], k, *at[axis + bool(keep) :])), axis=k)
 
     found = te.compute(shape, element, name=node.kind)[0]
-    return te.compute(shape, lambda *at: found(*at), name="place")
+    return computed(shape, lambda *at: found(*at), name="place")
 
 
-@operator("CumSum", constants=(1,))
-def cum_sum(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+@operator("CumSum", "CumProd", constants=(1,))
+def running(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     axis = axis_of(node, int(node.constants[1].item()), x.ndim)
     back, apart = node.get("reverse", 0), node.get("exclusive", 0)
-    extent = x.shape[axis]
+    extent, first = x.shape[axis], te.const(int(node.kind == "CumProd"), x.dtype)
 
-    def at_axis(at: Sequence[Any], place: Any) -> list[Any]:
-        return [place if d == axis else i for d, i in enumerate(at)]
+    def given(*at: Any) -> Any:
+        """Read the elements in their order, one later if each is left out of its own result."""
+        place = at[axis] - 1 if apart else at[axis]
+        value = x(*at_axis(at, axis, extent - 1 - place if back else place))
+        return te.if_then_else(place >= 0, value, first) if apart else value
 
-    def turned(value: te.Tensor) -> te.Tensor:
-        return te.compute(value.shape, lambda *at: value(*at_axis(at, extent - 1 - at[axis])), name="turned")
-
-    if back:
-        x = turned(x)
-    made = te.cumsum(x, axis=axis)
-    if apart:
-        whole = made
-        made = te.compute(
-            x.shape,
-            lambda *at: te.if_then_else(
-                at[axis].equal(0), te.const(0, x.dtype), whole(*at_axis(at, te.maximum(at[axis] - 1, 0)))
-            ),
-            name="CumSum",
-        )
-    return turned(made) if back else made
-
-
-def _moments(x: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, te.Tensor]:
-    count = math.prod(x.shape[axis] for axis in axes)
-    total = reduced(x, axes, te.sum, name="total")
-    mean = elementwise(lambda e: e / count, total, name="mean")
-    apart = elementwise(lambda e, m: (e - m) * (e - m), x, mean, name="apart")
-    return mean, elementwise(lambda e: e / count, reduced(apart, axes, te.sum, name="squares"), name="variance")
-
-
-@operator("LayerNormalization")
-def layer_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor | None = None) -> Any:
-    axis = axis_of(node, node.get("axis", -1), x.ndim)
-    epsilon = node.get("epsilon", 1e-5)
-    mean, variance = _moments(x, list(range(axis, x.ndim)))
-    inverse = elementwise(lambda v: 1 / te.sqrt(v + epsilon), variance, name="inverse")
-    terms = [x, mean, inverse, scale, *([bias] if bias is not None else [])]
-    made = elementwise(
-        lambda e, m, i, s, b=None: (e - m) * i * s + (0 if b is None else b), *terms, name="LayerNormalization"
-    )
-    return made if node.outputs == 1 else (made, mean, inverse)[: node.outputs]
-
-
-@operator("BatchNormalization")
-def batch_normalization(
-    node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor, mean: te.Tensor, variance: te.Tensor
-) -> te.Tensor:
-    if node.get("training_mode", 0):
-        raise node.refuse("training mode")
-    epsilon = node.get("epsilon", 1e-5)
-
-    def element(*at: Any) -> Any:
-        c = at[1]
-        return (x(*at) - mean(c)) / te.sqrt(variance(c) + epsilon) * scale(c) + bias(c)
-
-    return te.compute(x.shape, element, name="BatchNormalization")
-
-
-@operator("InstanceNormalization")
-def instance_normalization(node: OperatorNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor) -> te.Tensor:
-    mean, variance = _moments(x, list(range(2, x.ndim)))
-    epsilon, zeros = node.get("epsilon", 1e-5), [0] * (x.ndim - 2)
-
-    def element(*at: Any) -> Any:
-        n, c = at[:2]
-        return (x(*at) - mean(n, c, *zeros)) / te.sqrt(variance(n, c, *zeros) + epsilon) * scale(c) + bias(c)
-
-    return te.compute(x.shape, element, name="InstanceNormalization")
-
-
-@operator("LpNormalization")
-def lp_normalization(node: OperatorNode, x: te.Tensor) -> te.Tensor:
-    axis, p = axis_of(node, node.get("axis", -1), x.ndim), node.get("p", 2)
-    total = reduced(x, [axis], te.sum, map_=te.abs if p == 1 else _square, name="norm")
-
-    def element(e: Any, t: Any) -> Any:
-        norm = t if p == 1 else te.sqrt(t)
-        return te.if_then_else(norm.equal(0), te.const(0, e.dtype), e / norm)
-
-    return elementwise(element, x, total, name="LpNormalization")
-
-
-@operator("LRN")
-def lrn(node: OperatorNode, x: te.Tensor) -> te.Tensor:
-    size, alpha, beta, bias = node.get("size"), node.get("alpha", 1e-4), node.get("beta", 0.75), node.get("bias", 1.0)
-    k = te.reduce_axis((0, size), name="k")
-    low = (size - 1) // 2
-
-    def term(n: Any, c: Any, *at: Any) -> Any:
-        place = c + k - low
-        inside = te.all_of([place >= 0, place < x.shape[1]])
-        value = x(n, te.minimum(te.maximum(place, 0), x.shape[1] - 1), *at)
-        return te.sum(te.if_then_else(inside, value * value, te.const(0, x.dtype)), axis=k)
-
-    squares = te.compute(x.shape, term, name="squares")
-    return elementwise(lambda e, s: e / te.pow(bias + alpha / size * s, beta), x, squares, name="LRN")
+    ordered = computed(x.shape, given, name="ordered") if back or apart else x
+    made = te.cumsum(ordered, axis=axis) if node.kind == "CumSum" else te.cumprod(ordered, axis=axis)
+    if not back:
+        return made
+    return computed(x.shape, lambda *at: made(*at_axis(at, axis, extent - 1 - at[axis])), name=node.kind)
 
 
 @operator("GlobalAveragePool")
+@in_float32
 def global_average(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     count = math.prod(x.shape[2:])
     total = reduced(x, list(range(2, x.ndim)), te.sum, name="total")
@@ -273,6 +213,6 @@ def hardmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
             place = first(*(0 if d == axis else i for d, i in enumerate(at)))
             return te.cast(x.dtype, place.equal(te.cast("int64", at[axis])))
 
-        return te.compute(value.shape, element, name="Hardmax")
+        return computed(value.shape, element, name="Hardmax")
 
     return _by_rows(node, x, rows)
