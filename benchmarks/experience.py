@@ -177,7 +177,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--passes", type=int, default=PASSES)
     parser.add_argument("--random", type=int, metavar="COUNT", help="measure so many random shapes")
     parser.add_argument("--seed", type=int, default=1, help="which random shapes")
-    parser.add_argument("--outliers", action="store_true", help="with --random: shapes of kinds that are predicted worst")
+    parser.add_argument("--outliers", action="store_true", help="with --random: of kinds that are predicted worst")
     parser.add_argument("--held-out", action="store_true", help="with --random: for benchmarks, not for models")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
