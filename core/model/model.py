@@ -19,10 +19,9 @@ from pegbox.hooks import registry
 from pegbox.model.model_task import ModelTask, model_tasks, task_keys
 from pegbox.model.module import Module
 from pegbox.model.selection import Knowledge, select_kernels, total_cost
-from pegbox.operators.kernel_library import StoreLike
+from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
 from pegbox.records.journal import Journal
-from pegbox.store import user_store
 
 _OTHERS: Mapping[str, Mapping[str, Any]] = {"NCHW, fused": {"layout": "NCHW"}, "NHWC, not fused": {"fuse": False}}
 """The other decisions on layouts and fusion, as options of the passes."""
@@ -134,7 +133,7 @@ def compile_model(
         RecordError: there is no such file, it is damaged, or its records are of other spaces.
         GraphError, ArgumentError: as `load_model`.
     """
-    kept = user_store() if isinstance(store, str) and store == "user" else store
+    kept = held_store(store)
     knowledge = Knowledge.of(history_of(records), kept)
     graph, tasks = fastest_graph(as_model(model), machine_of(target, num_threads), knowledge)
     return Module(graph, select_kernels(graph, tasks, knowledge))
