@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.ops import placeholder
-from pegbox.compute.permutation import Order, original_shape, permuted
+from pegbox.compute.permutation import Order, permuted
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
-from pegbox.graph.graph import Graph, Node, Value
+from pegbox.graph.graph import Computation, Graph, Node, Value
 from pegbox.graph.kind import is_pointwise, permutation_of
 from pegbox.graph.operations import CHANNEL_LAST, conv_node, reshape_node, transpose_node
 from pegbox.graph.rewriting import Rewriting
@@ -102,7 +101,7 @@ class _ChannelLast:
         if w not in self._filters:
             array = self._made.constants[w].transpose(_FILTERS)
             self._filters[w] = self._made.constant(f"{w.name}.last", array)
-        compute = _Permuted(made.compute, ((1, _FILTERS),), {})
+        compute = _Permuted(made.computation, {1: _FILTERS}, {})
         inputs, attributes = (made.inputs[0], self._filters[w]), {**made.attributes, "weights": "HWIO"}
         return replace(made, inputs=inputs, compute=compute, attributes=attributes)
 
@@ -110,11 +109,11 @@ class _ChannelLast:
         # Operands of lower rank are broadcast; others are no images.
         low = is_pointwise(node)
         moved = [_is_image(value) or (low and value.shape != ()) for value in node.inputs]
-        places = tuple((place, _order(value)) for place, value in enumerate(node.inputs) if moved[place])
+        orders = {place: _order(value) for place, value in enumerate(node.inputs) if moved[place]}
         inputs = tuple(self._last(value) if last else value for value, last in zip(node.inputs, moved, strict=True))
         outputs = tuple(_twin(value) if _is_image(value) else value for value in node.outputs)
         attributes = {**node.attributes, "layout": CHANNEL_LAST}
-        compute = _Permuted(node.compute, places, {_RANK: _LAST})
+        compute = _Permuted(node.computation, orders, {_RANK: _LAST})
         return replace(
             node, name=f"{node.name}.last", inputs=inputs, outputs=outputs, compute=compute, attributes=attributes
         )
@@ -158,26 +157,24 @@ class _ChannelLast:
 
 @dataclass(frozen=True)
 class _Permuted:
-    """A computation of tensors with another order of axes.
+    """A computation over tensors with another order of axes.
 
     Attributes:
-        compute: the computation.
+        computation: the tensors in their own order.
         inputs: the places of the inputs whose axes are in another order, each with the order.
         orders: the orders of the axes of computed tensors, by their number.
     """
 
-    compute: Callable[..., Sequence[Tensor]]
-    inputs: tuple[tuple[int, Order], ...]
+    computation: Computation
+    inputs: Mapping[int, Order]
     orders: Mapping[int, Order]
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        given = list(tensors)
-        replaced = {}
-        for place, order in self.inputs:
-            new = tensors[place]
-            given[place] = placeholder(original_shape(new.shape, order), new.dtype, new.name)
-            replaced[given[place]] = (new, order)
-        return permuted(self.compute(*given), replaced, self.orders)
+        replaced = {
+            old: (new, self.inputs.get(place, tuple(range(old.ndim))))
+            for place, (old, new) in enumerate(zip(self.computation.inputs, tensors, strict=True))
+        }
+        return permuted(self.computation.outputs, replaced, self.orders)
 
 
 def _is_image(value: Value) -> bool:
