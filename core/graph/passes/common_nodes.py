@@ -47,7 +47,7 @@ def _share_constants(made: Rewriting) -> None:
     for value, array in made.source.constants.items():
         alike = known.setdefault((value.dtype, value.shape, _sample(array)), [])
         equal = next((other for other in alike if _same_bits(array, made.constants[other])), None)
-        if equal is None:
+        if equal is None or value in made.source.outputs:  # an output stays itself
             alike.append(value)
         else:
             made.replace(value, equal)

@@ -77,3 +77,9 @@ def test_equal_constants_may_be_outputs() -> None:
     constants = Constants()
     a, b = constants.add("a", [1.0, 2.0]), constants.add("b", [1.0, 2.0])
     check_stays(common_nodes, graph_of([exponential("y", X)], constants, a, b))
+
+
+def test_equal_constants_that_are_outputs_stay() -> None:
+    constants = Constants()
+    a, b = (constants.add(name, np.float32([1, 2])) for name in "ab")
+    check_stays(common_nodes, graph_of([], constants, a, b))
