@@ -92,6 +92,7 @@ class _ChannelLast:
 
     def _convolution(self, node: Node) -> Node:
         x, w = node.inputs
+        self._first(w)
         numbers: Mapping[str, Any] = {**node.attributes, "layout": CHANNEL_LAST}
         name, output = f"{node.name}.last", _twin(node.outputs[0])
         made = conv_node(name, self._last(x), w, **numbers, output=output)

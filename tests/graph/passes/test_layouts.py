@@ -110,6 +110,17 @@ def test_operands_of_higher_rank_stay_as_they_are() -> None:
     check_same_values(graph, layouts(graph))
 
 
+def test_filters_that_a_convolution_makes_have_their_own_layout() -> None:
+    filters = convolution("f", Value("k", (2, 4, 3, 3), "float32"), W)
+    graph = graph_of(
+        [filters, conv := convolution("c", Value("i", (1, 8, 6, 5), "float32"), *filters.outputs)],
+        [filters.inputs[0], conv.inputs[0]], conv.outputs, [W],
+    )  # fmt: skip
+    made = layouts(graph)
+    assert kinds(made) == ["Transpose", "Conv", "Transpose", "Transpose", "Conv", "Transpose"]
+    check_same_values(graph, made)
+
+
 @given(graphs())
 def test_random_graphs_compute_the_same(graph: Graph) -> None:
     made = layouts(graph)

@@ -154,4 +154,6 @@ def test_scales_that_vanish_together_are_not_joined() -> None:
 def test_weights_that_would_lose_digits_stay(dtype: str, weight: float, number: float) -> None:
     constants = Constants()
     m = matmul_node("m", Value("x", (2, 3), dtype), constants.add("w", np.full((3, 4), weight), dtype))
-    check_stays(linear_folding, graph_of([m, multiplied("s", *m.outputs, constants.add("s", number, dtype))], constants))
+    check_stays(
+        linear_folding, graph_of([m, multiplied("s", *m.outputs, constants.add("s", number, dtype))], constants)
+    )
