@@ -16,6 +16,7 @@ from pegbox.graph import Graph
 from pegbox.graph.kind import computed_nodes
 from pegbox.graph.passes import optimize
 from pegbox.hooks import registry
+from pegbox.model.latency import preferred
 from pegbox.model.model_task import ModelTask, model_tasks, task_keys
 from pegbox.model.module import Module
 from pegbox.model.selection import Knowledge, select_kernels, total_cost
@@ -142,12 +143,12 @@ def compile_model(
 def fastest_graph(model: Model, target: Target, knowledge: Knowledge) -> tuple[Graph, list[ModelTask]]:
     """Choose the variant with the least sum of measured seconds, where all tasks of the first one were measured."""
     tasks = model_tasks([model.optimized], target)
-    best = (total_cost(tasks, knowledge), model.optimized, tasks)
-    if best[0] < math.inf:
-        for graph in list(model.variants.values())[1:]:
-            tasks = model_tasks([graph], target)
-            best = min(best, (total_cost(tasks, knowledge), graph, tasks), key=lambda each: each[0])
-    return best[1], best[2]
+    first = total_cost(tasks, knowledge)
+    if first == math.inf:
+        return model.optimized, tasks
+    others = [(graph, model_tasks([graph], target)) for graph in list(model.variants.values())[1:]]
+    totals = [first, *(total_cost(each, knowledge) for _, each in others)]
+    return [(model.optimized, tasks), *others][preferred(totals)]
 
 
 def extract_tasks(

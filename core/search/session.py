@@ -108,7 +108,9 @@ class Session:
             if not self.trials:
                 check_recording_host(callbacks, opened)
             try:
-                result = problem.search(self._tuner, opened, limits, prior=PriorTrials(self._unreported, earlier=self._told))
+                result = problem.search(
+                    self._tuner, opened, limits, prior=PriorTrials(self._unreported, earlier=self._told)
+                )
             except TuningError as error:
                 self._take_in(error.result)
                 raise

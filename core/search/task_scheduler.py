@@ -26,8 +26,8 @@ from pegbox.task.task import Task
 ROUND = 16
 """The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
 
-FIRST_ROUND = 4
-"""The trials of a task's first round, so that a short search meets all tasks."""
+FIRST_ROUND = 1
+"""The trials of a task's first round: that of the known or predicted configuration, which needs no tuner."""
 
 OnRound: TypeAlias = "Callable[[TaskScheduler, int, TuneResult], object]"
 """A function that is called after each round, with the number of its task and its result."""

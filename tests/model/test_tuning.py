@@ -247,6 +247,7 @@ def test_the_total_takes_the_fastest_implementation_and_variant() -> None:
     latency = Latency((({0: 2, 1: 1}, {0: 1, 2: 1}),), (0, 0, 1, 2))
     assert latency([3.0, 2.0, 5.0, 8.0]) == 9.0
     assert latency([3.0, 2.0, 5.0, 6.0]) == 8.0
+    assert latency([3.0, 2.0, 5.0, 6.8]) == 9.0, "not far enough ahead"
     assert latency([3.0, 2.0, UNKNOWN, UNKNOWN]) == 4.0, "a task that never ran does not hide the others"
     assert latency.chosen([2.0, 5.0, 8.0]) == [0]
     assert latency.chosen([2.0, 5.0, 6.0]) == [1]
