@@ -12,7 +12,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.model.display import model_progress
 from pegbox.model.index_inputs import index_inputs
-from pegbox.model.latency import Latency, implementations_in_turn
+from pegbox.model.latency import Latency
 from pegbox.model.model import ModelLike, as_models, machine_of
 from pegbox.model.model_task import model_tasks
 from pegbox.model.result import ModelResult
@@ -86,8 +86,8 @@ def tune_model(
     latency = Latency.of(variants, tasks)
     kept = held_store(store)
     knowledge = Knowledge.of(None, kept)
-    turns = implementations_in_turn(tasks)
-    implementations = [(tasks[number].implementations[place], tasks[number].constants) for number, place in turns]
+    leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
+    implementations = [(task.implementations[place], task.constants) for task, place in leaders]
     searched = [made.task for made, _ in implementations]
     indices = [index_inputs(made, constants) for made, constants in implementations]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)

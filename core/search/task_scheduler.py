@@ -158,7 +158,7 @@ class TaskScheduler:
             return "interrupted"
 
     def _cost(self, number: int) -> float:
-        """Return the seconds of a task's best: where some were measured again, the luck of single trials is left out."""
+        """Return the seconds of a task's best, by those that were measured again where there are any."""
         found = best(self.records[number])
         return math.inf if found is None else found.cost
 
