@@ -36,7 +36,8 @@ def test_open_dimensions_are_fixed_by_the_shape_of_an_input_or_by_their_names() 
     built = builders.transformer_block()
     by_name = reader.read_model(built, shapes={"batch": 2, "tokens": 3})
     by_input = reader.read_model(built, shapes={"x": (2, 3, 16)})
-    assert str(by_name.outputs[0]) == str(by_input.outputs[0]) == "y: float32[2, 3, 16]"
+    by_option = reader.read_model(built, shapes={"batch": (2,), "tokens": (3,)})  # --shape batch=2 --shape tokens=3
+    assert str(by_name.outputs[0]) == str(by_input.outputs[0]) == str(by_option.outputs[0]) == "y: float32[2, 3, 16]"
 
 
 def test_the_shape_of_one_input_fixes_dimensions_of_the_same_name_elsewhere() -> None:
