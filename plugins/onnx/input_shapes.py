@@ -94,9 +94,8 @@ def _open(inputs: Sequence[onnx.ValueInfoProto], found: Sequence[tuple[int, ...]
     by_input = ", ".join(f"{each.name!r}: (...)" for each in missing)
     remedy = f"shapes={{{by_input}}}" + (f", or shapes={{{by_name}}}" if symbols else "")
     listing = ", ".join(f"{each.name}{_text(each)}" for each in missing)
-    return OpenShapes(
-        f"the model leaves open the shapes of {listing}; give them: {remedy}; on the command line --shape {missing[0].name}=N,N,..."
-    )
+    remedy += f"; on the command line --shape {missing[0].name}=N,N,..."
+    return OpenShapes(f"the model leaves open the shapes of {listing}; give them: {remedy}")
 
 
 def _text(proto: onnx.ValueInfoProto) -> str:
