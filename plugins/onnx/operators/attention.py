@@ -12,7 +12,7 @@ from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.reductions import reduced, row_sums
-from pegbox.plugins.onnx.operators.shapes import Index
+from pegbox.plugins.onnx.operators.shapes import Index, reshaped
 from pegbox.plugins.onnx.operators.slices import joined
 
 
@@ -118,6 +118,8 @@ def attention(
             (batch, steps, heads * width),
             lambda b, i, c: attended(b, te.floordiv(c, width), i, te.floormod(c, width)), name="Attention",
         )  # fmt: skip
+    # What the caller gives is no output of a kernel.
+    k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
     return [made, k, v, [raw, logits, shifted, weights][mode]]
 
 
