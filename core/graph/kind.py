@@ -17,7 +17,7 @@ from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import children, rewrite
-from pegbox.graph.graph import Node
+from pegbox.graph.graph import Graph, Node
 
 
 def operations_of(node: Node) -> list[ComputeOp]:
@@ -99,6 +99,11 @@ def view_offsets(node: Node) -> tuple[int, ...] | None:
         return None
     found = [_view_offset(node, place) for place in range(len(node.outputs))]
     return None if any(offset is None for offset in found) else tuple(offset for offset in found if offset is not None)
+
+
+def computed_nodes(graph: Graph) -> list[Node]:
+    """List the nodes that kernels compute: all except for views, whose outputs lie in the memory of their inputs."""
+    return [node for node in graph.nodes if view_offsets(node) is None]
 
 
 def _view_offset(node: Node, place: int) -> int | None:

@@ -87,3 +87,14 @@ def with_distinct_inputs(node: Node) -> Node:
 
 def _repeated(compute: Callable[..., Sequence[Tensor]], places: Sequence[int], *tensors: Tensor) -> Sequence[Tensor]:
     return compute(*(tensors[place] for place in places))
+
+
+def with_outputs(node: Node, places: Sequence[int]) -> Node:
+    """Return a node that makes some of the outputs."""
+    outputs = tuple(node.outputs[place] for place in places)
+    return replace(node, outputs=outputs, compute=partial(_chosen, node.compute, tuple(places)))
+
+
+def _chosen(compute: Callable[..., Sequence[Tensor]], places: tuple[int, ...], *tensors: Tensor) -> list[Tensor]:
+    made = compute(*tensors)
+    return [made[place] for place in places]

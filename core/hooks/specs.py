@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pegbox.measure import RunnerFactory
     from pegbox.model import NodeTask
     from pegbox.records import ResultsReader
-    from pegbox.search import CostModel, Tuner
+    from pegbox.search import Allocation, CostModel, Tuner
     from pegbox.task import SpaceGenerator
 
 PROJECT = "pegbox"
@@ -143,6 +143,16 @@ def pegbox_register_cli_commands() -> Mapping[str, Callable[[ArgumentParser], No
 
 
 @hookspec
+def pegbox_register_allocations() -> Mapping[str, Callable[..., Allocation] | str]:
+    """Allocations by name: rules that share out rounds among the tasks of a model. Called when any is first looked up.
+
+    The object is a factory, called with the options that the user wrote after the name, and with `total`, the function
+    of the seconds of all tasks that is minimized, where it declares that (`pegbox.search.GradientAllocation`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def pegbox_register_implementations() -> Mapping[str, Callable[..., NodeTask | None] | str]:
     """Implementations of a model's nodes by name. Called once per process, when any name is first looked up or listed.
 
@@ -169,6 +179,7 @@ HOOK_OF_KIND: dict[str, str] = {
     "cost_model": "pegbox_register_cost_models",
     "runner": "pegbox_register_runners",
     "runner_object": "pegbox_register_runner_objects",
+    "allocation": "pegbox_register_allocations",
     "implementation": "pegbox_register_implementations",
     "model_reader": "pegbox_register_model_readers",
     "template": "pegbox_register_templates",

@@ -24,10 +24,11 @@ from pegbox.codegen.targets.target import target_of
 from pegbox.errors import ArgumentError, UnknownArgument
 from pegbox.expr import dtypes
 from pegbox.graph.graph import Array, Graph
+from pegbox.graph.kind import computed_nodes
 from pegbox.model.memory import Arena
 from pegbox.model.node_work import NodeWork, works_of
 from pegbox.model.selection import Selection
-from pegbox.model.sequence import called_nodes, sequence_of
+from pegbox.model.sequence import sequence_of
 from pegbox.own_call import OwnCall
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Module(OwnCall):
         sequence, arena = sequence_of(graph, selections, target, _function_name(graph.name))
         main = _compiled(sequence)
         chosen = {selection.node_task.node: selection for selection in selections}
-        works = works_of([chosen[node] for node in called_nodes(graph)])
+        works = works_of([chosen[node] for node in computed_nodes(graph)])
         self._load(CompiledModule(sequence, main, works, arena))
 
     def _load(self, compiled: CompiledModule) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.ops import placeholder
+from pegbox.compute.tensor import Tensor
 from pegbox.graph.graph import Array, Node, Value
 from pegbox.hooks import registry
 from pegbox.task.task import Task, create_task
@@ -53,8 +54,12 @@ def implementations_of(node: Node, constants: Mapping[Value, Array], target: Tar
 
 def sketch_task(node: Node, target: Target) -> NodeTask:
     """Make the task of a node whose space is generated from its computation."""
-    # Names of the model would tell equal computations apart.
-    inputs = [placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
-    outputs = node.compute(*inputs)
+    inputs, outputs = canonical_tensors(node)
     task = create_task([*inputs, *outputs], space="sketch", target=target)
     return NodeTask(node, task, tuple(Argument(value) for value in (*node.inputs, *node.outputs)))
+
+
+def canonical_tensors(node: Node) -> tuple[list[Tensor], list[Tensor]]:
+    """Make the inputs and outputs of a node's computation, without the names of its model."""
+    inputs = [placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
+    return inputs, list(node.compute(*inputs))

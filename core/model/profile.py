@@ -16,6 +16,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.graph.graph import Array
 from pegbox.measure.baselines.roofline import Roofline, kept_roofline, measure_roofline, size_class
 from pegbox.measure.machine.cores import CorePlan
+from pegbox.measure.machine.run_delay import on_core
 from pegbox.model.node_work import NodeWork
 from pegbox.task.speed_text import format_seconds, format_speed
 from pegbox.workers.affinity import confined
@@ -72,7 +73,8 @@ class Profile:
 
     Attributes:
         rows: the kernels.
-        seconds: the median of calls of the whole module, between those that were looked into.
+        seconds: the median of calls of the whole module, between those that read the clock; waits of this thread for
+            its core do not count.
     """
 
     rows: tuple[ProfileRow, ...]
@@ -111,7 +113,7 @@ def profile(module: Module, clocked: Kernel, inputs: Sequence[Array], *, calls: 
     for _ in range(calls + 1):  # the first call warms up
         clocked(*arrays, times)
         found.append(np.diff(times @ np.array([1_000_000_000, 1])))
-        whole.append(module.time_ns(inputs))
+        whole.append(on_core(lambda: module.time_ns(inputs)))
     steps = np.median(np.array(found[1:]), axis=0) * 1e-9
     works = module.compiled.works
     total = max(float(steps[: len(works)].sum()), 1e-9)

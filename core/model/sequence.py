@@ -11,7 +11,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import GraphError
 from pegbox.expr import dtypes
 from pegbox.graph.graph import Array, Graph, Node, Value
-from pegbox.graph.kind import view_offsets
+from pegbox.graph.kind import computed_nodes, view_offsets
 from pegbox.model.constants import Constants
 from pegbox.model.memory import Arena, Block, plan_memory
 from pegbox.model.node_task import Argument
@@ -31,13 +31,8 @@ def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, n
         GraphError: a node has no kernel, or a kernel that takes other arrays than the graph's.
     """
     chosen = {selection.node_task.node: selection for selection in selections}
-    calls = [_selected(chosen, node) for node in called_nodes(graph)]
+    calls = [_selected(chosen, node) for node in computed_nodes(graph)]
     return _Planner(graph, calls, target, name).planned()
-
-
-def called_nodes(graph: Graph) -> list[Node]:
-    """List the nodes that kernels compute: all except for views."""
-    return [node for node in graph.nodes if view_offsets(node) is None]
 
 
 def _selected(chosen: Mapping[Node, Selection], node: Node) -> Selection:

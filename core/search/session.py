@@ -15,7 +15,7 @@ from pegbox.search.loop.callbacks import check_callbacks
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.models.inputs import TransferSource, tuner_over
-from pegbox.search.problem import local_measurer, problem_of
+from pegbox.search.problem import check_recording_host, local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.store.store import user_store
 from pegbox.task.task import Task
@@ -104,6 +104,8 @@ class Session:
         defaults: dict[str, Any] = {"finalists": 0, "store": user_store()}
         limits = SearchOptions(trials, **{**defaults, **options, "callbacks": callbacks, "name": self.name})
         with problem.open(best=self.best_cost) as opened:
+            if not self.trials:
+                check_recording_host(callbacks, opened)
             try:
                 result = problem.search(self._tuner, opened, limits, prior=PriorTrials(self._unreported))
             except TuningError as error:

@@ -14,7 +14,7 @@ from onnx.backend.base import Backend, BackendRep
 from pegbox.checks import check_list
 from pegbox.errors import ArgumentError, GraphError
 from pegbox.graph import Graph
-from pegbox.model.model import Model, compile_model
+from pegbox.model import Model, compile_model
 from pegbox.plugins.onnx.input_shapes import OpenShapes
 from pegbox.plugins.onnx.reader import read_model
 from pegbox.plugins.onnx.refusal import DataDependent

@@ -11,11 +11,11 @@ from pegbox import te
 from pegbox.codegen import Target
 from pegbox.codegen.runtime import machine
 from pegbox.graph import Graph, Node, Value
+from pegbox.graph.kind import computed_nodes
 from pegbox.graph.operations import make_node
 from pegbox.model.module import Module
 from pegbox.model.node_task import sketch_task
 from pegbox.model.selection import Selection
-from pegbox.model.sequence import called_nodes
 from pegbox.search.models.prediction import PREDICTED
 
 ONE_CORE = Target("llvm -num-cores 1")
@@ -50,7 +50,7 @@ def graph_of(
 def selected(graph: Graph, target: Target = ONE_CORE, *, config: int = 0) -> list[Selection]:
     """Compile a configuration of each node's sketch."""
     made = []
-    for node in called_nodes(graph):
+    for node in computed_nodes(graph):
         task = sketch_task(node, target)
         chosen = task.task.space.get(config)
         made.append(Selection(task, chosen, PREDICTED, machine.compile_program(task.task.lower(chosen))))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.codegen.compiled import ALIGNMENT
 from pegbox.codegen.runtime import elf
@@ -15,12 +15,15 @@ from pegbox.codegen.runtime import elf
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CONSTANTS_SECTION = ".pegbox.constants"
-"""The section of bytes that are no code, and hold no descriptions of kernels."""
+CONSTANTS_SECTION = ".lrodata"
+"""The section of constants. Linkers know the name from the large sections of the x86-64 ABI, and put it behind all
+others, so that code and data stay within reach of each other."""
 
 _HEADER, _SECTION, _SYMBOL = "<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ"
 _BYTES, _SYMBOLS, _STRINGS = 1, 2, 3  # types of sections
 _GLOBAL, _HIDDEN, _OBJECT = 1, 2, 1
+_LARGE = {elf.X86_64: 0x10000000}
+"""The flag of large sections, by machine."""
 
 
 def with_prefix(code: bytes, prefix: str) -> bytes:
@@ -48,46 +51,54 @@ def with_prefix(code: bytes, prefix: str) -> bytes:
     return bytes(changed + table)
 
 
+class _Part(NamedTuple):
+    """A section to write."""
+
+    name: str
+    kind: int
+    content: bytes | memoryview
+    flags: int = 0
+    alignment: int = 1
+    link: int = 0
+    info: int = 0
+    entry: int = 0
+
+
 def write_bytes_object(path: Path, content: NDArray[Any], symbol: str, *, like: bytes) -> None:
     """Write an object file with these bytes, which cannot be written to, under the name of a hidden symbol.
 
     Args:
         like: an object file of the same machine.
     """
-    names = b"\0" + symbol.encode() + b"\0"
-    sections: list[tuple[str, int, int, bytes | memoryview, int, int, int, int]] = [
-        # name, type, flags, content, link, info, alignment, size of an entry
-        ("", 0, 0, b"", 0, 0, 0, 0),
-        (CONSTANTS_SECTION, _BYTES, elf.ALLOCATED, content.data.cast("B"), 0, 0, ALIGNMENT, 0),
-        (".note.GNU-stack", _BYTES, 0, b"", 0, 0, 1, 0),  # linkers make the stack executable without it
-        (".symtab", _SYMBOLS, 0, _symbol_table(content.nbytes), 4, 1, 8, struct.calcsize(_SYMBOL)),
-        (".strtab", _STRINGS, 0, names, 0, 0, 1, 0),
-        (".shstrtab", _STRINGS, 0, b"", 0, 0, 1, 0),
+    ident, _, machine, version, _, _, _, machine_flags, *_ = struct.unpack_from(_HEADER, like)
+    flags = elf.ALLOCATED | _LARGE.get(machine, 0)
+    entry = struct.calcsize(_SYMBOL)
+    symbols = bytes(entry) + struct.pack(_SYMBOL, 1, _GLOBAL << 4 | _OBJECT, _HIDDEN, 1, 0, content.nbytes)
+    parts = [
+        _Part("", 0, b""),
+        _Part(CONSTANTS_SECTION, _BYTES, content.data.cast("B"), flags, ALIGNMENT),
+        _Part(".note.GNU-stack", _BYTES, b""),  # without it, linkers make the stack executable
+        _Part(".symtab", _SYMBOLS, symbols, alignment=8, link=4, info=1, entry=entry),
+        _Part(".strtab", _STRINGS, b"\0" + symbol.encode() + b"\0"),
+        _Part(".shstrtab", _STRINGS, b""),
     ]
-    titles = b"".join(name.encode() + b"\0" for name, *_ in sections)
-    sections[-1] = (".shstrtab", _STRINGS, 0, titles, 0, 0, 1, 0)
+    titles = b"".join(part.name.encode() + b"\0" for part in parts)
+    parts[-1] = parts[-1]._replace(content=titles)
+    headers = b""
     with path.open("wb") as file:
         file.write(bytes(ALIGNMENT))  # the header's place
-        headers = b""
-        for name, kind, flags, part, link, info, alignment, entry in sections:
-            file.write(bytes(-file.tell() % max(alignment, 1)))
-            title = titles.index(name.encode() + b"\0")
-            headers += struct.pack(
-                _SECTION, title, kind, flags, 0, file.tell(), len(part), link, info, alignment, entry
-            )
-            file.write(part)
+        for part in parts:
+            file.write(bytes(-file.tell() % part.alignment))
+            title, size = titles.index(part.name.encode() + b"\0"), len(part.content)
+            place = file.tell(), size, part.link, part.info, part.alignment, part.entry
+            headers += struct.pack(_SECTION, title, part.kind, part.flags, 0, *place)
+            file.write(part.content)
         file.write(bytes(-file.tell() % 8))
         table = file.tell()
         file.write(headers)
         file.seek(0)
-        ident, _, machine, version, _, _, _, flags, *_ = struct.unpack_from(_HEADER, like)
-        sizes = struct.calcsize(_HEADER), 0, 0, struct.calcsize(_SECTION), len(sections), len(sections) - 1
-        file.write(struct.pack(_HEADER, ident, 1, machine, version, 0, 0, table, flags, *sizes))
-
-
-def _symbol_table(size: int) -> bytes:
-    """Make the table of one symbol, which is all of section 1."""
-    return bytes(struct.calcsize(_SYMBOL)) + struct.pack(_SYMBOL, 1, _GLOBAL << 4 | _OBJECT, _HIDDEN, 1, 0, size)
+        sizes = struct.calcsize(_HEADER), 0, 0, struct.calcsize(_SECTION), len(parts), len(parts) - 1
+        file.write(struct.pack(_HEADER, ident, 1, machine, version, 0, 0, table, machine_flags, *sizes))
 
 
 def constants_ranges(code: elf.Buffer) -> list[tuple[int, int]]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from pegbox.compute.ops import compute
+from pegbox.compute.tensor import Tensor
 from pegbox.expr import math
 from pegbox.expr.build import const
 from pegbox.expr.dtypes import EXPONENTS, is_float
 from pegbox.expr.nodes import Expr
 from pegbox.graph.graph import Array, Graph, Node, Value
-from pegbox.graph.kind import is_pointwise, is_view, permutation_of, pointwise_values
+from pegbox.graph.kind import copied_element, is_pointwise, is_view, permutation_of, pointwise_values
 from pegbox.graph.operations import (
     CHANNEL_FIRST,
     conv_node,
@@ -23,7 +26,7 @@ from pegbox.graph.operations import (
     reshape_node,
     transpose_node,
 )
-from pegbox.graph.rewriting import Rewriting, with_distinct_inputs
+from pegbox.graph.rewriting import Rewriting, with_distinct_inputs, with_outputs
 
 Rule = Callable[[Node, Rewriting], "list[Node] | None"]
 
@@ -50,6 +53,8 @@ def canonical_form(graph: Graph) -> Graph:
 
 def _moved(node: Node, made: Rewriting) -> list[Node] | None:
     """Write a node that moves all elements of an array as `Reshape` or `Transpose`."""
+    if len(node.inputs) == 1 and len(node.outputs) > 1:
+        return _apart(node)
     if len(node.inputs) != 1 or len(node.outputs) != 1 or node.inputs[0].dtype != node.outputs[0].dtype:
         return None
     (x,), (y,) = node.inputs, node.outputs
@@ -57,6 +62,32 @@ def _moved(node: Node, made: Rewriting) -> list[Node] | None:
         return [reshape_node(node.name, x, y.shape, output=y)]
     order = permutation_of(node)
     return None if order is None else [transpose_node(node.name, x, order, output=y)]
+
+
+def _apart(node: Node) -> list[Node] | None:
+    """Copy the parts of an array by a node for each, which may be a view."""
+    places = range(len(node.outputs))
+    if any(copied_element(node, place) is None for place in places):
+        return None
+    return [replace(with_outputs(node, [place]), name=node.outputs[place].name) for place in places]
+
+
+def _gather(node: Node, made: Rewriting) -> list[Node] | None:
+    """Write the choice of one row, whose number is known, without a memory access for the number."""
+    array = made.constants.get(node.inputs[1]) if len(node.inputs) == 2 else None
+    (x, y) = node.inputs[0], node.outputs[0]
+    if array is None or array.size != 1 or x in made.constants:
+        return None
+    axis = int(_attribute(node, "axis", 0)) % len(x.shape)
+    row = int(array.item()) % x.shape[axis]
+    attributes = {"axis": axis, "row": row}
+    taken = partial(_row, axis=axis, row=row, rank=array.ndim)
+    return [Node(node.name, node.kind, (x,), (y,), taken, attributes)]
+
+
+def _row(x: Tensor, *, axis: int, row: int, rank: int) -> list[Tensor]:
+    shape = (*x.shape[:axis], *[1] * rank, *x.shape[axis + 1 :])
+    return [compute(shape, lambda *at: x(*at[:axis], row, *at[axis + rank :]), name="Gather")]
 
 
 def _conv(node: Node, made: Rewriting) -> list[Node] | None:
@@ -223,5 +254,5 @@ def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
 
 _RULES: Mapping[str, Rule] = {
     "Conv": _conv, "Gemm": _gemm, "BatchNormalization": _batch_normalization, "Clip": _clip, "Pow": _power,
-    "Div": _quotient,
+    "Div": _quotient, "Gather": _gather,
 }  # fmt: skip

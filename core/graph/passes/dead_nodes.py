@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
-from pegbox.compute.tensor import Tensor
 from pegbox.graph.graph import Graph, Node, Value
+from pegbox.graph.rewriting import with_outputs
 
 
 def dead_nodes(graph: Graph) -> Graph:
@@ -32,16 +30,5 @@ def dead_nodes(graph: Graph) -> Graph:
 
 def _with_outputs(node: Node, needed: set[Value]) -> Node:
     """Return the node without the outputs that are not needed."""
-    places = tuple(place for place, value in enumerate(node.outputs) if value in needed)
-    if len(places) == len(node.outputs):
-        return node
-    return replace(
-        node,
-        outputs=tuple(node.outputs[place] for place in places),
-        compute=partial(_chosen, node.compute, places),
-    )
-
-
-def _chosen(compute: Callable[..., Sequence[Tensor]], places: tuple[int, ...], *tensors: Tensor) -> list[Tensor]:
-    made = compute(*tensors)
-    return [made[place] for place in places]
+    places = [place for place, value in enumerate(node.outputs) if value in needed]
+    return node if len(places) == len(node.outputs) else with_outputs(node, places)

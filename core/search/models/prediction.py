@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from pegbox.task.task import Task
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel
 
-PREDICTED = "predicted, not tuned"
+PREDICTED: Final = "predicted, not tuned"
 """The origin of a kernel whose configuration was predicted."""
 
 MODEL = SHIPPED / "prediction.npz"

@@ -184,3 +184,48 @@ def test_a_division_of_integers_stays() -> None:
     x = Value("x", (3,), "int32")
     node = pointwise_node("y", "Div", te.truncdiv, [x, constants.add("d", 3, "int32")])
     check_stays(canonical_form, graph_of([node], constants))
+
+
+def test_parts_of_an_array_are_copied_one_by_one(golden: Golden) -> None:
+    x = Value("x", (4, 6), "float32")
+
+    def compute(t: te.Tensor) -> list[te.Tensor]:
+        return [te.compute((4 - n, 6), lambda i, j, n=n: t[i + n, j], name="part") for n in (3, 1)]
+
+    node = make_node("s", "Split", [x], compute, outputs=["head", "rest"])
+    check_pass(canonical_form, graph_of([node], {}), golden)
+
+
+def test_outputs_that_are_computed_stay_together() -> None:
+    x = Value("x", (4,), "float32")
+    node = make_node("s", "Both", [x], lambda t: [elementwise(f, t, name="part") for f in (te.exp, te.sqrt)])
+    check_stays(canonical_form, graph_of([node], {}))
+
+
+def gathered(x: Value, indices: Value, axis: int) -> Node:
+    def compute(t: te.Tensor, at: te.Tensor) -> list[te.Tensor]:
+        shape = (*t.shape[:axis], *at.shape, *t.shape[axis + 1 :])
+
+        def element(*place: te.Expr) -> te.Expr:
+            chosen = at(*place[axis : axis + at.ndim])
+            chosen = te.if_then_else(chosen < 0, chosen + t.shape[axis], chosen)
+            return t(*place[:axis], chosen, *place[axis + at.ndim :])
+
+        return [te.compute(shape, element, name="gathered")]
+
+    return make_node("g", "Gather", [x, indices], compute, {"axis": axis})
+
+
+@pytest.mark.parametrize(("number", "axis"), [(1, 0), (-1, 1), ([2], 1)])
+def test_a_known_row_is_read_where_it_is(number: object, axis: int) -> None:
+    constants = Constants()
+    graph = graph_of([gathered(Value("x", (3, 4), "float32"), constants.add("at", number, "int64"), axis)], constants)
+    made = canonical_form(graph)
+    assert made.nodes[0].inputs == graph.inputs
+    check_values(graph, made)
+
+
+def test_several_rows_are_gathered() -> None:
+    constants = Constants()
+    node = gathered(Value("x", (3, 4), "float32"), constants.add("at", [0, 2], "int64"), 0)
+    check_stays(canonical_form, graph_of([node], constants))

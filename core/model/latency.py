@@ -1,0 +1,76 @@
+"""The latency of models by the seconds of their tasks, and the variant of each graph that is the fastest."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pegbox.graph.graph import Graph
+from pegbox.model.model_task import ModelTask
+from pegbox.search.allocation import UNKNOWN
+
+Calls = Mapping[int, int]
+"""The number of calls of each task, by the task's number."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The sum of the seconds of all calls of several models.
+
+    Attributes:
+        variants: for each model the calls of each variant of its graph; the first is the one that is used without
+            measurements.
+        implementations: the number of the task of each implementation.
+    """
+
+    variants: tuple[tuple[Calls, ...], ...]
+    implementations: tuple[int, ...]
+
+    @classmethod
+    def of(cls, graphs: Sequence[Sequence[Graph]], tasks: Sequence[ModelTask]) -> Latency:
+        """Count the calls of tasks in the variants of each model's graph."""
+        places = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
+        calls = tuple(
+            tuple(Counter(places[id(node)] for node in graph.nodes if id(node) in places) for graph in variants)
+            for variants in graphs
+        )
+        return cls(calls, tuple(number for number, _ in implementations_in_turn(tasks)))
+
+    def __call__(self, costs: Sequence[float]) -> float:
+        """Sum up the calls by the seconds of all implementations, the fastest of each task.
+
+        Tasks of which nothing ran are left out: beside `UNKNOWN` seconds the others would not count.
+        """
+        known = [cost if cost < UNKNOWN else math.inf for cost in self.best(costs)]
+        return sum(
+            total if total < math.inf else _total(each[0], [cost if cost < math.inf else 0.0 for cost in known])
+            for each in self.variants
+            for total in [min(_total(calls, known) for calls in each)]
+        )
+
+    def of_tasks(self, seconds: Sequence[float]) -> float:
+        """Sum up the calls by the seconds of all tasks, of the fastest variant of each model; infinity where one is."""
+        return sum(min(_total(calls, seconds) for calls in variants) for variants in self.variants)
+
+    def best(self, costs: Sequence[float]) -> list[float]:
+        """Find the seconds of the fastest implementation of each task."""
+        found = [math.inf] * (max(self.implementations, default=-1) + 1)
+        for number, cost in zip(self.implementations, costs, strict=True):
+            found[number] = min(found[number], cost)
+        return found
+
+    def chosen(self, seconds: Sequence[float]) -> list[int]:
+        """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""
+        return [min(range(len(each)), key=lambda n: _total(each[n], seconds)) for each in self.variants]
+
+
+def implementations_in_turn(tasks: Sequence[ModelTask]) -> list[tuple[int, int]]:
+    """List the numbers of all tasks and of their implementations: the first of each task before all others."""
+    pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def _total(calls: Calls, seconds: Sequence[float]) -> float:
+    return sum(count * seconds[number] for number, count in calls.items())
