@@ -108,15 +108,15 @@ class Conv:
     def flop(self) -> float:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
-    def is_inside(self, axis: int, pixel: int, tap: int) -> bool:
-        """Decide whether a row (axis 0) or column (1) of the filter lies in the image, for one of the result."""
-        return 0 <= pixel * self.stride[axis] + tap * self.dilation[axis] - self.padding[axis] < self.size[axis]
+    def pixels_inside(self, axis: int, tap: int) -> range:
+        """Rows (axis 0) or columns (1) for which that of the filter lies in the image, on beyond the result's last."""
+        offset = tap * self.dilation[axis] - self.padding[axis]
+        return range(max(0, -(offset // self.stride[axis])), (self.size[axis] - 1 - offset) // self.stride[axis] + 1)
 
     def inside(self, axis: int) -> float:
         """Share of the filter's rows (axis 0) or columns (1) that lie in the image, over the whole result."""
-        pixels, taps = range(self.out[axis]), range(self.kernel[axis])
-        count = sum(self.is_inside(axis, pixel, tap) for pixel in pixels for tap in taps)
-        return count / (len(pixels) * len(taps))
+        taps, pixels = range(self.kernel[axis]), range(self.out[axis])
+        return sum(overlap(self.pixels_inside(axis, tap), pixels) for tap in taps) / (len(pixels) * len(taps))
 
     @property
     def data_shape(self) -> tuple[int, ...]:
@@ -148,6 +148,11 @@ class Conv:
         """Return an index of the weights, in the order of their layout."""
         by_name = {"O": o, "I": c, "H": kh, "W": kw}
         return tuple(by_name[letter] for letter in self.weights)
+
+
+def overlap(one: range, other: range) -> int:
+    """Count the numbers that two ranges of steps of one share."""
+    return max(0, min(one.stop, other.stop) - max(one.start, other.start))
 
 
 def conv_shape(

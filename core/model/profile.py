@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pegbox.checks import check_int
 from pegbox.codegen.targets.target import Target
 from pegbox.graph.graph import Array
+from pegbox.measure.baselines.baseline import UNSTEADY
 from pegbox.measure.baselines.roofline import Roofline, kept_roofline, measure_roofline, size_class
 from pegbox.measure.machine.cores import CorePlan
 from pegbox.measure.machine.run_delay import on_core
@@ -35,7 +36,7 @@ class ProfileRow:
 
     Attributes:
         work: the nodes, and what they compute.
-        seconds: the median.
+        seconds: the median of the calls in which nothing else had its core.
         share: of the sum of all kernels.
     """
 
@@ -114,7 +115,7 @@ def profile(module: Module, clocked: Kernel, inputs: Sequence[Array], *, calls: 
         clocked(*arrays, times)
         found.append(np.diff(times @ np.array([1_000_000_000, 1])))
         whole.append(on_core(lambda: module.time_ns(inputs)))
-    steps = np.median(np.array(found[1:]), axis=0) * 1e-9
+    steps = np.array([_undisturbed(times) for times in np.array(found[1:]).T]) * 1e-9
     works = module.compiled.works
     total = max(float(steps[: len(works)].sum()), 1e-9)
     target = module.compiled.sequence.target
@@ -123,6 +124,11 @@ def profile(module: Module, clocked: Kernel, inputs: Sequence[Array], *, calls: 
         for work, seconds in zip(works, steps, strict=False)  # copies of outputs come behind the kernels
     ]
     return Profile(tuple(rows), statistics.median(whole[1:]) * 1e-9)
+
+
+def _undisturbed(times: NDArray[Any]) -> float:
+    """Return the median of a kernel's times, without those of calls in which it waited for its core."""
+    return float(np.median(times[times <= UNSTEADY * times.min()]))
 
 
 def _with_limits(work: NodeWork, target: Target) -> NodeWork:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any
 
@@ -214,19 +214,13 @@ def test_a_single_output_comes_in_a_tuple_and_may_be_given_alone() -> None:
 def test_threads_call_one_module_at_once(module: Module) -> None:
     inputs = [np.full((4, 6), number, np.float32) for number in range(4)]
     wanted = [module(x) for x in inputs]
-    wrong: list[int] = []
 
-    def call(number: int) -> None:
-        for _ in range(300):
-            if any((a != b).any() for a, b in zip(module(inputs[number]), wanted[number], strict=True)):
-                wrong.append(number)
+    def is_right(number: int) -> bool:
+        pairs = (zip(module(inputs[number]), wanted[number], strict=True) for _ in range(300))
+        return all((a == b).all() for pair in pairs for a, b in pair)
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        assert all(pool.map(is_right, range(len(inputs))))
 
 
 def test_parallel_kernels_run_on_teams() -> None:
