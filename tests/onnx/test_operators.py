@@ -242,14 +242,16 @@ def test_attention_of_grouped_queries_with_a_cache() -> None:
     check("Attention", inputs, "y k2 v2", order=order, is_causal=1, opset=23, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["Softmax", "LayerNormalization", "MatMul", "Gelu"])
+@pytest.mark.parametrize("kind", ["LogSoftmax", "LayerNormalization", "MatMul", "Gelu"])
 def test_floats_of_16_bits_are_rounded_once(kind: str) -> None:
     x = floats(4, 40).astype("float16")
     more = {"MatMul": {"w": floats(40, 3).astype("float16")}, "LayerNormalization": {"s": np.ones(40, "float16")}}
     model = operators.one_operator(kind, {"x": x, **more.get(kind, {})}, types={"out": 10})
     wide = {name: array.astype("float32") for name, array in {"x": x, **more.get(kind, {})}.items()}
     (wanted,) = onnx.reference.ReferenceEvaluator(operators.one_operator(kind, wide)).run(None, wide)
-    (made,) = backend.PreparedModel(model, pytest.importorskip("onnx_suite").evaluated).run({"x": x, **more.get(kind, {})})
+    (made,) = backend.PreparedModel(model, pytest.importorskip("onnx_suite").evaluated).run(
+        {"x": x, **more.get(kind, {})}
+    )
     np.testing.assert_array_almost_equal_nulp(made, wanted.astype("float16"), nulp=1)
 
 
@@ -268,9 +270,11 @@ def test_parts_without_elements_are_arrays(axis: int) -> None:
     ],
 )
 def test_what_cannot_be_computed_is_refused(kind: str, options: dict[str, Any], reason: str) -> None:
-    inputs = {"x": floats(3), "y": floats(4, 2)} if kind == "Einsum" else {
-        "x": floats(1, 2, 3), **{name: floats(2) for name in ("scale", "bias", "mean", "variance")}
-    }
+    inputs = (
+        {"x": floats(3), "y": floats(4, 2)}
+        if kind == "Einsum"
+        else {"x": floats(1, 2, 3), **{name: floats(2) for name in ("scale", "bias", "mean", "variance")}}
+    )
     outputs = "z" if kind == "Einsum" else "z m v"
     model = operators.one_operator(kind, inputs, outputs, **options)
     with pytest.raises(refusal.RefusedModel, match=reason):

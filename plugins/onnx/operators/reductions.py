@@ -133,10 +133,8 @@ def _log_softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 
 
 @operator("Softmax")
-def softmax(node: OperatorNode, x: te.Tensor) -> Any:
-    stepwise = x.dtype == "bfloat16" and x.shape[node.get("axis", -1)] <= _FEW
-    function: Callable[..., Any] = lambda node, x: _by_rows(node, x, _softmax)  # noqa: E731
-    return function(node, x) if stepwise else in_float32(function)(node, x)
+def softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    return _by_rows(node, x, _softmax)
 
 
 @operator("LogSoftmax")
