@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.inlining import inlined
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
 from pegbox.graph.graph import Array, Node, Value
@@ -62,4 +63,4 @@ def sketch_task(node: Node, target: Target) -> NodeTask:
 def canonical_tensors(node: Node) -> tuple[list[Tensor], list[Tensor]]:
     """Make the inputs and outputs of a node's computation, without the names of its model."""
     inputs = [placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
-    return inputs, list(node.compute(*inputs))
+    return inputs, inlined(node.compute(*inputs))

@@ -28,5 +28,6 @@ def optimize(graph: Graph, *, layout: str = "NHWC", fuse: bool = True) -> Graph:
     """
     for each in PASSES:
         graph = each(graph)
-    graph = layouts(graph) if layout == "NHWC" else graph
+    if layout == "NHWC":
+        graph = dead_nodes(simplification(layouts(graph)))
     return fusion(graph) if fuse else graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 from hypothesis import given
 
 from pegbox import te
@@ -9,7 +10,6 @@ from pegbox.codegen import target_of
 from pegbox.graph import Graph, Node, Value, matmul_node, pointwise_node, reshape_node, transpose_node
 from pegbox.graph.passes.fusion import fusion
 from pegbox.model.node_task import sketch_task
-from tests.helpers.graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 
 
 def image(name: str = "x", *shape: int) -> Value:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 from hypothesis import given
 
 from pegbox.graph import Graph, Value, matmul_node, reshape_node, transpose_node
 from pegbox.graph.passes.fusion import fusion
 from pegbox.graph.passes.layouts import layouts
-from tests.helpers.graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 
 X = Value("x", (1, 4, 6, 5), "float32")
 W = Value("w", (8, 4, 3, 3), "float32")
