@@ -143,5 +143,8 @@ def causal_conv(
     made = computed(x.shape, element, name="conv")
     made = converted(made if b is None else _biased(made, b), x.dtype)
     if node.get("activation", "none") != "none":
-        made = in_float32(lambda _, c: elementwise(lambda e: e * te.sigmoid(e), c, name="silu"))(node, made)[0]
+        def silu(e: Any) -> Any:
+            return te.cast(x.dtype, te.cast(wide, e) * te.sigmoid(te.cast(wide, e)))
+
+        made = elementwise(silu, made, name="silu")
     return [made, sliced(around, 2, around.shape[2] - before, before, name="state")]
