@@ -53,9 +53,3 @@ def _over(op: ComputeOp, order: Order, targets: Targets) -> ComputeOp:
 
 def _place(order: Order) -> Callable[[Box], Box]:
     return lambda box: tuple((ZERO, 1) if axis is None else box[axis] for axis in order)
-
-
-def original_shape(shape: Sequence[int], order: Order) -> tuple[int, ...]:
-    """Return the shape of the tensor that has a given one with its axes in an order."""
-    known = {axis: extent for axis, extent in zip(order, shape, strict=True) if axis is not None}
-    return tuple(known[axis] for axis in range(len(known)))

@@ -6,15 +6,11 @@ from pegbox.compute.elementwise import broadcast_shape, element
 from pegbox.compute.ops import compute, reduce_axis, sum
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ComputeError
-from pegbox.expr.build import cast
 from pegbox.expr.nodes import Expr
 
 
-def matmul(a: Tensor, b: Tensor, dtype: str | None = None, *, name: str = "matmul") -> Tensor:
+def matmul(a: Tensor, b: Tensor, *, name: str = "matmul") -> Tensor:
     """Multiply stacks of matrices, which are broadcast; a vector is a row on the left and a column on the right.
-
-    Args:
-        dtype: the type in which the products are computed and added; that of the elements if None.
 
     Raises:
         ComputeError: an operand is a number, the depths differ, or the stacks do not broadcast.
@@ -31,6 +27,6 @@ def matmul(a: Tensor, b: Tensor, dtype: str | None = None, *, name: str = "matmu
         y = element(b, (*outer, k, *inner[len(rows) :]))
         assert isinstance(x, Expr)
         assert isinstance(y, Expr)
-        return sum(x * y if dtype is None else cast(dtype, x) * cast(dtype, y), axis=k)
+        return sum(x * y, axis=k)
 
     return compute((*stack, *rows, *columns), element_at, name=name)

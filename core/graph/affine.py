@@ -28,12 +28,12 @@ class Affine:
 
     @property
     def is_identity(self) -> bool:
-        """The decision whether all values stay as they are, but for the sign of zeros."""
+        """True if all values stay as they are, but for the sign of zeros."""
         return (self.scale is None or bool((self.scale == 1).all())) and (self.shift is None or not self.shift.any())
 
     @property
     def is_moderate(self) -> bool:
-        """The decision whether it may be joined with others: results then differ by rounding alone.
+        """True if it may be joined with others: results then differ by rounding alone.
 
         Products of huge and tiny scales overflow or vanish. A huge shift rounds what it is added to, on purpose.
         """

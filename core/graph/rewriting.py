@@ -58,7 +58,7 @@ class Rewriting:
         renamed: dict[Value, Value] = {}
         for output in dict.fromkeys(self.source.outputs):
             by = self._replaced.get(output)
-            if by is None:
+            if by is None or output in self.constants:
                 continue
             if by in made and by not in renamed and by not in returned:
                 renamed[by] = output

@@ -22,22 +22,22 @@ HEADER = ("task", "calls", "share", "best", "trials", "last gain")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of a search between two rounds: the seconds and trials of each task, and of all calls together."""
+    """The calls, seconds and trials of each task between two rounds, and the seconds of all calls."""
 
-    tasks: Sequence[ModelTask]
+    calls: Sequence[int]
     seconds: Sequence[float]
     trials: Sequence[int]
     total: float
 
     @classmethod
-    def of(cls, scheduler: TaskScheduler, tasks: Sequence[ModelTask], latency: Latency) -> Snapshot:
+    def of(cls, scheduler: TaskScheduler, latency: Latency) -> Snapshot:
         """Take the seconds of the best of each task."""
         costs = [each.cost if each.cost < UNKNOWN else math.inf for each in scheduler.progress]
         seconds = latency.best(costs)
-        trials = [0] * len(tasks)
+        trials = [0] * len(seconds)
         for number, count in zip(latency.implementations, scheduler.trials, strict=True):
             trials[number] += count
-        return cls(tasks, seconds, trials, latency.of_tasks(seconds))
+        return cls(latency.calls(seconds), seconds, trials, latency.of_tasks(seconds))
 
 
 class ModelProgress:
@@ -55,9 +55,9 @@ class ModelProgress:
 
     def on_round(self, scheduler: TaskScheduler, number: int, result: TuneResult) -> None:
         """Show the state after a round."""
-        now, place = Snapshot.of(scheduler, self._tasks, self._latency), self._latency.implementations[number]
+        now, place = Snapshot.of(scheduler, self._latency), self._latency.implementations[number]
         if self._last is not None and self._last.seconds[place] < math.inf:
-            self._gains[place] = self._tasks[place].calls * (self._last.seconds[place] - now.seconds[place])
+            self._gains[place] = now.calls[place] * (self._last.seconds[place] - now.seconds[place])
         self._last = now
         if self.stream is not None:
             self.show(now, place)
@@ -71,12 +71,12 @@ class ModelProgress:
 
     def row(self, now: Snapshot, place: int) -> tuple[str, str, str, str, str, str]:
         """Write the cells of a task's row."""
-        task, seconds = self._tasks[place], now.seconds[place]
+        calls, seconds = now.calls[place], now.seconds[place]
         gain = self._gains.get(place)
         return (
-            task.name,
-            str(task.calls),
-            share(task.calls * seconds, now.total),
+            self._tasks[place].name,
+            str(calls),
+            share(calls * seconds, now.total),
             format_seconds(seconds) if seconds < math.inf else "nothing ran" if now.trials[place] else "",
             str(now.trials[place]),
             "" if gain is None else format_seconds(gain) if gain > 0 else "0",
@@ -113,7 +113,7 @@ class LiveModelProgress(ModelProgress):
         table = Table(title=f"all calls: {whole}, {sum(now.trials)} trials", title_justify="left", box=None)
         for place, header in enumerate(HEADER):
             table.add_column(header, justify="right" if place else "left", no_wrap=True)
-        order = sorted(range(len(self._tasks)), key=lambda n: -self._tasks[n].calls * min(now.seconds[n], UNKNOWN))
+        order = sorted(range(len(self._tasks)), key=lambda n: -now.calls[n] * min(now.seconds[n], UNKNOWN))
         for number in order:
             cells = map(escaped, self.row(now, number))
             table.add_row(*cells, style="bold" if number == latest else None)

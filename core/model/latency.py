@@ -11,6 +11,9 @@ from pegbox.graph.graph import Graph
 from pegbox.model.model_task import ModelTask
 from pegbox.search.allocation import UNKNOWN
 
+MARGIN = 0.05
+"""The share by which another variant has to be ahead: kernels are timed with warm caches, which flatters small ones."""
+
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
 
@@ -47,12 +50,14 @@ class Latency:
         return sum(
             total if total < math.inf else _total(each[0], [cost if cost < math.inf else 0.0 for cost in known])
             for each in self.variants
-            for total in [min(_total(calls, known) for calls in each)]
+            for totals in [self.totals(each, known)]
+            for total in [totals[preferred(totals)]]
         )
 
     def of_tasks(self, seconds: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all tasks, of the fastest variant of each model; infinity where one is."""
-        return sum(min(_total(calls, seconds) for calls in variants) for variants in self.variants)
+        totals = [self.totals(variants, seconds) for variants in self.variants]
+        return sum(each[preferred(each)] for each in totals)
 
     def best(self, costs: Sequence[float]) -> list[float]:
         """Find the seconds of the fastest implementation of each task."""
@@ -63,13 +68,32 @@ class Latency:
 
     def chosen(self, seconds: Sequence[float]) -> list[int]:
         """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""
-        return [min(range(len(each)), key=lambda n: _total(each[n], seconds)) for each in self.variants]
+        return [preferred(self.totals(each, seconds)) for each in self.variants]
+
+    def calls(self, seconds: Sequence[float]) -> list[int]:
+        """Count the calls of each task by all models, in their chosen variants."""
+        found = [0] * len(seconds)
+        for number, variants in zip(self.chosen(seconds), self.variants, strict=True):
+            for task, count in variants[number].items():
+                found[task] += count
+        return found
+
+    @staticmethod
+    def totals(variants: Sequence[Calls], seconds: Sequence[float]) -> list[float]:
+        """Sum up the calls of each variant of a model."""
+        return [_total(calls, seconds) for calls in variants]
 
 
 def implementations_in_turn(tasks: Sequence[ModelTask]) -> list[tuple[int, int]]:
     """List the numbers of all tasks and of their implementations: the first of each task before all others."""
     pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
     return sorted(pairs, key=lambda pair: pair[1])
+
+
+def preferred(totals: Sequence[float]) -> int:
+    """Choose a variant by the seconds of all: the first, unless another one is ahead by more than `MARGIN`."""
+    best = min(range(len(totals)), key=lambda number: totals[number])
+    return best if totals[best] < (1 - MARGIN) * totals[0] < math.inf else 0
 
 
 def _total(calls: Calls, seconds: Sequence[float]) -> float:

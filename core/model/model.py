@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pegbox.checks import check_instance, check_int, check_list, check_mapping, check_path, with_checked_keywords
 from pegbox.codegen.targets.target import Target, target_of
@@ -15,13 +16,16 @@ from pegbox.graph import Graph
 from pegbox.graph.kind import computed_nodes
 from pegbox.graph.passes import optimize
 from pegbox.hooks import registry
-from pegbox.model.model_task import ModelTask, model_tasks
+from pegbox.model.latency import preferred
+from pegbox.model.model_task import ModelTask, model_tasks, task_keys
 from pegbox.model.module import Module
-from pegbox.model.selection import select
-from pegbox.operators.kernel_library import StoreLike
+from pegbox.model.selection import Knowledge, select_kernels, total_cost
+from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
 from pegbox.records.journal import Journal
-from pegbox.store import user_store
+
+_OTHERS: Mapping[str, Mapping[str, Any]] = {"NCHW, fused": {"layout": "NCHW"}, "NHWC, not fused": {"fuse": False}}
+"""The other decisions on layouts and fusion, as options of the passes."""
 
 
 class Model:
@@ -44,10 +48,20 @@ class Model:
         """The graph whose nodes are compiled."""
         return optimize(self.graph)
 
-    @property
-    def variants(self) -> tuple[Graph, ...]:
-        """The graphs that compute the same, of which measurements choose; the first is `optimized`."""
-        return (self.optimized,)
+    @cached_property
+    def variants(self) -> Mapping[str, Graph]:
+        """The graphs of which measurements choose, by their names; the first is `optimized`.
+
+        Those of the same tasks are left out.
+        """
+        found = {"NHWC, fused": self.optimized}
+        keys = [task_keys(self.optimized)]
+        for name, options in _OTHERS.items():
+            graph = optimize(self.graph, **options)
+            if (key := task_keys(graph)) not in keys:
+                found[name] = graph
+                keys.append(key)
+        return found
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {len(self.graph.nodes)} operators>"
@@ -120,9 +134,21 @@ def compile_model(
         RecordError: there is no such file, it is damaged, or its records are of other spaces.
         GraphError, ArgumentError: as `load_model`.
     """
-    graph = as_model(model).optimized
-    kept = user_store() if isinstance(store, str) and store == "user" else store
-    return Module(graph, select(graph, machine_of(target, num_threads), store=kept, history=history_of(records)))
+    kept = held_store(store)
+    knowledge = Knowledge.of(history_of(records), kept)
+    graph, tasks = fastest_graph(as_model(model), machine_of(target, num_threads), knowledge)
+    return Module(graph, select_kernels(graph, tasks, knowledge))
+
+
+def fastest_graph(model: Model, target: Target, knowledge: Knowledge) -> tuple[Graph, list[ModelTask]]:
+    """Choose the variant with the least sum of measured seconds, where all tasks of the first one were measured."""
+    tasks = model_tasks([model.optimized], target)
+    first = total_cost(tasks, knowledge)
+    if first == math.inf:
+        return model.optimized, tasks
+    others = [(graph, model_tasks([graph], target)) for graph in list(model.variants.values())[1:]]
+    totals = [first, *(total_cost(each, knowledge) for _, each in others)]
+    return [(model.optimized, tasks), *others][preferred(totals)]
 
 
 def extract_tasks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -77,6 +78,11 @@ def model_tasks(graphs: Sequence[Graph], target: Target) -> list[ModelTask]:
     return [
         ModelTask(tuple(node for _, node in members), members[0][0].constants, target) for members in groups.values()
     ]
+
+
+def task_keys(graph: Graph) -> Counter[str]:
+    """Count the nodes of a graph that share each task."""
+    return Counter(node_key(node, graph) for node in computed_nodes(graph))
 
 
 def node_key(node: Node, graph: Graph) -> str:

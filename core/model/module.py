@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pegbox.checks import check_path
+from pegbox.checks import check_list, check_path
 from pegbox.codegen.call_sequence import CallSequence
 from pegbox.codegen.compiled import ArgSpec, CompiledProgram
 from pegbox.codegen.emitter.call_text import emit_sequence
@@ -120,7 +120,8 @@ class Module(OwnCall):
         Raises:
             ArgumentError: wrong arrays, or number < 1.
         """
-        return self._kernel.time_ns([*arrays, *self.make_outputs()], number)
+        given = check_list("arrays", arrays, "the inputs of the model")
+        return self._kernel.time_ns([*given, *self.make_outputs()], number)
 
     def profile(self, *arrays: Array, calls: int = 20, **named: Array) -> Profile:
         """Time the kernels of several calls, beside calls of the whole; print it, or take its `rows`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from pegbox.records.record import Record
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE
 from pegbox.report.text_table import text_table
+from pegbox.search.allocation import UNKNOWN
 from pegbox.search.loop.outcome import StopReason
 from pegbox.task.speed_text import format_seconds
 
@@ -38,7 +39,8 @@ class TaskResult:
     """The search of one task.
 
     Attributes:
-        name, calls: the task's.
+        name: the task's.
+        calls: by all models, in the variants that are compiled.
         before, after: the seconds of a call with the configuration that the search began with, and with the best;
             infinity where none ran.
         trials: of all implementations.
@@ -94,8 +96,13 @@ class ModelResult:
     @cached_property
     def graphs(self) -> tuple[Graph, ...]:
         """The graph of each model that is compiled: the variant with the least latency."""
+        return tuple(model.variants[name] for model, name in zip(self.models, self.variants, strict=True))
+
+    @cached_property
+    def variants(self) -> tuple[str, ...]:
+        """The name of the variant of each model that is compiled."""
         chosen = self._latency.chosen([each.after for each in self.tasks])
-        return tuple(model.variants[number] for model, number in zip(self.models, chosen, strict=True))
+        return tuple(list(model.variants)[number] for model, number in zip(self.models, chosen, strict=True))
 
     @cached_property
     def tasks(self) -> tuple[TaskResult, ...]:
@@ -103,12 +110,15 @@ class ModelResult:
         found: list[list[Sequence[Record]]] = [[] for _ in self._tasks]
         for number, held in zip(self._latency.implementations, self._records, strict=True):
             found[number].append(held)
-        return tuple(_task_result(task, held) for task, held in zip(self._tasks, found, strict=True))
+        results = [_task_result(task, held) for task, held in zip(self._tasks, found, strict=True)]
+        calls = self._latency.calls([each.after for each in results])
+        return tuple(replace(each, calls=count) for each, count in zip(results, calls, strict=True))
 
     @property
     def before(self) -> float:
         """The seconds of all calls with the configurations that the search began with; infinity if one did not run."""
-        return self._latency.of_tasks([each.before for each in self.tasks])
+        first = [self._latency.totals(each, [task.before for task in self.tasks])[0] for each in self._latency.variants]
+        return sum(first)
 
     @property
     def after(self) -> float:
@@ -166,7 +176,18 @@ class ModelResult:
         return f"<ModelResult: {self.summary}>"
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.name}: {self.summary}", *text_table([_HEADER, *self.rows()])])
+        return "\n".join([f"{self.name}: {self.summary}", *text_table([_HEADER, *self.rows()]), *self.decisions])
+
+    @property
+    def decisions(self) -> list[str]:
+        """The seconds of all calls of each variant of the models, a line for each model that has several."""
+        lines = []
+        seconds = [each.after for each in self.tasks]
+        for model, chosen, variants in zip(self.models, self.variants, self._latency.variants, strict=True):
+            totals = self._latency.totals(variants, seconds)
+            told = ", ".join(f"{name} {_seconds(total)}" for name, total in zip(model.variants, totals, strict=True))
+            lines += [f"{model.name} is compiled as {chosen}: {told}"] if len(totals) > 1 else []
+        return lines
 
     @property
     def name(self) -> str:
@@ -181,37 +202,25 @@ class ModelResult:
 
     def rows(self) -> list[list[str]]:
         """Write the cells of the table, those tasks first that took most of the time; the last row is the whole."""
-        chosen = self._calls
         listed = sorted(
-            ((task, chosen[number]) for number, task in enumerate(self.tasks) if chosen.get(number)),
-            key=lambda pair: -pair[1] * min(pair[0].before, 1e10),
+            (task for task in self.tasks if task.calls), key=lambda task: -task.calls * min(task.before, UNKNOWN)
         )
         rows = [
             [
                 task.name,
-                str(calls),
-                _seconds(task.before),
-                share(calls * task.before, self.before),
-                _seconds(task.after),
-                share(calls * task.after, self.after),
+                str(task.calls),
+                _seconds(task.before, task.trials),
+                share(task.calls * task.before, self.before),
+                _seconds(task.after, task.trials),
+                share(task.calls * task.after, self.after),
                 str(task.trials),
                 task.implementation,
             ]
-            for task, calls in listed
+            for task in listed
         ]
-        count = sum(chosen.values())
+        count = sum(task.calls for task in listed)
         trials = sum(each.trials for each in self.tasks)
         return [*rows, ["all calls", str(count), _seconds(self.before), "", _seconds(self.after), "", str(trials), ""]]
-
-    @property
-    def _calls(self) -> dict[int, int]:
-        """The calls of each task by all models, as they are compiled."""
-        chosen = self._latency.chosen([each.after for each in self.tasks])
-        found: dict[int, int] = {}
-        for number, variants in zip(chosen, self._latency.variants, strict=True):
-            for task, calls in variants[number].items():
-                found[task] = found.get(task, 0) + calls
-        return found
 
 
 _HEADER = ["task", "calls", "before", "share", "after", "share", "trials", "kernel"]
@@ -240,8 +249,8 @@ def share(seconds: float, total: float) -> str:
     return f"{seconds / total:.1%}" if 0 < total < math.inf and seconds < math.inf else ""
 
 
-def _seconds(cost: float) -> str:
-    return format_seconds(cost) if cost < math.inf else "nothing ran"
+def _seconds(cost: float, trials: int = 0) -> str:
+    return format_seconds(cost) if cost < math.inf else "nothing ran" if trials else "not known"
 
 
 def _change(before: float, after: float) -> str:

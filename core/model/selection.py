@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -235,3 +236,9 @@ class _Compilation:
 def _call_key(task: Task, store: TuningStore) -> CallKey:
     """Return the key by which other processes find the kernel of a task, which no call of an operator shares."""
     return CallKey(store.key_of(task, ""), "{}", (), task.target.key, "")
+
+
+def total_cost(tasks: Sequence[ModelTask], knowledge: Knowledge) -> float:
+    """Sum up the best measured seconds of all calls; infinity where a task was not measured."""
+    found = ((task.calls, knowledge.best(task)) for task in tasks)
+    return sum(math.inf if choice is None else calls * choice.cost for calls, choice in found)

@@ -24,7 +24,7 @@ def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, n
     Inputs and outputs are the caller's arrays. A kernel writes an output of the graph directly, also through views; an
     output that is an input, a constant, or another output is copied.
 
-    A value never takes the place of an input of its own kernel: the arguments of kernels are `noalias`, so that LLVM may
+    A value never takes the place of an input of its own kernel: the arguments of kernels are `noalias`, so LLVM may
     move reads behind writes.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import with_checked_keywords
@@ -15,7 +16,7 @@ from pegbox.model.model import ModelLike, as_models, machine_of
 from pegbox.model.model_task import model_tasks
 from pegbox.model.result import ModelResult
 from pegbox.model.selection import Knowledge
-from pegbox.operators.kernel_library import StoreLike
+from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
 from pegbox.records.journal import Journal
 from pegbox.search.allocation import AllocationLike, make_allocation
@@ -25,7 +26,6 @@ from pegbox.search.models.prediction import predicted_configs
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.task_scheduler import TaskScheduler
 from pegbox.space import Config
-from pegbox.store import user_store
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -78,9 +78,12 @@ def tune_model(
     if trials is None and budget is None:
         raise ArgumentError("tune_model: no limit; give budget='10m', trials=..., or both")
     listed = as_models(models)
-    tasks = model_tasks([graph for model in listed for graph in model.variants], machine_of(target, num_threads))
-    latency = Latency.of([model.variants for model in listed], tasks)
-    kept = user_store() if isinstance(store, str) and store == "user" else store
+    variants = [list(model.variants.values()) for model in listed]
+    first, *others = zip_longest(*variants)  # the tasks of the first variants are searched first
+    graphs = [graph for each in (first, *others) for graph in each if graph is not None]
+    tasks = model_tasks(graphs, machine_of(target, num_threads))
+    latency = Latency.of(variants, tasks)
+    kept = held_store(store)
     knowledge = Knowledge.of(None, kept)
     searched = [tasks[number].implementations[place].task for number, place in implementations_in_turn(tasks)]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)

@@ -15,7 +15,7 @@ from pegbox.operators.call_key import Inputs
 from pegbox.operators.choice import compiled_stored, tuned
 from pegbox.operators.implementation import Implementation, Packers
 from pegbox.operators.kept import kept_config
-from pegbox.operators.kernel_library import KernelLibrary, StoreLike
+from pegbox.operators.kernel_library import KernelLibrary, StoreLike, held_store
 from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal
 from pegbox.search.allocation import GradientAllocation
@@ -27,7 +27,6 @@ from pegbox.search.protocols import TunerFactory
 from pegbox.search.task_scheduler import TaskScheduler
 from pegbox.search.tune import tune
 from pegbox.space import Config
-from pegbox.store import user_store
 from pegbox.task.speed_text import format_seconds
 from pegbox.task.task import Task
 
@@ -156,6 +155,8 @@ def tune_tasks(
     """
     if trials is None and budget is None:
         raise ArgumentError("tune(shapes=[...]): no limit; give trials=..., budget='10m' or both")
+    if trials is not None:
+        check_int("trials", trials, minimum=len(tasks))
     scheduler = TaskScheduler(tasks, tuner=tuner, seed=seed, records=records)
     scheduler.search(
         GradientAllocation(),
@@ -167,7 +168,7 @@ def tune_tasks(
         runner=runner,
         timeout=timeout,
         measure_options=measure_options,
-        store=user_store() if store == "user" else store,
+        store=held_store(store),
     )
     return [session.best for session in scheduler.sessions]
 

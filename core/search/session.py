@@ -70,6 +70,7 @@ class Session:
         self.exhausted = False
         self._tuner = tuner_over(tuner, problem.task, seed=seed, transfer=transfer)
         self._unreported = check_history("history", history)
+        self._told = 0
 
     @property
     def best_cost(self) -> float:
@@ -107,7 +108,9 @@ class Session:
             if not self.trials:
                 check_recording_host(callbacks, opened)
             try:
-                result = problem.search(self._tuner, opened, limits, prior=PriorTrials(self._unreported))
+                result = problem.search(
+                    self._tuner, opened, limits, prior=PriorTrials(self._unreported, earlier=self._told)
+                )
             except TuningError as error:
                 self._take_in(error.result)
                 raise
@@ -115,6 +118,7 @@ class Session:
         return result
 
     def _take_in(self, result: TuneResult) -> None:
+        self._told += len(self._unreported) + len(result.trials) - len(result.untold)
         self._unreported = [(trial.config, trial.result) for trial in result.untold]
         self.exhausted = result.stopped_because == "exhausted"
         for trial in result.history:

@@ -26,6 +26,9 @@ from pegbox.task.task import Task
 ROUND = 16
 """The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
 
+FIRST_ROUND = 1
+"""The trials of a task's first round: that of the known or predicted configuration, which needs no tuner."""
+
 OnRound: TypeAlias = "Callable[[TaskScheduler, int, TuneResult], object]"
 """A function that is called after each round, with the number of its task and its result."""
 
@@ -93,7 +96,7 @@ class TaskScheduler:
         """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C.
 
         Args:
-            trials: of all tasks together, those in the records among them; at least one for each.
+            trials: of all tasks together, those in the records among them.
             budget: the time of all together; the round that runs when it ends is finished.
             first: gives the configurations that a task's search begins with, by its number.
             options: those of `Session.round`.
@@ -102,7 +105,7 @@ class TaskScheduler:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
             PluginError: the allocation chose no task that is left.
         """
-        most = math.inf if trials is None else check_int("trials", trials, minimum=len(self.tasks))
+        most = math.inf if trials is None else check_int("trials", trials)
         end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
         size = int(min(ROUND, max(1, most // (2 * len(self.tasks))))) if most < math.inf else ROUND
         heard = list(callbacks)
@@ -116,8 +119,9 @@ class TaskScheduler:
                 if (number := self._next(allocation)) is None:
                     return "exhausted"
                 session = self.sessions[number]
+                wanted = size if self.progress[number].best else min(size, FIRST_ROUND)
                 result = session.round(
-                    int(min(size, most - spent)),
+                    int(min(wanted, most - spent)),
                     finalists=2,
                     callbacks=[*self._recorders[number], *heard],
                     first=() if self.trials[number] else first(number),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import onnx
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, inliner
@@ -62,7 +63,7 @@ def fill_defaults(model: ModelProto) -> None:
             node.attribute.extend(each for each in defaults if each.type != onnx.AttributeProto.UNDEFINED)
 
 
-def _schema(node: NodeProto, model: ModelProto) -> onnx.defs.OpSchema:
+def _schema(node: NodeProto, model: ModelProto) -> Any:  # the stubs of OpSchema lack its functions
     return onnx.defs.get_schema(node.op_type, opset_of(model))
 
 
@@ -85,7 +86,7 @@ def _make_call(node: NodeProto, name: str, types: Mapping[str, TypeProto], model
     model.functions.append(function)
 
 
-def _body(schema: onnx.defs.OpSchema, node: NodeProto, types: Mapping[str, TypeProto], opset: int) -> bytes:
+def _body(schema: Any, node: NodeProto, types: Mapping[str, TypeProto], opset: int) -> bytes:
     """Return the function of the latest version that is not later than the model's."""
     if schema.has_function:
         version = max(each for each in schema.function_opset_versions if each <= opset)

@@ -164,8 +164,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
     lines = [
         *_INTRODUCTION,
         "",
-        f"Of the {len(outcomes)} tests of onnx {onnx.__version__}, {passed} pass ({100 * passed / len(outcomes):.0f}%), "
-        f"{refused} are refused, and {len(outcomes) - passed - refused} give wrong values.",
+        f"Of the {len(outcomes)} tests of onnx {onnx.__version__}, {passed} pass "
+        f"({100 * passed / len(outcomes):.0f}%), {refused} are refused, "
+        f"and {len(outcomes) - passed - refused} give wrong values.",
         "",
         "| operator | from version | tests passed | refused |",
         "| --- | --- | --- | --- |",

@@ -38,6 +38,7 @@ class Machine(Measurer):
 
     def __init__(self, task: Any, **options: Any) -> None:
         self.scale = 1e-3 * task.outputs[0].shape[0]
+        self.last = task.outputs[0].shape[-1]
 
     def __enter__(self) -> Machine:
         return self

@@ -183,6 +183,14 @@ def test_a_wrong_call_names_the_inputs(module: Module, positional: list[Any], na
     assert isinstance(found.value, UnknownArgument) == ("y" in named or ("x" in named and len(positional) == 1))
 
 
+def test_calls_are_timed_in_machine_code(module: Module) -> None:
+    assert module.time_ns(arrays_for(chain()), 10) > 0
+    with pytest.raises(ArgumentError, match="arrays=3 is not a list; give the inputs of the model"):
+        module.time_ns(3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="takes 3 arrays"):
+        module.time_ns([])
+
+
 def test_outputs_may_be_given(module: Module) -> None:
     (x,) = arrays_for(chain())
     flat, half = module(x)

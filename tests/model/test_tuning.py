@@ -17,8 +17,9 @@ import pytest
 from tuned_models import TARGET, Machine, layers, trials_in
 
 import pegbox as pb
+from pegbox import te
 from pegbox.errors import ArgumentError, PluginError, UnknownName
-from pegbox.graph import evaluate
+from pegbox.graph import Graph, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import Ok
 from pegbox.model import Model
@@ -190,7 +191,7 @@ def test_round_robin_gives_each_task_the_same(model: Model) -> None:
     ("options", "error", "message"),
     [
         ({}, ArgumentError, "no limit; give budget='10m'"),
-        ({"trials": 1}, ArgumentError, "trials=1"),
+        ({"trials": 0}, ArgumentError, "trials=0"),
         ({"trials": 8, "allocation": "gradiant"}, UnknownName, "gradient"),
         ({"trials": 8, "allocation": "gradient:gamma=1"}, ArgumentError, "no option 'gamma'"),
         ({"trials": 8, "allocation": 3}, ArgumentError, "allocation"),
@@ -225,7 +226,7 @@ def test_a_terminal_has_a_table_that_is_redrawn(model: Model) -> None:
             return True
 
     tasks = pb.extract_tasks(model, target=TARGET)
-    shown = model_progress(tasks, Latency.of([model.variants], tasks), Terminal())
+    shown = model_progress(tasks, Latency.of([list(model.variants.values())], tasks), Terminal())
     assert type(shown) is not ModelProgress
     scheduler = scheduled(tasks)
     scheduler.search(RoundRobin(), trials=4, on_round=shown.on_round, store=None)
@@ -246,7 +247,38 @@ def test_the_total_takes_the_fastest_implementation_and_variant() -> None:
     latency = Latency((({0: 2, 1: 1}, {0: 1, 2: 1}),), (0, 0, 1, 2))
     assert latency([3.0, 2.0, 5.0, 8.0]) == 9.0
     assert latency([3.0, 2.0, 5.0, 6.0]) == 8.0
+    assert latency([3.0, 2.0, 5.0, 6.8]) == 9.0, "not far enough ahead"
     assert latency([3.0, 2.0, UNKNOWN, UNKNOWN]) == 4.0, "a task that never ran does not hide the others"
     assert latency.chosen([2.0, 5.0, 8.0]) == [0]
     assert latency.chosen([2.0, 5.0, 6.0]) == [1]
     assert latency.chosen([2.0, float("inf"), float("inf")]) == [0]
+
+
+def convolution() -> Model:
+    """A convolution, and a maximum with 0 that fusion joins to it."""
+    x, w = Value("x", (1, 4, 6, 6), "float32"), Value("w", (8, 4, 3, 3), "float32")
+    conv = conv_node("conv", x, w, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1))
+    last = pointwise_node("relu", "Relu", lambda element: te.max(element, 0.0), conv.outputs)
+    weights = np.random.default_rng(0).standard_normal(w.shape).astype("float32")
+    return Model(Graph("convolution", (x,), last.outputs, (conv, last), {w: weights}))
+
+
+def test_layouts_and_fusion_are_decided_by_measurements(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model, records = convolution(), tmp_path / "model.jsonl"
+    assert list(model.variants) == ["NHWC, fused", "NCHW, fused", "NHWC, not fused"]
+    result = pb.tune_model(model, trials=200, records=records, **QUICK)
+    assert "convolution is compiled as" in str(result)
+    assert result.before >= result.after
+
+    def slow_last(self: Machine, config: Config) -> Any:
+        return Ok((1.0 if self.last == 8 else 1e-3,), 0.0, 1.0)
+
+    monkeypatch.setattr(Machine, "result", slow_last)
+    result = pb.tune_model(model, trials=200, **QUICK)
+    assert result.variants == ("NCHW, fused",), "the only variant whose output has another last dimension"
+    x = np.random.default_rng(1).standard_normal((1, 4, 6, 6)).astype("float32")
+    expected = evaluate(model.graph, {model.graph.inputs[0]: x})[0]
+    np.testing.assert_allclose(result.module(x)[0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        pb.compile_model(model, records=records, target=TARGET, store=None)(x)[0], expected, rtol=1e-4, atol=1e-5
+    )

@@ -43,7 +43,7 @@ def test_the_page_of_operators_is_up_to_date(outcomes) -> None:
     text = suite.table(outcomes)
     if os.environ.get("PEGBOX_UPDATE_GOLDEN"):
         PAGE.write_text(text)
-    if f"onnx {onnx.__version__} " not in PAGE.read_text():
+    if f"onnx {onnx.__version__}," not in PAGE.read_text():
         pytest.skip("the page was written with the tests of another version of onnx")
     assert PAGE.read_text() == text
 

@@ -9,12 +9,13 @@ from pegbox.graph.passes.fusion import fusion
 from pegbox.graph.passes.layouts import layouts
 from pegbox.graph.passes.linear_folding import linear_folding
 from pegbox.graph.passes.moves import moves
+from pegbox.graph.passes.padding import padding
 from pegbox.graph.passes.reshape_motion import reshape_motion
 from pegbox.graph.passes.simplification import simplification
 
 PASSES = (
-    dead_nodes, constant_folding, canonical_form, simplification, common_nodes, dead_nodes, linear_folding, moves,
-    dead_nodes, reshape_motion, simplification, dead_nodes,
+    dead_nodes, constant_folding, canonical_form, padding, simplification, common_nodes, dead_nodes, linear_folding,
+    moves, dead_nodes, reshape_motion, simplification, dead_nodes,
 )  # fmt: skip
 """The passes in their order: later ones count on what earlier ones have written in another form, or removed."""
 

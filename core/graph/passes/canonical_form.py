@@ -47,7 +47,9 @@ def canonical_form(graph: Graph) -> Graph:
     made = Rewriting(graph)
     for node in graph.nodes:
         node = with_distinct_inputs(node)
-        rule = _RULES.get(node.kind, _moved)
+        # Readers compute 16-bit floats in a wider type, in which the steps of a canonical form are not.
+        is_short = any(value.dtype in ("float16", "bfloat16") for value in node.outputs)
+        rule = _moved if is_short else _RULES.get(node.kind, _moved)
         made.add(*(rule(node, made) or [node]))
     return made.graph()
 
@@ -243,6 +245,8 @@ def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
     """Write a division by a constant as a product, where that differs by rounding alone."""
     if len(node.inputs) != 2 or node.inputs[1] not in made.constants or not is_float(node.outputs[0].dtype):
         return None
+    if not is_pointwise(node):
+        return None  # old models name the axis at which they broadcast
     divisor = made.constants[node.inputs[1]]
     with np.errstate(all="ignore"):
         factor = np.reciprocal(divisor)

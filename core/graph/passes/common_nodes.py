@@ -47,7 +47,7 @@ def _share_constants(made: Rewriting) -> None:
     for value, array in made.source.constants.items():
         alike = known.setdefault((value.dtype, value.shape, _sample(array)), [])
         equal = next((other for other in alike if _same_bits(array, made.constants[other])), None)
-        if equal is None:
+        if equal is None or value in made.source.outputs:  # an output stays itself
             alike.append(value)
         else:
             made.replace(value, equal)
@@ -78,8 +78,9 @@ def _is_known(nodes: Iterable[Node]) -> bool:
 
 
 def _text(node: Node) -> list[str]:
-    """Print a node's computation, with names of its inputs by their places."""
+    """Print a node's computation and the names of its outputs, with names of its inputs by their places."""
     order = post_order([tensor.op for tensor in (*node.computation.inputs, *node.computation.outputs)])
     names = tensor_names(order)
     names |= {tensor.buffer: f"input_{place}" for place, tensor in enumerate(node.computation.inputs)}
-    return list(te_lines([op for op in order if op.inputs], names))
+    lines = te_lines([op for op in order if op.inputs], names)
+    return [*lines, *(names[tensor.buffer] for tensor in node.computation.outputs)]

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from pegbox.errors import GraphError, PegboxError
 from pegbox.expr.dtypes import nbytes
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import is_view, permutation_of
@@ -14,7 +15,7 @@ from pegbox.graph.reference import run_node
 from pegbox.graph.rewriting import Rewriting
 
 _MOST_BYTES = 1 << 24
-"""The size up to which outputs may be much larger than the inputs: an expanded scalar costs a kernel nothing."""
+"""The size up to which a result may be far larger than its inputs. Kernels expand small arrays at no cost."""
 
 
 def constant_folding(graph: Graph) -> Graph:
@@ -25,6 +26,9 @@ def constant_folding(graph: Graph) -> Graph:
         s = Sqrt(c)          y = Mul(x, s)     (s is a constant)
         y = Mul(x, s)   ->   return y
         return y
+
+    Raises:
+        GraphError: a node cannot be computed, as one that reads an element outside of an array.
     """
     made = Rewriting(graph)
     for node in graph.nodes:
@@ -51,4 +55,7 @@ def _folded(node: Node, arrays: Sequence[Array]) -> list[Array]:
     order = permutation_of(node)
     if order is not None:
         return [np.asarray(arrays[0].transpose(order), order="C")]
-    return run_node(node, arrays)
+    try:
+        return run_node(node, arrays)
+    except PegboxError as error:
+        raise GraphError(f"{node.kind} {node.name!r}: {error}") from error

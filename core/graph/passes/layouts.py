@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.ops import placeholder
-from pegbox.compute.permutation import Order, original_shape, permuted
+from pegbox.compute.permutation import Order, permuted
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
-from pegbox.graph.graph import Graph, Node, Value
+from pegbox.graph.graph import Computation, Graph, Node, Value
 from pegbox.graph.kind import is_pointwise, permutation_of
 from pegbox.graph.operations import CHANNEL_LAST, conv_node, reshape_node, transpose_node
 from pegbox.graph.rewriting import Rewriting
@@ -24,10 +23,13 @@ _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
 """The kinds that do not become channel-last beside those that are."""
 
 
-def layouts(graph: Graph) -> Graph:
+def layouts(graph: Graph, *, everywhere: bool = False) -> Graph:
     """Compute convolutions of images, and nodes that read their results, with the channels as the last axis.
 
     Nodes that need the channels as the second axis get transposes in front of them, and so do the outputs.
+
+    Args:
+        everywhere: also nodes that read images which no convolution has made.
 
     ::
 
@@ -37,7 +39,7 @@ def layouts(graph: Graph) -> Graph:
                                            y = Transpose(y.last, perm=(0, 3, 1, 2))
                                            return y
     """
-    made = _ChannelLast(graph)
+    made = _ChannelLast(graph, everywhere)
     for node in graph.nodes:
         made.add(node)
     return made.graph()
@@ -46,8 +48,9 @@ def layouts(graph: Graph) -> Graph:
 class _ChannelLast:
     """A graph in the making, with the channel-last twins of its values."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, everywhere: bool) -> None:
         self._made = Rewriting(graph)
+        self._everywhere = everywhere
         self._outputs = graph.outputs
         self._twins: dict[Value, Value] = {}
         self._pending: set[Value] = set()  # made as twins alone
@@ -81,13 +84,15 @@ class _ChannelLast:
         """Decide whether at least half of what a node reads is channel-last."""
         images = [value for value in node.inputs if _is_image(value) and value not in self._made.constants]
         ready = [value for value in images if value in self._pending]
-        if node.kind in _BARRIERS or not ready or 2 * _elements(ready) < _elements(images):
+        enough = 2 * _elements(ready) >= _elements(images) if ready else self._everywhere and bool(images)
+        if node.kind in _BARRIERS or not enough:
             return False
         ops = post_order([tensor.op for tensor in node.computation.outputs])
         return all(type(op) in (ComputeOp, PlaceholderOp) for op in ops)
 
     def _convolution(self, node: Node) -> Node:
         x, w = node.inputs
+        self._first(w)
         numbers: Mapping[str, Any] = {**node.attributes, "layout": CHANNEL_LAST}
         name, output = f"{node.name}.last", _twin(node.outputs[0])
         made = conv_node(name, self._last(x), w, **numbers, output=output)
@@ -97,19 +102,19 @@ class _ChannelLast:
         if w not in self._filters:
             array = self._made.constants[w].transpose(_FILTERS)
             self._filters[w] = self._made.constant(f"{w.name}.last", array)
-        compute = _Permuted(made.compute, ((1, _FILTERS),), {})
+        compute = _Permuted(made.computation, {1: _FILTERS}, {})
         inputs, attributes = (made.inputs[0], self._filters[w]), {**made.attributes, "weights": "HWIO"}
         return replace(made, inputs=inputs, compute=compute, attributes=attributes)
 
     def _conjugated(self, node: Node) -> Node:
-        # Operands of lower rank are broadcast; others are no images.
+        # Operands of lower rank are broadcast to images; those of higher rank stay as they are.
         low = is_pointwise(node)
-        moved = [_is_image(value) or (low and value.shape != ()) for value in node.inputs]
-        places = tuple((place, _order(value)) for place, value in enumerate(node.inputs) if moved[place])
+        moved = [_is_image(value) or (low and 0 < len(value.shape) < _RANK) for value in node.inputs]
+        orders = {place: _order(value) for place, value in enumerate(node.inputs) if moved[place]}
         inputs = tuple(self._last(value) if last else value for value, last in zip(node.inputs, moved, strict=True))
         outputs = tuple(_twin(value) if _is_image(value) else value for value in node.outputs)
         attributes = {**node.attributes, "layout": CHANNEL_LAST}
-        compute = _Permuted(node.compute, places, {_RANK: _LAST})
+        compute = _Permuted(node.computation, orders, {_RANK: _LAST})
         return replace(
             node, name=f"{node.name}.last", inputs=inputs, outputs=outputs, compute=compute, attributes=attributes
         )
@@ -153,26 +158,24 @@ class _ChannelLast:
 
 @dataclass(frozen=True)
 class _Permuted:
-    """A computation of tensors with another order of axes.
+    """A computation over tensors with another order of axes.
 
     Attributes:
-        compute: the computation.
+        computation: the tensors in their own order.
         inputs: the places of the inputs whose axes are in another order, each with the order.
         orders: the orders of the axes of computed tensors, by their number.
     """
 
-    compute: Callable[..., Sequence[Tensor]]
-    inputs: tuple[tuple[int, Order], ...]
+    computation: Computation
+    inputs: Mapping[int, Order]
     orders: Mapping[int, Order]
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        given = list(tensors)
-        replaced = {}
-        for place, order in self.inputs:
-            new = tensors[place]
-            given[place] = placeholder(original_shape(new.shape, order), new.dtype, new.name)
-            replaced[given[place]] = (new, order)
-        return permuted(self.compute(*given), replaced, self.orders)
+        replaced = {
+            old: (new, self.inputs.get(place, tuple(range(old.ndim))))
+            for place, (old, new) in enumerate(zip(self.computation.inputs, tensors, strict=True))
+        }
+        return permuted(self.computation.outputs, replaced, self.orders)
 
 
 def _is_image(value: Value) -> bool:

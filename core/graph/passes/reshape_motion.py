@@ -61,7 +61,8 @@ def _in_front(node: Node, graph: Graph) -> dict[Node, Sequence[Node]]:
 
 def _keeps_columns(product: Node, y: Value) -> bool:
     a, b = product.inputs
-    return len(b.shape) == 2 and len(a.shape) > 1 and len(y.shape) > 1 and y.shape[-1] == b.shape[-1]
+    is_wide = y.dtype not in ("float16", "bfloat16")  # others may be added in a wider type
+    return is_wide and len(b.shape) == 2 and min(len(a.shape), len(y.shape)) > 1 and y.shape[-1] == b.shape[-1]
 
 
 def _is_row(value: Value) -> bool:

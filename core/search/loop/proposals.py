@@ -46,6 +46,7 @@ class Proposer:
         space: the space of all configurations; None: not checked.
         searched: the part of it that the tuner was given, where that is less.
         first: configurations that come before those of the tuner.
+        earlier: the number of configurations that the tuner knows from earlier searches.
     """
 
     def __init__(
@@ -56,8 +57,10 @@ class Proposer:
         space: ConfigSpace | None = None,
         searched: ConfigSpace | None = None,
         first: Sequence[Config] = (),
+        earlier: int = 0,
     ) -> None:
         self._tuner = tuner
+        self._earlier = earlier
         self._name = name
         self._space = space
         self._searched = searched or space
@@ -81,7 +84,7 @@ class Proposer:
         for _ in range(MAX_STALE_ASKS):
             proposed = self._ask(n)
             if not proposed:
-                seen = len(self._known) + len(self._pending)
+                seen = self._earlier + len(self._known) + len(self._pending)
                 if self._searched is not None and _has_more(self._searched, seen):
                     message = f"proposed nothing after {seen:,} configurations, although the space has more"
                     warnings.warn(f"tuner {self._name!r} {message}", RuntimeWarning, stacklevel=users_level())

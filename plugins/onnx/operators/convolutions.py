@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import convolve, elementwise, padded
+from pegbox.compute import convolve, elementwise, flat_index, padded
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, in_float32
 from pegbox.plugins.onnx.operators.computed import computed
-from pegbox.plugins.onnx.operators.shapes import flat
 from pegbox.plugins.onnx.operators.slices import joined, sliced
 from pegbox.plugins.onnx.operators.windows import windows_of
 
@@ -122,7 +121,7 @@ def col2im(node: OperatorNode, x: te.Tensor) -> te.Tensor:
             window = te.floordiv(place, strides[d])
             tests += [place >= 0, te.floormod(place, strides[d]).equal(0), window < counts[d]]
             windows.append(te.maximum(te.minimum(window, counts[d] - 1), 0))
-        value = x(n, c * size + flat(block, offsets), flat(counts, windows))
+        value = x(n, c * size + flat_index(block, offsets), flat_index(counts, windows))
         return te.sum(te.if_then_else(te.all(*tests), value, te.const(0, x.dtype)), axis=offsets)
 
     return computed((x.shape[0], x.shape[1] // size, *image), element, name="Col2Im")

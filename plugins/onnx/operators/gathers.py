@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pegbox import te
+from pegbox.compute import flat_index, unflat_indices
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.computed import computed
-from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, flat, placed, unflat
+from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, placed
 
 
 def bounded(index: Index, extent: int) -> Index:
@@ -135,13 +136,13 @@ def scattered(
         return computed(x.shape, lambda *at: join(x(*at), total(*at)), name=node.kind)
 
     def last(*at: Index) -> Any:
-        place = flat([axis.dom.extent for axis in over], over)
+        place = flat_index([axis.dom.extent for axis in over], over)
         return te.max(te.if_then_else(hits(over, at), place, te.const(-1, "int64")), axis=list(over))
 
     found = computed(x.shape, last, name="last")
 
     def element(*at: Index) -> Any:
-        place = unflat([axis.dom.extent for axis in over], te.maximum(found(*at), 0))
+        place = unflat_indices([axis.dom.extent for axis in over], te.maximum(found(*at), 0))
         return te.if_then_else(found(*at) >= 0, update(place, at), x(*at))
 
     return computed(x.shape, element, name=node.kind)
@@ -204,6 +205,6 @@ def compress(node: OperatorNode, x: te.Tensor) -> te.Tensor | Array:
         place: Any = te.const(cases[-1], "int64")
         for k in range(len(cases) - 2, -1, -1):
             place = te.if_then_else(at[axis] <= k, cases[k], place)
-        return x(*(at_axis(at, axis, place) if len(shape) == x.ndim else unflat(x.shape, place)))
+        return x(*(at_axis(at, axis, place) if len(shape) == x.ndim else unflat_indices(x.shape, place)))
 
     return placed(x, at_axis(shape, axis, len(cases)), element, "Compress")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise, padded
+from pegbox.compute import elementwise, padded, reshaped
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.reductions import reduced
-from pegbox.plugins.onnx.operators.shapes import axis_of, reshaped
+from pegbox.plugins.onnx.operators.shapes import axis_of
 
 
 def _moments(x: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, te.Tensor]:

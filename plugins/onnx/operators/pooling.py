@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise, padded
+from pegbox.compute import elementwise, flat_index, padded
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
 from pegbox.plugins.onnx.operators.computed import computed
-from pegbox.plugins.onnx.operators.shapes import flat
 from pegbox.plugins.onnx.operators.windows import Windows, windows_of
 
 
@@ -85,7 +84,7 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
     def element(i: Any, o: Any, *at: Any) -> Any:
         # The places are counted in the natural shape.
         inside = [p < e for p, e in zip(at, natural, strict=True)]
-        here = te.all(*inside, places(i, o, *over).equal(flat([n, c, *natural], [i, o, *at])))
+        here = te.all(*inside, places(i, o, *over).equal(flat_index([n, c, *natural], [i, o, *at])))
         return te.sum(te.if_then_else(here, x(i, o, *over), te.const(0, x.dtype)), axis=over)
 
     return computed(shape, element, name="MaxUnpool")

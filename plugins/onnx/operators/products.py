@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pegbox import te
 from pegbox.compute import elementwise
+from pegbox.compute import matmul as product
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
 from pegbox.plugins.onnx.operators.computed import computed
 
 
-def product(a: te.Tensor, b: te.Tensor, *, name: str = "MatMul") -> te.Tensor:
-    """Multiply stacks of matrices as NumPy's matmul does."""
-    shape_a = a.shape if a.ndim > 1 else (1, *a.shape)
-    shape_b = b.shape if b.ndim > 1 else (*b.shape, 1)
-    rank = max(len(shape_a), len(shape_b)) - 2
-    batch_a, batch_b = ((1,) * (rank + 2 - len(s)) + tuple(s[:-2]) for s in (shape_a, shape_b))
-    batch = tuple(max(p, q) for p, q in zip(batch_a, batch_b, strict=True))
-    k = te.reduce_axis((0, shape_a[-1]), name="k")
-    rows, columns = (shape_a[-2],) * (a.ndim > 1), (shape_b[-1],) * (b.ndim > 1)
-
-    def element(*at: Any) -> Any:
-        outer, inner = at[:rank], list(at[rank:])
-        i = [inner.pop(0)] if rows else []
-        j = [inner.pop(0)] if columns else []
-
-        def of(x: te.Tensor, own: Any) -> list[Any]:
-            used = len(own) and x.ndim - 2
-            return [0 if own[d] == 1 else outer[d] for d in range(rank - max(x.ndim - 2, 0), rank)] if used else []
-
-        x, y = a(*of(a, batch_a), *i, k), b(*of(b, batch_b), k, *j)
-        return te.sum(x * y, axis=k)
-
-    return computed((*batch, *rows, *columns), element, name=name)
-
-
 @operator("MatMul")
 @in_float32
 def matmul(node: OperatorNode, a: te.Tensor, b: te.Tensor) -> te.Tensor:
-    return product(a, b)
+    return product(a, b, name="MatMul")
 
 
 @operator("Gemm")

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise
+from pegbox.compute import elementwise, matmul
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.convolutions import convolution
-from pegbox.plugins.onnx.operators.products import product
 from pegbox.plugins.onnx.operators.shapes import Index, axis_of
 
 Element = Callable[[Sequence[Index]], Any]
@@ -103,7 +102,7 @@ def _shifted(x: te.Tensor, zero: te.Tensor | None, axis: int) -> te.Tensor:
 def matmul_integer(
     node: OperatorNode, a: te.Tensor, b: te.Tensor, zero_a: te.Tensor | None = None, zero_b: te.Tensor | None = None
 ) -> te.Tensor:
-    return product(_shifted(a, zero_a, a.ndim - 2), _shifted(b, zero_b, b.ndim - 1), name="MatMulInteger")
+    return matmul(_shifted(a, zero_a, a.ndim - 2), _shifted(b, zero_b, b.ndim - 1), name="MatMulInteger")
 
 
 @operator("ConvInteger")
@@ -118,7 +117,7 @@ def quantized_matmul(
     node: OperatorNode, a: te.Tensor, scale_a: te.Tensor, zero_a: te.Tensor, b: te.Tensor, scale_b: te.Tensor,
     zero_b: te.Tensor, scale: te.Tensor, zero: te.Tensor,
 ) -> te.Tensor:  # fmt: skip
-    total = product(_shifted(a, zero_a, a.ndim - 2), _shifted(b, zero_b, b.ndim - 1), name="total")
+    total = matmul(_shifted(a, zero_a, a.ndim - 2), _shifted(b, zero_b, b.ndim - 1), name="total")
 
     def element(e: Any, p: Any, q: Any, s: Any, z: Any) -> Any:
         # As the integers are far below 2^24, float32 holds them.

@@ -8,12 +8,12 @@ from functools import reduce
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise
+from pegbox.compute import elementwise, reshaped
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, in_float32
 from pegbox.plugins.onnx.operators.computed import computed
-from pegbox.plugins.onnx.operators.shapes import at_axis, axis_of, reshaped
+from pegbox.plugins.onnx.operators.shapes import at_axis, axis_of
 
 Combine = Callable[..., Any]
 

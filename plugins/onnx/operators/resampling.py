@@ -10,10 +10,11 @@ from itertools import product
 from typing import Any
 
 from pegbox import te
+from pegbox.compute import reshaped
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted
 from pegbox.plugins.onnx.operators.computed import computed
-from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, reshaped
+from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of
 from pegbox.plugins.onnx.operators.slices import reflected
 
 Weight = Callable[[Any], Any]

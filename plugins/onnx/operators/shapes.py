@@ -9,34 +9,12 @@ from typing import Any
 import numpy as np
 
 from pegbox import te
+from pegbox.compute import reshaped
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import dtype_of
 from pegbox.plugins.onnx.operators.computed import computed
 
 Index = Any
-
-
-def flat(shape: Sequence[int], at: Sequence[Index]) -> Index:
-    """Compute the place of an element in row-major order."""
-    place: Index = 0
-    for extent, index in zip(shape, at, strict=True):
-        place = place * extent + index
-    return place
-
-
-def unflat(shape: Sequence[int], place: Index) -> list[Index]:
-    """Compute the indices of the element at a place in row-major order."""
-    indices = []
-    for d, extent in enumerate(shape):
-        step = math.prod(shape[d + 1 :])
-        index = te.floordiv(place, step) if step > 1 else place
-        indices.append(0 if extent == 1 else te.floormod(index, extent) if d else index)
-    return indices
-
-
-def reshaped(x: te.Tensor, shape: Sequence[int], name: str = "Reshape") -> te.Tensor:
-    """Make a tensor of another shape with the same elements in row-major order."""
-    return computed(shape, lambda *at: x(*unflat(x.shape, flat(shape, at))), name=name)
 
 
 def placed(x: te.Tensor, shape: Sequence[int], element: Callable[..., Any], name: str) -> te.Tensor | Array:

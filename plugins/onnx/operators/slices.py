@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pegbox import te
-from pegbox.compute import padded
+from pegbox.compute import padded, reshaped
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
 from pegbox.plugins.onnx.operators.computed import computed
-from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, placed, reshaped
+from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, placed
 
 
 @operator("Concat", empty=True)

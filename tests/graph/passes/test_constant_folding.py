@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from pegbox import te
+from pegbox.errors import GraphError
 from pegbox.graph import Value, make_node, reshape_node, transpose_node
 from pegbox.graph.passes.constant_folding import constant_folding
 from tests.helpers.graphs import added
@@ -52,3 +54,11 @@ def test_a_result_far_larger_than_its_inputs_is_not_kept() -> None:
     ]
     graph = constant_folding(graph_of(nodes, constants, *(node.outputs[0] for node in nodes)))
     assert [node.name for node in graph.nodes] == [str((1 << 22) + 1)]
+
+
+def test_a_node_that_cannot_be_computed_is_named() -> None:
+    constants = Constants()
+    at = constants.add("at", 7, "int64")
+    node = make_node("far", "Gather", [constants.random("c", 3), at], lambda t, i: [te.compute((), lambda: t[i()])])
+    with pytest.raises(GraphError, match=r"Gather 'far': .* reads index 7"):
+        constant_folding(graph_of([node], constants))

@@ -41,6 +41,14 @@ def test_a_graph_without_convolutions_stays_as_it_is() -> None:
     assert str(layouts(graph)) == str(graph)
 
 
+def test_nodes_without_convolutions_become_channel_last_on_request() -> None:
+    total = reduced("t", X, [2, 3])
+    graph = graph_of([total], [X], total.outputs)
+    made = layouts(graph, everywhere=True)
+    assert kinds(made) == ["Transpose", "ReduceSum", "Reshape"]
+    check_same_values(graph, made)
+
+
 def test_neighbours_in_a_region_have_no_transposes_between_them() -> None:
     conv = convolution("c", X, W)
     bias = Value("b", (8, 1, 1), "float32")
@@ -91,6 +99,25 @@ def test_an_operand_that_stays_out_of_the_region_is_transposed_once() -> None:
     graph = graph_of([conv, first, second, both], [X, other], both.outputs, [W])
     made = layouts(graph)
     assert kinds(made) == ["Transpose", "Conv", "Transpose", "Add", "Add", "Add", "Transpose"]
+    check_same_values(graph, made)
+
+
+def test_operands_of_higher_rank_stay_as_they_are() -> None:
+    conv = convolution("c", X, W)
+    constant, other = Value("k", (2, 1, 1, 1, 1), "float32"), Value("o", (3, 1, 8, 1, 5), "float32")
+    nodes = [conv, added("y", *conv.outputs, constant), added("z", other, *conv.outputs)]
+    graph = graph_of(nodes, [X, other], [*nodes[1].outputs, *nodes[2].outputs], [W, constant])
+    check_same_values(graph, layouts(graph))
+
+
+def test_filters_that_a_convolution_makes_have_their_own_layout() -> None:
+    filters = convolution("f", Value("k", (2, 4, 3, 3), "float32"), W)
+    graph = graph_of(
+        [filters, conv := convolution("c", Value("i", (1, 8, 6, 5), "float32"), *filters.outputs)],
+        [filters.inputs[0], conv.inputs[0]], conv.outputs, [W],
+    )  # fmt: skip
+    made = layouts(graph)
+    assert kinds(made) == ["Transpose", "Conv", "Transpose", "Transpose", "Conv", "Transpose"]
     check_same_values(graph, made)
 
 

@@ -10,10 +10,13 @@ from typing import Any
 
 import comparisons
 import numpy as np
+from onnx import TensorProto, helper, save
 
 import pegbox as pb
 from pegbox import codegen, measure, operators, records, search, te, tir
 from pegbox.expr.nodes import Var
+from pegbox.graph import Graph, Value, matmul_node
+from pegbox.model import Model
 from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
@@ -84,6 +87,14 @@ def operator() -> operators.Operator:
 
 
 @functools.cache
+def model() -> Model:
+    x = Value("x", (4, 4), "float32")
+    weights = Value("w", (4, 4), "float32")
+    node = matmul_node("product", x, weights)
+    return Model(Graph("product", (x,), node.outputs, (node,), {weights: np.eye(4, dtype="float32")}))
+
+
+@functools.cache
 def module() -> tir.IRModule:
     return tir.IRModule(tir.Schedule([A, D]).func)
 
@@ -134,6 +145,15 @@ class World:
         if not path.exists():
             for trial in result().trials:
                 pb.Journal(path).append(self.record(trial))
+        return path
+
+    @cached_property
+    def onnx_file(self) -> Path:
+        """A model of one operator."""
+        path = self.folder / "odd.onnx"
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "odd", [x], [y])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
         return path
 
     @staticmethod
@@ -291,6 +311,18 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.space": lambda w: "sketch",
     "Operator.store": lambda w: None,
     "Operator.strict": lambda w: False,
+    "Target.with_cores.count": lambda w: 1,
+    "Task.with_epilogue.epilogue": lambda w: lambda out: te.compute(out.shape, lambda *i: out(*i) + 1, name="E"),
+    "compile_model.model": lambda w: model(),
+    "compile_model.store": lambda w: None,
+    "extract_tasks.models": lambda w: model(),
+    "load_model.path": lambda w: w.onnx_file,
+    "tune_model.models": lambda w: [model()],
+    "tune_model.progress": lambda w: False,
+    "tune_model.store": lambda w: None,
+    "tune_model.target": lambda w: TARGET,
+    "tune_model.trials": lambda w: 2,
+    "tune_model.tuner": lambda w: "random",
     "SketchGenerator.with_packed.names": lambda w: ["B"],
     "sketch_template.task": lambda w: sketch_task(),
     "sketch_template.config": lambda w: next(iter(sketch_task().space.iterate())),
