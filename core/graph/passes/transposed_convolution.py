@@ -48,12 +48,12 @@ def of_single_pixels(node: Node, made: Rewriting) -> list[Node] | None:
         values: list[Value] = [*nodes[-1].outputs, added]
         nodes.append(pointwise_node(f"{node.name}.windows", "Add", operator.add, values))
     space = range(2, 2 + rank)
-    nodes.append(transpose_node(f"{node.name}.last", *nodes[-1].outputs, (0, *space, 1)))
-    nodes.append(reshape_node(f"{node.name}.apart", *nodes[-1].outputs, (n, *spatial, *kernel, o)))
+    nodes.append(transpose_node(f"{node.name}.last", nodes[-1].outputs[0], (0, *space, 1)))
+    nodes.append(reshape_node(f"{node.name}.apart", nodes[-1].outputs[0], (n, *spatial, *kernel, o)))
     order = [axis for d in range(rank) for axis in (1 + d, 1 + rank + d)]
-    nodes.append(transpose_node(f"{node.name}.pixels", *nodes[-1].outputs, (0, *order, 1 + 2 * rank)))
-    nodes.append(reshape_node(f"{node.name}.image", *nodes[-1].outputs, (n, *apart, o)))
-    return [*nodes, transpose_node(node.name, *nodes[-1].outputs, (0, rank + 1, *range(1, rank + 1)), output=y)]
+    nodes.append(transpose_node(f"{node.name}.pixels", nodes[-1].outputs[0], (0, *order, 1 + 2 * rank)))
+    nodes.append(reshape_node(f"{node.name}.image", nodes[-1].outputs[0], (n, *apart, o)))
+    return [*nodes, transpose_node(node.name, nodes[-1].outputs[0], (0, rank + 1, *range(1, rank + 1)), output=y)]
 
 
 def _attribute(node: Node, name: str, default: object) -> Any:

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise
+from pegbox.compute import elementwise, reshaped
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.reductions import reduced, row_sums
-from pegbox.plugins.onnx.operators.shapes import Index, reshaped
+from pegbox.plugins.onnx.operators.shapes import Index
 from pegbox.plugins.onnx.operators.slices import joined
 
 

@@ -142,6 +142,7 @@ def causal_conv(
     made = computed(x.shape, element, name="conv")
     made = converted(made if b is None else _biased(made, b), x.dtype)
     if node.get("activation", "none") != "none":
+
         def silu(e: Any) -> Any:
             return te.cast(x.dtype, te.cast(wide, e) * te.sigmoid(te.cast(wide, e)))
 
