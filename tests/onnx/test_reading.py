@@ -227,3 +227,26 @@ def test_what_output_shape_cuts_off_a_transposed_convolution_is_more_in_front() 
     graph = reader.read_model(model([transposed], {"x": [1, 1, 2]}, ["y"], {"w": np.ones((1, 1, 3), "float32")}))
     (y,) = values_of(graph, x=np.array([[[1, 2]]], "float32"))
     assert y.tolist() == [[[1, 3, 2, 2]]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "indices"),
+    [("Gather", [0, -1, 9, -9]), ("GatherElements", [[0, -1, 9, -9]]), ("GatherND", [[0], [-1], [9], [-9]])],
+)
+def test_no_index_is_read_outside_of_the_array(kind: str, indices: Any) -> None:
+    """Indices that ONNX does not allow give the nearest element."""
+    given = np.array(indices, "int64")
+    attributes = {} if kind == "GatherND" else {"axis": given.ndim - 1}
+    x = np.array([1, 2, 3, 4], "float32").reshape((1,) * (given.ndim - 1) + (4,) if attributes else (4,))
+    built = model([node(kind, "x i", "y", **attributes)], {"x": x.shape, "i": given.shape}, ["y"], dtypes={"i": 7})
+    (y,) = values_of(reader.read_model(built), x=x, i=given)
+    assert y.ravel().tolist() == [1, 4, 4, 1]
+
+
+def test_lengths_beyond_the_steps_of_a_sequence_are_all_steps() -> None:
+    arrays = {"w": np.ones((1, 1, 1), "float32"), "r": np.ones((1, 1, 1), "float32")}
+    rnn = node("RNN", "x w r _ n", "y", hidden_size=1, direction="reverse")
+    graph = reader.read_model(model([rnn], {"x": [2, 1, 1], "n": [1]}, ["y"], arrays, dtypes={"n": 6}))
+    x = np.array([[[1]], [[2]]], "float32")
+    found = [values_of(graph, x=x, n=np.array([length], "int32"))[0].tolist() for length in (2, 99)]
+    assert found[0] == found[1]
