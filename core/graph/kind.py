@@ -16,7 +16,7 @@ from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import children, rewrite
+from pegbox.expr.visit import children, loads, rewrite
 from pegbox.graph.graph import Graph, Node
 
 
@@ -148,11 +148,16 @@ def permutation_of(node: Node) -> tuple[int, ...] | None:
 
 
 def copied_element(node: Node, place: int = 0) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]] | None:
-    """Return the axes of an output and the indices of the input's element that it copies; None if it computes."""
+    """Return the axes of an output and the indices of the input's element that it copies.
+
+    None for an output that is computed, and for one whose indices are elements themselves.
+    """
     tensor = node.computation.outputs[place]
     op = tensor.op
     if isinstance(op, PlaceholderOp) or not isinstance(op, ComputeOp) or not _is_plain(op):
         return None
     body = op.body[tensor.value_index]
     inputs = [each.buffer for each in node.computation.inputs]
-    return (op.axis, body.indices) if isinstance(body, Load) and body.buffer in inputs else None
+    if not isinstance(body, Load) or body.buffer not in inputs or any(load is not body for load in loads(body)):
+        return None
+    return op.axis, body.indices

@@ -78,8 +78,9 @@ def _is_known(nodes: Iterable[Node]) -> bool:
 
 
 def _text(node: Node) -> list[str]:
-    """Print a node's computation, with names of its inputs by their places."""
+    """Print a node's computation and the names of its outputs, with names of its inputs by their places."""
     order = post_order([tensor.op for tensor in (*node.computation.inputs, *node.computation.outputs)])
     names = tensor_names(order)
     names |= {tensor.buffer: f"input_{place}" for place, tensor in enumerate(node.computation.inputs)}
-    return list(te_lines([op for op in order if op.inputs], names))
+    lines = te_lines([op for op in order if op.inputs], names)
+    return [*lines, *(names[tensor.buffer] for tensor in node.computation.outputs)]

@@ -92,6 +92,7 @@ class _ChannelLast:
 
     def _convolution(self, node: Node) -> Node:
         x, w = node.inputs
+        self._first(w)
         numbers: Mapping[str, Any] = {**node.attributes, "layout": CHANNEL_LAST}
         name, output = f"{node.name}.last", _twin(node.outputs[0])
         made = conv_node(name, self._last(x), w, **numbers, output=output)
@@ -106,9 +107,9 @@ class _ChannelLast:
         return replace(made, inputs=inputs, compute=compute, attributes=attributes)
 
     def _conjugated(self, node: Node) -> Node:
-        # Operands of lower rank are broadcast; others are no images.
+        # Operands of lower rank are broadcast to images; those of higher rank stay as they are.
         low = is_pointwise(node)
-        moved = [_is_image(value) or (low and value.shape != ()) for value in node.inputs]
+        moved = [_is_image(value) or (low and 0 < len(value.shape) < _RANK) for value in node.inputs]
         orders = {place: _order(value) for place, value in enumerate(node.inputs) if moved[place]}
         inputs = tuple(self._last(value) if last else value for value, last in zip(node.inputs, moved, strict=True))
         outputs = tuple(_twin(value) if _is_image(value) else value for value in node.outputs)

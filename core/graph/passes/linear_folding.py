@@ -6,12 +6,13 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from pegbox.expr.dtypes import is_float
+from pegbox.expr.dtypes import EXPONENTS, is_float
 from pegbox.graph.affine import Affine, affine_of
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.operations import CHANNEL_LAST, pointwise_node
@@ -87,7 +88,9 @@ class _Folding:
             array, shift = weights.folded(
                 [step.function for step in reversed(before)], [step.function for step in after]
             )
-        if not np.isfinite(array).all() or not _is_worth(shift, after, prod(array.shape)):
+        if not _is_as_precise(array, weights.array, (*before, *after)):
+            return
+        if not _is_worth(shift, after, prod(array.shape)):
             return
         last = after[-1].node if after else node
         (y,) = last.outputs
@@ -108,12 +111,13 @@ class _Folding:
         steps = list(self._after_and(node))
         if len(steps) < 2:
             return
-        whole = reduce(Affine.then, (step.function for step in steps))
+        joined = list(accumulate((step.function for step in steps), Affine.then))
+        whole = joined[-1]
         arrays = [array for array in (whole.scale, whole.shift) if array is not None]
         parts = [array for step in steps for array in (step.function.scale, step.function.shift) if array is not None]
         if len(arrays) >= len(steps) or sum(each.size for each in arrays) > sum(each.size for each in parts):
             return
-        if not whole.is_moderate:
+        if not all(function.is_moderate for function in joined):  # scales that vanish look like zeros in the end
             return
         self.joined.update(step.node for step in steps)
         self.replaced[node] = list(self._written(steps[-1].node, whole))
@@ -157,6 +161,14 @@ class _Folding:
             return None
         function = affine_of(node, self._graph.constants)
         return None if function is None or not function.is_moderate else _Step(node, function)
+
+
+def _is_as_precise(array: Array, old: Array, steps: Sequence[_Step]) -> bool:
+    """Decide whether scaled weights are finite and not all so tiny that they lose digits, unless a scale is zero."""
+    normal = 2.0 ** EXPONENTS[str(old.dtype)][0]
+    lost = np.abs(array).max(initial=0) < normal <= np.abs(old).max(initial=0)
+    has_zero = any(step.function.scale is not None and not step.function.scale.all() for step in steps)
+    return bool(np.isfinite(array).all() and (has_zero or not lost))
 
 
 def _is_worth(shift: Array | None, steps: Sequence[_Step], channels: int) -> bool:

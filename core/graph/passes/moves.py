@@ -44,8 +44,9 @@ def moves(graph: Graph) -> Graph:
 
 
 def _is_copy(node: Node) -> bool:
-    (x, *others), (y, *more) = node.inputs, node.outputs
-    return not others and not more and x.dtype == y.dtype and copied_element(node) is not None
+    if len(node.inputs) != 1 or len(node.outputs) != 1:
+        return False
+    return node.inputs[0].dtype == node.outputs[0].dtype and copied_element(node) is not None
 
 
 def _joined(node: Node, makers: Makers) -> Node | None:

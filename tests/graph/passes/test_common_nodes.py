@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from pegbox import te
-from pegbox.graph import Value, pointwise_node
+from pegbox.graph import Value, make_node, pointwise_node
 from pegbox.graph.passes.common_nodes import common_nodes
+from pegbox.graph.passes.dead_nodes import dead_nodes
 from tests.helpers.graphs import added
 from tests.helpers.optimized import Constants, check_pass, check_stays, check_values, exponential, graph_of
 
@@ -83,3 +84,15 @@ def test_equal_constants_that_are_outputs_stay() -> None:
     constants = Constants()
     a, b = (constants.add(name, np.float32([1, 2])) for name in "ab")
     check_stays(common_nodes, graph_of([], constants, a, b))
+
+
+def _sum_and_difference(x: te.Tensor) -> list[te.Tensor]:
+    return list(te.compute(x.shape, lambda i, j: (x(i, j) + 1.0, x(i, j) - 1.0), name="both"))
+
+
+def test_different_outputs_of_equal_operations_stay() -> None:
+    a, b = (make_node(name, "Both", [X], _sum_and_difference) for name in "ab")
+    swapped = make_node("c", "Both", [X], lambda x: _sum_and_difference(x)[::-1])
+    nodes = [a, b, swapped, added("y", a.outputs[0], b.outputs[1]), added("z", b.outputs[1], swapped.outputs[1])]
+    graph = graph_of(nodes, {}, nodes[-2].outputs[0], nodes[-1].outputs[0])
+    check_values(graph, common_nodes(dead_nodes(graph)))

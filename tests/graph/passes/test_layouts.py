@@ -102,6 +102,25 @@ def test_an_operand_that_stays_out_of_the_region_is_transposed_once() -> None:
     check_same_values(graph, made)
 
 
+def test_operands_of_higher_rank_stay_as_they_are() -> None:
+    conv = convolution("c", X, W)
+    constant, other = Value("k", (2, 1, 1, 1, 1), "float32"), Value("o", (3, 1, 8, 1, 5), "float32")
+    nodes = [conv, added("y", *conv.outputs, constant), added("z", other, *conv.outputs)]
+    graph = graph_of(nodes, [X, other], [*nodes[1].outputs, *nodes[2].outputs], [W, constant])
+    check_same_values(graph, layouts(graph))
+
+
+def test_filters_that_a_convolution_makes_have_their_own_layout() -> None:
+    filters = convolution("f", Value("k", (2, 4, 3, 3), "float32"), W)
+    graph = graph_of(
+        [filters, conv := convolution("c", Value("i", (1, 8, 6, 5), "float32"), *filters.outputs)],
+        [filters.inputs[0], conv.inputs[0]], conv.outputs, [W],
+    )  # fmt: skip
+    made = layouts(graph)
+    assert kinds(made) == ["Transpose", "Conv", "Transpose", "Transpose", "Conv", "Transpose"]
+    check_same_values(graph, made)
+
+
 @given(graphs())
 def test_random_graphs_compute_the_same(graph: Graph) -> None:
     made = layouts(graph)

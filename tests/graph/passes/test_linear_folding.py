@@ -139,3 +139,21 @@ def test_integers_stay() -> None:
     constants = Constants()
     a = multiplied("a", Value("x", (3,), "int32"), constants.add("a", 3, "int32"))
     check_stays(linear_folding, graph_of([a, multiplied("b", *a.outputs, constants.add("b", 5, "int32"))], constants))
+
+
+def test_scales_that_vanish_together_are_not_joined() -> None:
+    constants = Constants()
+    tiny, huge = constants.add("tiny", 2.0**-60), constants.add("huge", 2.0**60)
+    nodes = [multiplied("a", X, tiny)]
+    for name, scale in zip("bcdef", (tiny, tiny, huge, huge, huge), strict=True):
+        nodes.append(multiplied(name, *nodes[-1].outputs, scale))
+    check_stays(linear_folding, graph_of(nodes, constants))
+
+
+@pytest.mark.parametrize(("dtype", "weight", "number"), [("float32", 1e-28, 1e-18), ("float16", 1.1e-3, 0.0079)])
+def test_weights_that_would_lose_digits_stay(dtype: str, weight: float, number: float) -> None:
+    constants = Constants()
+    m = matmul_node("m", Value("x", (2, 3), dtype), constants.add("w", np.full((3, 4), weight), dtype))
+    check_stays(
+        linear_folding, graph_of([m, multiplied("s", *m.outputs, constants.add("s", number, dtype))], constants)
+    )

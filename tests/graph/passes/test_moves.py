@@ -66,3 +66,16 @@ def test_what_computes_stays_between_moves() -> None:
     first = transpose_node("first", X, (1, 0))
     middle = exponential("middle", *first.outputs)
     check_stays(moves, graph_of([first, middle, transpose_node("second", *middle.outputs, (1, 0))], {}))
+
+
+def test_indices_that_are_elements_stay() -> None:
+    x = Value("x", (4,), "int64")
+    first = make_node("r", "Reverse", [x], lambda t: [te.compute((4,), lambda i: 3 - t(3 - i), name="r")])
+    turned = make_node("t", "Reverse", [*first.outputs], lambda t: [te.compute((4,), lambda i: t(3 - i), name="t")])
+    chosen = make_node("y", "Gather", [*turned.outputs], lambda t: [te.compute((4,), lambda i: t(t(i)), name="y")])
+    check_stays(moves, graph_of([first, turned, chosen], {}))
+
+
+def test_what_reads_nothing_is_no_move() -> None:
+    filled = make_node("f", "Fill", [], lambda: [te.compute((2, 3), lambda i, j: (i + j).astype("float32"), name="f")])
+    check_stays(moves, graph_of([filled, transpose_node("t", *filled.outputs, (1, 0))], {}))
