@@ -110,7 +110,3 @@ def graphs(draw: st.DrawFn) -> Graph:
     outputs = [value for value in known if value not in read] + draw(st.lists(st.sampled_from(known[1:]), max_size=1))
     constants = [value for value in (filters, depthwise, bias) if value in read]
     return graph_of(nodes, [x], list(dict.fromkeys(outputs)), constants)
-
-
-def _broadcast(a: Value, b: Value) -> bool:
-    return all(1 in pair or len(set(pair)) == 1 for pair in zip(a.shape, b.shape, strict=True))

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -107,17 +106,19 @@ class _Folding:
         ]  # fmt: skip
 
     def join(self, node: Node) -> None:
-        """Join an affine node with those behind it."""
-        steps = list(self._after_and(node))
-        if len(steps) < 2:
+        """Join an affine node with those behind it, as far as no product of scales overflows or vanishes."""
+        steps, whole = list[_Step](), None
+        for step in self._after_and(node):
+            longer = step.function if whole is None else whole.then(step.function)
+            if not longer.is_moderate:
+                break
+            steps.append(step)
+            whole = longer
+        if whole is None or len(steps) < 2:
             return
-        joined = list(accumulate((step.function for step in steps), Affine.then))
-        whole = joined[-1]
         arrays = [array for array in (whole.scale, whole.shift) if array is not None]
         parts = [array for step in steps for array in (step.function.scale, step.function.shift) if array is not None]
         if len(arrays) >= len(steps) or sum(each.size for each in arrays) > sum(each.size for each in parts):
-            return
-        if not all(function.is_moderate for function in joined):  # scales that vanish look like zeros in the end
             return
         self.joined.update(step.node for step in steps)
         self.replaced[node] = list(self._written(steps[-1].node, whole))

@@ -143,11 +143,22 @@ def test_integers_stay() -> None:
 
 def test_scales_that_vanish_together_are_not_joined() -> None:
     constants = Constants()
-    tiny, huge = constants.add("tiny", 2.0**-60), constants.add("huge", 2.0**60)
+    tiny = constants.add("tiny", 2.0**-60)
     nodes = [multiplied("a", X, tiny)]
-    for name, scale in zip("bcdef", (tiny, tiny, huge, huge, huge), strict=True):
-        nodes.append(multiplied(name, *nodes[-1].outputs, scale))
+    for name in "bc":
+        nodes.append(multiplied(name, *nodes[-1].outputs, tiny))
     check_stays(linear_folding, graph_of(nodes, constants))
+
+
+def test_long_chains_of_scales_are_joined_in_parts() -> None:
+    constants = Constants()
+    nodes = [multiplied("m0", X, constants.add("tiny", 2.0**-30))]
+    for number in range(1, 6):
+        nodes.append(multiplied(f"m{number}", *nodes[-1].outputs, constants.add(f"s{number}", 2.0**-20)))
+    graph = graph_of(nodes, constants)
+    made = linear_folding(graph)
+    assert len(made.nodes) == 3
+    check_values(graph, made)
 
 
 @pytest.mark.parametrize(("dtype", "weight", "number"), [("float32", 1e-28, 1e-18), ("float16", 1.1e-3, 0.0079)])
