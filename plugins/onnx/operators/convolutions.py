@@ -94,7 +94,7 @@ def _cut(
         pads = list(node.get("pads") or [0] * (2 * rank))
         return pads[:rank], [f - pads[d] - pads[d + rank] for d, f in enumerate(longer)]
     totals = [max(f - o, 0) for f, o in zip(longer, wanted[-rank:], strict=True)]
-    return [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in totals], list(wanted[-rank:])
+    return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in totals], list(wanted[-rank:])
 
 
 def _biased(x: te.Tensor, b: te.Tensor) -> te.Tensor:
