@@ -22,12 +22,13 @@ HEADER = ("task", "calls", "share", "best", "trials", "last gain")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The calls, seconds and trials of each task between two rounds, and the seconds of all calls."""
+    """The calls, seconds and trials of each task between two rounds, the seconds of all calls, and all trials."""
 
     calls: Sequence[int]
     seconds: Sequence[float]
     trials: Sequence[int]
     total: float
+    all_trials: int
 
     @classmethod
     def of(cls, scheduler: TaskScheduler, latency: Latency) -> Snapshot:
@@ -35,9 +36,10 @@ class Snapshot:
         costs = [each.cost if each.cost < UNKNOWN else math.inf for each in scheduler.progress]
         seconds = latency.best(costs)
         trials = [0] * len(seconds)
-        for number, count in zip(latency.implementations, scheduler.trials, strict=True):
-            trials[number] += count
-        return cls(latency.calls(seconds), seconds, trials, latency.of_tasks(seconds))
+        for searched, count in zip(latency.searches, scheduler.trials, strict=True):
+            for number, _ in searched:
+                trials[number] += count
+        return cls(latency.calls(seconds), seconds, trials, latency.of_tasks(seconds), sum(scheduler.trials))
 
 
 class ModelProgress:
@@ -55,7 +57,7 @@ class ModelProgress:
 
     def on_round(self, scheduler: TaskScheduler, number: int, result: TuneResult) -> None:
         """Show the state after a round."""
-        now, place = Snapshot.of(scheduler, self._latency), self._latency.implementations[number]
+        now, (place, _) = Snapshot.of(scheduler, self._latency), self._latency.searches[number][0]
         if self._last is not None and self._last.seconds[place] < math.inf:
             self._gains[place] = now.calls[place] * (self._last.seconds[place] - now.seconds[place])
         self._last = now
@@ -110,7 +112,7 @@ class LiveModelProgress(ModelProgress):
         from rich.table import Table
 
         whole = format_seconds(now.total) if now.total < math.inf else "not known yet"
-        table = Table(title=f"all calls: {whole}, {sum(now.trials)} trials", title_justify="left", box=None)
+        table = Table(title=f"all calls: {whole}, {now.all_trials} trials", title_justify="left", box=None)
         for place, header in enumerate(HEADER):
             table.add_column(header, justify="right" if place else "left", no_wrap=True)
         order = sorted(range(len(self._tasks)), key=lambda n: -now.calls[n] * min(now.seconds[n], UNKNOWN))

@@ -17,6 +17,9 @@ MARGIN = 0.05
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
 
+Searched = tuple[tuple[int, int], ...]
+"""The tasks that the kernels of a search compute: the number of each, and that of its implementation."""
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -25,11 +28,11 @@ class Latency:
     Attributes:
         variants: for each model the calls of each variant of its graph; the first is the one that is used without
             measurements.
-        implementations: the number of the task of each implementation.
+        searches: for each search the tasks that its kernels compute.
     """
 
     variants: tuple[tuple[Calls, ...], ...]
-    implementations: tuple[int, ...]
+    searches: tuple[Searched, ...]
 
     @classmethod
     def of(cls, graphs: Sequence[Sequence[Graph]], tasks: Sequence[ModelTask]) -> Latency:
@@ -39,10 +42,10 @@ class Latency:
             tuple(Counter(places[id(node)] for node in graph.nodes if id(node) in places) for graph in variants)
             for variants in graphs
         )
-        return cls(calls, tuple(number for number, _ in implementations_in_turn(tasks)))
+        return cls(calls, tuple(searches_of(tasks)))
 
     def __call__(self, costs: Sequence[float]) -> float:
-        """Sum up the calls by the seconds of all implementations, the fastest of each task.
+        """Sum up the calls by the seconds of all searches, the fastest of each task.
 
         Tasks of which nothing ran are left out: beside `UNKNOWN` seconds the others would not count.
         """
@@ -61,9 +64,10 @@ class Latency:
 
     def best(self, costs: Sequence[float]) -> list[float]:
         """Find the seconds of the fastest implementation of each task."""
-        found = [math.inf] * (max(self.implementations, default=-1) + 1)
-        for number, cost in zip(self.implementations, costs, strict=True):
-            found[number] = min(found[number], cost)
+        found = [math.inf] * (max((number for each in self.searches for number, _ in each), default=-1) + 1)
+        for searched, cost in zip(self.searches, costs, strict=True):
+            for number, _ in searched:
+                found[number] = min(found[number], cost)
         return found
 
     def chosen(self, seconds: Sequence[float]) -> list[int]:
@@ -84,10 +88,14 @@ class Latency:
         return [_total(calls, seconds) for calls in variants]
 
 
-def implementations_in_turn(tasks: Sequence[ModelTask]) -> list[tuple[int, int]]:
-    """List the numbers of all tasks and of their implementations: the first of each task before all others."""
+def searches_of(tasks: Sequence[ModelTask]) -> list[Searched]:
+    """List the searches of all implementations: the first of each task before all others, and equal ones once."""
     pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
-    return sorted(pairs, key=lambda pair: pair[1])
+    groups: dict[str, list[tuple[int, int]]] = {}
+    for number, place in sorted(pairs, key=lambda pair: pair[1]):
+        task = tasks[number].implementations[place].task
+        groups.setdefault(f"{task.workload} {task.target} {task.fingerprint}", []).append((number, place))
+    return [tuple(each) for each in groups.values()]
 
 
 def preferred(totals: Sequence[float]) -> int:

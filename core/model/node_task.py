@@ -9,9 +9,12 @@ from pegbox.codegen.targets.target import Target
 from pegbox.compute.inlining import inlined
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
+from pegbox.errors import REFUSED, TemplateError
 from pegbox.graph.graph import Array, Node, Value
 from pegbox.hooks import registry
+from pegbox.model.default_schedule import default_schedule
 from pegbox.task.task import Task, create_task
+from pegbox.task.workload import SpaceGenerator
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,23 @@ class NodeTask:
 def implementations_of(node: Node, constants: Mapping[Value, Array], target: Target) -> list[NodeTask]:
     """List the tasks that compute a node, one of each implementation that fits; the sketch generator's is the last.
 
+    A computation that the generator refuses, because it has too many sketches for example, has the default schedule.
+
     Raises:
         PluginError: an implementation cannot be imported.
     """
     named = [registry.get("implementation", name) for name in registry.names("implementation")]
     found = [made for implement in named if (made := implement(node, constants, target)) is not None]
-    return [*found, sketch_task(node, target)]
+    try:
+        return [*found, sketch_task(node, target)]
+    except (TemplateError, *REFUSED):
+        return found or [sketch_task(node, target, space=default_schedule)]
 
 
-def sketch_task(node: Node, target: Target) -> NodeTask:
+def sketch_task(node: Node, target: Target, *, space: str | SpaceGenerator = "sketch") -> NodeTask:
     """Make the task of a node whose space is generated from its computation."""
     inputs, outputs = canonical_tensors(node)
-    task = create_task([*inputs, *outputs], space="sketch", target=target)
+    task = create_task([*inputs, *outputs], space=space, target=target)
     return NodeTask(node, task, tuple(Argument(value) for value in (*node.inputs, *node.outputs)))
 
 

@@ -107,9 +107,10 @@ class ModelResult:
     @cached_property
     def tasks(self) -> tuple[TaskResult, ...]:
         """The results of the tasks, in their order."""
-        found: list[list[Sequence[Record]]] = [[] for _ in self._tasks]
-        for number, held in zip(self._latency.implementations, self._records, strict=True):
-            found[number].append(held)
+        found: list[list[Sequence[Record]]] = [[()] * len(task.implementations) for task in self._tasks]
+        for searched, held in zip(self._latency.searches, self._records, strict=True):
+            for number, place in searched:
+                found[number][place] = held
         results = [_task_result(task, held) for task, held in zip(self._tasks, found, strict=True)]
         calls = self._latency.calls([each.after for each in results])
         return tuple(replace(each, calls=count) for each, count in zip(results, calls, strict=True))
@@ -195,10 +196,14 @@ class ModelResult:
         return " and ".join(model.name for model in self.models)
 
     @property
+    def trials(self) -> int:
+        """The trials of all tasks together; those of a kernel that several tasks call count once."""
+        return sum(len(trials_of(held)) for held in self._records)
+
+    @property
     def summary(self) -> str:
         """The trials, and the seconds of all calls before and after."""
-        trials = sum(each.trials for each in self.tasks)
-        return f"{_change(self.before, self.after)} after {trials} trials, stopped: {self.stopped_because}"
+        return f"{_change(self.before, self.after)} after {self.trials} trials, stopped: {self.stopped_because}"
 
     def rows(self) -> list[list[str]]:
         """Write the cells of the table, those tasks first that took most of the time; the last row is the whole."""
@@ -219,8 +224,8 @@ class ModelResult:
             for task in listed
         ]
         count = sum(task.calls for task in listed)
-        trials = sum(each.trials for each in self.tasks)
-        return [*rows, ["all calls", str(count), _seconds(self.before), "", _seconds(self.after), "", str(trials), ""]]
+        whole = [str(count), _seconds(self.before), "", _seconds(self.after), "", str(self.trials), ""]
+        return [*rows, ["all calls", *whole]]
 
 
 _HEADER = ["task", "calls", "before", "share", "after", "share", "trials", "kernel"]

@@ -11,7 +11,8 @@ from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.model.display import model_progress
-from pegbox.model.latency import Latency, implementations_in_turn
+from pegbox.model.index_inputs import index_inputs
+from pegbox.model.latency import Latency
 from pegbox.model.model import ModelLike, as_models, machine_of
 from pegbox.model.model_task import model_tasks
 from pegbox.model.result import ModelResult
@@ -85,7 +86,10 @@ def tune_model(
     latency = Latency.of(variants, tasks)
     kept = held_store(store)
     knowledge = Knowledge.of(None, kept)
-    searched = [tasks[number].implementations[place].task for number, place in implementations_in_turn(tasks)]
+    leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
+    implementations = [(task.implementations[place], task.constants) for task, place in leaders]
+    searched = [made.task for made, _ in implementations]
+    indices = [index_inputs(made, constants) for made, constants in implementations]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
     shown = model_progress(tasks, latency) if progress else None
     try:
@@ -94,6 +98,7 @@ def tune_model(
             trials=trials,
             budget=budget,
             first=lambda number: _first(scheduler.tasks[number], knowledge),
+            inputs=lambda number: indices[number],
             callbacks=callbacks,
             on_round=shown.on_round if shown is not None else lambda *_: None,
             runner=runner,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_seconds
-from pegbox.errors import PluginError
+from pegbox.errors import MeasureError, PluginError, TuningError
+from pegbox.origin import users_level
+from pegbox.records.history import best
 from pegbox.records.journal import Journal
 from pegbox.records.record import Circumstances, Record
 from pegbox.search.allocation import Allocation, Progress
@@ -28,6 +31,9 @@ ROUND = 16
 
 FIRST_ROUND = 1
 """The trials of a task's first round: that of the known or predicted configuration, which needs no tuner."""
+
+FAILURES = 3
+"""The rounds in a row that cannot be measured after which the machinery counts as broken, rather than one task."""
 
 OnRound: TypeAlias = "Callable[[TaskScheduler, int, TuneResult], object]"
 """A function that is called after each round, with the number of its task and its result."""
@@ -89,53 +95,80 @@ class TaskScheduler:
         trials: int | None = None,
         budget: float | str | None = None,
         first: Callable[[int], Sequence[Config]] = lambda number: (),
+        inputs: Callable[[int], Mapping[str, Any]] = lambda number: {},
         callbacks: Iterable[CallbackLike] = (),
         on_round: OnRound = lambda scheduler, number, result: None,
+        measure_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> StopReason:
         """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C.
+
+        A task that cannot be measured is left out of further rounds, with a `RuntimeWarning`.
 
         Args:
             trials: of all tasks together, those in the records among them.
             budget: the time of all together; the round that runs when it ends is finished.
             first: gives the configurations that a task's search begins with, by its number.
-            options: those of `Session.round`.
+            inputs: gives the arrays of a task that random ones must not replace, such as indices, by its number.
+            measure_options, options: those of `Session.round`.
 
         Raises:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
+            MeasureError, TuningError: several tasks in a row cannot be measured.
             PluginError: the allocation chose no task that is left.
         """
         most = math.inf if trials is None else check_int("trials", trials)
         end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
         size = int(min(ROUND, max(1, most // (2 * len(self.tasks))))) if most < math.inf else ROUND
-        heard = list(callbacks)
-        spent = sum(self._recorded)
+        heard, failures = list(callbacks), 0
         try:
             while True:
-                if spent >= most:
+                if (spent := sum(self.trials)) >= most:
                     return "trials"
                 if time.monotonic() >= end:
                     return "budget"
                 if (number := self._next(allocation)) is None:
                     return "exhausted"
-                session = self.sessions[number]
-                wanted = size if self.progress[number].best else min(size, FIRST_ROUND)
-                result = session.round(
-                    int(min(wanted, most - spent)),
-                    finalists=2,
-                    callbacks=[*self._recorders[number], *heard],
-                    first=() if self.trials[number] else first(number),
-                    **options,
-                )
-                spent += len(result.trials)
-                self.progress[number].best.append(session.best_cost)
+                progress = self.progress[number]
+                wanted = size if progress.best else min(size, FIRST_ROUND)
+                given = {"inputs": arrays} if (arrays := inputs(number)) else {}
+                try:
+                    result = self.sessions[number].round(
+                        int(min(wanted, most - spent)),
+                        finalists=2,
+                        callbacks=[*self._recorders[number], *heard],
+                        first=() if self.trials[number] else first(number),
+                        measure_options={**given, **(measure_options or {})},
+                        **options,
+                    )
+                except (MeasureError, TuningError) as error:
+                    failures += 1
+                    if failures == FAILURES or not _is_unmeasurable(error):
+                        raise
+                    self._leave_out(number, error)
+                    continue
+                failures = 0
+                progress.best.append(self._cost(number))
                 tried_all = self.trials[number] >= self.tasks[number].space.size
-                self.progress[number].exhausted = session.exhausted or tried_all or not result.trials
+                progress.exhausted = self.sessions[number].exhausted or tried_all or not result.trials
                 on_round(self, number, result)
                 if result.stopped_because in ("interrupted", "stopped by a callback"):
                     return result.stopped_because
         except KeyboardInterrupt:  # between rounds; the second one within a round
             return "interrupted"
+
+    def _cost(self, number: int) -> float:
+        """Return the seconds of a task's best, by those that were measured again where there are any."""
+        found = best(self.records[number])
+        return math.inf if found is None else found.cost
+
+    def _leave_out(self, number: int, error: MeasureError | TuningError) -> None:
+        """Take a task out of the search, with a warning."""
+        self.progress[number].best.append(self._cost(number))
+        self.progress[number].exhausted = True
+        reason = getattr(error, "reason", "") or str(error)
+        message = f"{self.tasks[number].name} cannot be measured, and is searched no further: {reason}"
+        warnings.warn(message, RuntimeWarning, stacklevel=users_level())
 
     def _next(self, allocation: Allocation) -> int | None:
         """Ask for the task of the next round. Raises `PluginError` for none of those that are left."""
@@ -160,6 +193,11 @@ class _Collector(Callback):
         self._records.append(Record.of(self._task, trial.config, trial.result, **around))
 
     on_remeasured = on_trial
+
+
+def _is_unmeasurable(error: MeasureError | TuningError) -> bool:
+    """Decide whether measuring failed, rather than a tuner or a callback."""
+    return isinstance(error, MeasureError) or isinstance(error.__cause__, MeasureError)
 
 
 def _after_rounds(costs: Sequence[float]) -> list[float]:

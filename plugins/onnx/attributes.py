@@ -31,6 +31,8 @@ def _value(proto: onnx.AttributeProto, weights: Weights) -> Any:
         return weights.array(value)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
+    if proto.type == proto.STRINGS:
+        return [each.decode(errors="replace") for each in value]
     return list(value) if proto.type in (proto.INTS, proto.FLOATS) else value
 
 

@@ -34,7 +34,8 @@ def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tu
             members = check_list(f"shapes[{name!r}]", value, "its extents", error=GraphError)
             whole[name] = [_extent(f"shapes[{name!r}]", member) for member in members]
         elif name in symbols:
-            extents[name] = _extent(f"shapes[{name!r}]", value)
+            one = value[0] if isinstance(value, tuple) and len(value) == 1 else value  # as --shape batch=2 gives it
+            extents[name] = _extent(f"shapes[{name!r}]", one)
         elif name in names:
             raise GraphError(f"shapes[{name!r}]={value!r} is not a shape; give the extents of the input as a tuple")
         else:
@@ -93,6 +94,7 @@ def _open(inputs: Sequence[onnx.ValueInfoProto], found: Sequence[tuple[int, ...]
     by_input = ", ".join(f"{each.name!r}: (...)" for each in missing)
     remedy = f"shapes={{{by_input}}}" + (f", or shapes={{{by_name}}}" if symbols else "")
     listing = ", ".join(f"{each.name}{_text(each)}" for each in missing)
+    remedy += f"; on the command line --shape {missing[0].name}=N,N,..."
     return OpenShapes(f"the model leaves open the shapes of {listing}; give them: {remedy}")
 
 

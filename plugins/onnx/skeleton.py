@@ -13,6 +13,7 @@ from pegbox.errors import GraphError
 from pegbox.plugins.onnx.functions import fill_defaults
 from pegbox.plugins.onnx.inference import first_line, infer
 from pegbox.plugins.onnx.model_file import ModelFile
+from pegbox.plugins.onnx.pool_counts import round_counts_down
 
 Array = NDArray[Any]
 
@@ -59,6 +60,7 @@ def checked(skeleton: onnx.ModelProto, name: str) -> onnx.ModelProto:
         fill_defaults(skeleton)
         for each in outputs:  # the file may have been written for inputs of other shapes
             each.ClearField("shape")
+        round_counts_down(skeleton)
         return infer(skeleton, strict=True)
     except Exception as error:  # of onnx's own classes, RuntimeError and others
         raise GraphError(f"{name} breaks a rule of ONNX: {first_line(error)}; export it again") from error

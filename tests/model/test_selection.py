@@ -164,3 +164,33 @@ def test_files_of_no_known_format_are_refused(path: Any, message: str) -> None:
         pb.load_model(path)
     with pytest.raises(pb.errors.ArgumentError, match="model"):
         pb.compile_model(3)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sketch generator that refuses each computation."""
+
+    def refuse(*args: Any) -> Any:
+        raise pb.errors.TemplateError("the rules derive more than 0 sketches")
+
+    monkeypatch.setattr("pegbox.plugins.sketch.generator.SketchGenerator.__call__", refuse)
+
+
+@pytest.mark.usefixtures("no_sketches")
+def test_a_node_without_sketches_has_the_default_schedule() -> None:
+    a, b = Value("a", (3, 4, 5), "float32"), Value("b", (5,), "float32")
+    added = pointwise_node("sum", "Add", lambda x, y: x + y, [a, b])
+    scaled = pointwise_node("scaled", "Mul", lambda x: x * x, [b])
+    model = Model(Graph("m", (a, b), (*added.outputs, *scaled.outputs), (added, scaled), {}))
+    x, y = np.arange(60, dtype="float32").reshape(3, 4, 5), np.arange(5, dtype="float32")
+    module = pb.compile_model(model, target="llvm -num-cores 2", store=None)
+    for made, expected in zip(module(x, y), (x + y, y * y), strict=True):
+        np.testing.assert_array_equal(made, expected)
+    result = pb.tune_model(model, trials=2, target=TARGET, store=None, progress=False)
+    np.testing.assert_array_equal(result.module(x, y)[0], x + y)
+
+
+@pytest.mark.usefixtures("no_sketches")
+def test_a_template_does_not_need_sketches(model: Model) -> None:
+    (implementation,) = pb.extract_tasks(model, target=TARGET)[0].implementations
+    assert implementation.task.name.startswith("matmul")

@@ -18,13 +18,14 @@ from tuned_models import TARGET, Machine, layers, trials_in
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError, PluginError, UnknownName
-from pegbox.graph import Graph, Value, conv_node, evaluate, pointwise_node
+from pegbox.errors import ArgumentError, MeasureError, PluginError, TuningError, UnknownName
+from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
-from pegbox.measure import Ok
+from pegbox.measure import LocalMeasurer, Ok
 from pegbox.model import Model
 from pegbox.model.display import ModelProgress
-from pegbox.model.latency import Latency, implementations_in_turn
+from pegbox.model.index_inputs import index_inputs
+from pegbox.model.latency import Latency, searches_of
 from pegbox.records import Record
 from pegbox.search import Progress, RoundRobin, StopSearch, predicted_configs, problem
 from pegbox.search.allocation import UNKNOWN
@@ -137,6 +138,92 @@ def test_ctrl_c_ends_the_search_with_the_best_so_far(model: Model, monkeypatch: 
     assert result.after < float("inf")
 
 
+def test_a_task_that_cannot_be_measured_does_not_end_the_search(
+    model: Model, machine: type[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(machine):  # type: ignore[misc, valid-type]
+        def measure(self, configs: Sequence[Config]) -> Iterator[Any]:
+            if self.last == 3:
+                raise MeasureError("the arrays take too much memory")
+            return super().measure(configs)
+
+    monkeypatch.setattr(problem, "LocalMeasurer", Broken)
+    with pytest.warns(RuntimeWarning, match="cannot be measured, and is searched no further: the arrays take"):
+        result = pb.tune_model(model, trials=20, **QUICK)
+    products, head = result.tasks
+    assert (products.trials, head.trials) == (20, 0)
+    assert "not known" in str(result)
+    assert result.module(np.ones((4, 8), "float32"))[0].shape == (12,)
+
+
+def test_measuring_that_fails_for_one_task_after_the_other_ends_the_search(
+    machine: type[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(machine):  # type: ignore[misc, valid-type]
+        def measure(self, configs: Sequence[Config]) -> Iterator[Any]:
+            raise MeasureError("no machine of the cluster answers")
+
+    several = [layers(width=width, name=f"layers{width}") for width in (5, 6, 7)]
+    monkeypatch.setattr(problem, "LocalMeasurer", Broken)
+    with pytest.raises(TuningError, match="no machine of the cluster answers"), pytest.warns(RuntimeWarning):
+        pb.tune_model(several, trials=20, **QUICK)
+
+
+def test_trials_go_by_the_times_that_were_measured_again(
+    model: Model, machine: type[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lucky(machine):  # type: ignore[misc, valid-type]
+        def remeasure(self, configs: Sequence[Config]) -> list[Any]:
+            return [Ok((3 * self.result(config).cost,), 0.0, 1.0) for config in configs]
+
+    monkeypatch.setattr(problem, "LocalMeasurer", Lucky)
+    scheduler = scheduled(pb.extract_tasks(model, target=TARGET))
+    scheduler.search(RoundRobin(), trials=4, store=None)
+    again = [min(each.cost for each in held if each.remeasured) for held in scheduler.records[:2]]
+    assert [each.cost for each in scheduler.progress[:2]] == again
+
+
+def gather(rows: int) -> Model:
+    """Rows of a table, chosen by an input and by a constant, and their sum."""
+    table = Value("table", (rows, 4), "float32")
+    chosen, known = Value("chosen", (6,), "int64"), Value("known", (6,), "int64")
+
+    def sums(t: te.Tensor, i: te.Tensor, j: te.Tensor) -> list[te.Tensor]:
+        return [te.compute((6, 4), lambda a, b: t[i[a], b] + t[j[a], b], name="sums")]
+
+    node = Node("gather", "Gather", (table, chosen, known), (Value("sums", (6, 4), "float32"),), sums)
+    constants = {
+        table: np.random.default_rng(0).standard_normal((rows, 4)).astype("float32"),
+        known: np.full(6, rows - 1, dtype="int64"),
+    }
+    return Model(Graph("gather", (chosen,), node.outputs, (node,), constants))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 50])
+def test_indices_of_trials_are_those_of_the_model_or_random_ones_within_its_tensors(rows: int) -> None:
+    task = pb.extract_tasks(gather(rows), target=TARGET)[0]
+    given = index_inputs(task.implementations[0], task.constants)
+    np.testing.assert_array_equal(given["p2"], np.full(6, rows - 1))
+    assert set(given) == {"p1", "p2"}
+    assert 0 <= given["p1"].min() <= given["p1"].max() < rows
+    LocalMeasurer(task.task, inputs=given).close()
+
+
+def test_searches_give_indices_to_the_measurer(machine: type[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    class Seeing(machine):  # type: ignore[misc, valid-type]
+        def __init__(self, task: Any, **options: Any) -> None:
+            given.append(sorted(options.get("inputs", ())))
+            super().__init__(task)
+
+    monkeypatch.setattr(problem, "LocalMeasurer", Seeing)
+    pb.tune_model(gather(3), trials=2, **QUICK)
+    pb.tune_model(layers(), trials=2, **QUICK)
+    assert given[0] == ["p1", "p2"]
+    assert given[-1] == []
+
+
 def test_a_callback_that_stops_ends_the_whole_search(model: Model) -> None:
     def stop(trial: Any) -> None:
         raise StopSearch
@@ -239,12 +326,26 @@ def scheduled(tasks: Sequence[Any]) -> Any:
     from pegbox.search.task_scheduler import TaskScheduler
 
     return TaskScheduler(
-        [tasks[n].implementations[place].task for n, place in implementations_in_turn(tasks)], tuner="random"
+        [tasks[n].implementations[place].task for (n, place), *_ in searches_of(tasks)], tuner="random"
     )
 
 
+def test_tasks_whose_kernels_are_equal_share_a_search(tmp_path: Path) -> None:
+    x, y, c = (Value(name, (4, 8), "float32") for name in ("x", "y", "c"))
+    known = pointwise_node("known", "Add", lambda a, b: a + b, [x, c])
+    other = pointwise_node("other", "Add", lambda a, b: a + b, [x, y])
+    outputs = (known.outputs[0], other.outputs[0])
+    model = Model(Graph("sums", (x, y), outputs, (known, other), {c: np.ones((4, 8), "float32")}))
+    records = tmp_path / "sums.jsonl"
+    for _ in range(2):
+        result = pb.tune_model(model, trials=3, records=records, **QUICK)
+        assert [(task.calls, task.trials) for task in result.tasks] == [(1, result.trials)] * 2
+        assert result.trials == trials_in(records)
+        assert result.after == 2 * result.tasks[0].after
+
+
 def test_the_total_takes_the_fastest_implementation_and_variant() -> None:
-    latency = Latency((({0: 2, 1: 1}, {0: 1, 2: 1}),), (0, 0, 1, 2))
+    latency = Latency((({0: 2, 1: 1}, {0: 1, 2: 1}),), (((0, 0),), ((0, 1),), ((1, 0),), ((2, 0),)))
     assert latency([3.0, 2.0, 5.0, 8.0]) == 9.0
     assert latency([3.0, 2.0, 5.0, 6.0]) == 8.0
     assert latency([3.0, 2.0, 5.0, 6.8]) == 9.0, "not far enough ahead"

@@ -36,7 +36,8 @@ def test_open_dimensions_are_fixed_by_the_shape_of_an_input_or_by_their_names() 
     built = builders.transformer_block()
     by_name = reader.read_model(built, shapes={"batch": 2, "tokens": 3})
     by_input = reader.read_model(built, shapes={"x": (2, 3, 16)})
-    assert str(by_name.outputs[0]) == str(by_input.outputs[0]) == "y: float32[2, 3, 16]"
+    by_option = reader.read_model(built, shapes={"batch": (2,), "tokens": (3,)})  # --shape batch=2 --shape tokens=3
+    assert str(by_name.outputs[0]) == str(by_input.outputs[0]) == str(by_option.outputs[0]) == "y: float32[2, 3, 16]"
 
 
 def test_the_shape_of_one_input_fixes_dimensions_of_the_same_name_elsewhere() -> None:
@@ -180,3 +181,73 @@ def test_names_of_a_file_are_not_executed(tmp_path: Path) -> None:
     assert backend.compiled(graph)(x)[0].tolist() == [1, 2, 3]
     assert str(graph)
     assert not flag.exists()
+
+
+def max_of(x: Any, kernel: int, stride: int, before: int) -> Any:
+    """The largest element of each window of rows and columns that begins in front of the end."""
+    found = np.full((1, 1, *(-(-(e + before) // stride) for e in x.shape[2:])), -np.inf, "float32")
+    for i, j in np.ndindex(found.shape[2:]):
+        rows, columns = (slice(max(k * stride - before, 0), k * stride - before + kernel) for k in (i, j))
+        found[0, 0, i, j] = x[0, 0, rows, columns].max()
+    return found
+
+
+@pytest.mark.parametrize("extents", [(7, 7), (7, 8)])
+@pytest.mark.parametrize("opset", [17, 22])
+def test_a_window_that_would_begin_behind_the_input_is_left_out(extents: tuple[int, int], opset: int) -> None:
+    pool = node("MaxPool", "x", "p", kernel_shape=[2, 2], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1)
+    nodes = [pool, node("Flatten", "p", "f"), node("MatMul", "f w", "y")]
+    x = np.random.default_rng(0).standard_normal((1, 1, *extents)).astype("float32")
+    wanted = max_of(x, 2, 2, 1).reshape(1, -1)
+    w = np.eye(wanted.size, dtype="float32")
+    built = model(nodes, {"x": [1, 1, *extents]}, ["y"], {"w": w}, opset=opset)
+    np.testing.assert_array_equal(values_of(reader.read_model(built), x=x)[0], wanted)
+
+
+def test_texts_of_a_list_are_read() -> None:
+    arrays = {"w": np.ones((1, 4, 1), "float32"), "r": np.ones((1, 4, 1), "float32")}
+    lstm = node("LSTM", "x w r", "y", hidden_size=1, activations=["Sigmoid", "Tanh", "Relu"])
+    graph = reader.read_model(model([lstm], {"x": [1, 1, 1]}, ["y"], arrays))
+    (y,) = values_of(graph, x=np.full((1, 1, 1), 2, "float32"))
+    gate = 1 / (1 + np.exp(-2))
+    np.testing.assert_allclose(y.item(), gate * gate * np.tanh(2), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("start", "end", "step"), [(-9, -99, -1), (-9, 2, 1), (9, -9, -2), (2, -99, -1)])
+def test_slices_that_begin_or_end_beyond_an_axis(start: int, end: int, step: int) -> None:
+    """A start in front of the first element is the first element, with a negative step too."""
+    places = {"b": np.array([start]), "e": np.array([end]), "a": np.array([0]), "s": np.array([step])}
+    graph = reader.read_model(model([node("Slice", "x b e a s", "y")], {"x": [4]}, ["y"], places))
+    (y,) = values_of(graph, x=np.arange(4, dtype="float32"))
+    wanted = {-9: [0] if step < 0 else [0, 1], 9: [3, 1], 2: [2, 1, 0]}[start]
+    assert y.tolist() == wanted
+
+
+def test_what_output_shape_cuts_off_a_transposed_convolution_is_more_in_front() -> None:
+    transposed = node("ConvTranspose", "x w", "y", output_shape=[4], strides=[2])
+    graph = reader.read_model(model([transposed], {"x": [1, 1, 2]}, ["y"], {"w": np.ones((1, 1, 3), "float32")}))
+    (y,) = values_of(graph, x=np.array([[[1, 2]]], "float32"))
+    assert y.tolist() == [[[1, 3, 2, 2]]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "indices"),
+    [("Gather", [0, -1, 9, -9]), ("GatherElements", [[0, -1, 9, -9]]), ("GatherND", [[0], [-1], [9], [-9]])],
+)
+def test_no_index_is_read_outside_of_the_array(kind: str, indices: Any) -> None:
+    """Indices that ONNX does not allow give the nearest element."""
+    given = np.array(indices, "int64")
+    attributes = {} if kind == "GatherND" else {"axis": given.ndim - 1}
+    x = np.array([1, 2, 3, 4], "float32").reshape((1,) * (given.ndim - 1) + (4,) if attributes else (4,))
+    built = model([node(kind, "x i", "y", **attributes)], {"x": x.shape, "i": given.shape}, ["y"], dtypes={"i": 7})
+    (y,) = values_of(reader.read_model(built), x=x, i=given)
+    assert y.ravel().tolist() == [1, 4, 4, 1]
+
+
+def test_lengths_beyond_the_steps_of_a_sequence_are_all_steps() -> None:
+    arrays = {"w": np.ones((1, 1, 1), "float32"), "r": np.ones((1, 1, 1), "float32")}
+    rnn = node("RNN", "x w r _ n", "y", hidden_size=1, direction="reverse")
+    graph = reader.read_model(model([rnn], {"x": [2, 1, 1], "n": [1]}, ["y"], arrays, dtypes={"n": 6}))
+    x = np.array([[[1]], [[2]]], "float32")
+    found = [values_of(graph, x=x, n=np.array([length], "int32"))[0].tolist() for length in (2, 99)]
+    assert found[0] == found[1]

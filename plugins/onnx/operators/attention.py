@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise
+from pegbox.compute import elementwise, reshaped
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import converted, dtype_of
@@ -118,6 +118,8 @@ def attention(
             (batch, steps, heads * width),
             lambda b, i, c: attended(b, te.floordiv(c, width), i, te.floormod(c, width)), name="Attention",
         )  # fmt: skip
+    # What the caller gives is no output of a kernel.
+    k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
     return [made, k, v, [raw, logits, shifted, weights][mode]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pegbox import te
 from pegbox.compute import convolve, elementwise, flat_index, padded
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
-from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.casts import converted, in_float32
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.slices import joined, sliced
 from pegbox.plugins.onnx.operators.windows import windows_of
@@ -94,7 +94,7 @@ def _cut(
         pads = list(node.get("pads") or [0] * (2 * rank))
         return pads[:rank], [f - pads[d] - pads[d + rank] for d, f in enumerate(longer)]
     totals = [max(f - o, 0) for f, o in zip(longer, wanted[-rank:], strict=True)]
-    return [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in totals], list(wanted[-rank:])
+    return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in totals], list(wanted[-rank:])
 
 
 def _biased(x: te.Tensor, b: te.Tensor) -> te.Tensor:
@@ -134,8 +134,17 @@ def causal_conv(
     before = w.shape[2] - 1
     around = padded(x, (0, 0, before), (0, 0, 0)) if past is None else joined([past, x], 2)
     k = te.reduce_axis((0, w.shape[2]), name="k")
-    made = computed(x.shape, lambda n, c, i: te.sum(around(n, c, i + k) * w(c, 0, k), axis=k), name="conv")
-    made = made if b is None else _biased(made, b)
+    wide = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+
+    def element(n: Any, c: Any, i: Any) -> Any:
+        return te.sum(te.cast(wide, around(n, c, i + k)) * te.cast(wide, w(c, 0, k)), axis=k)
+
+    made = computed(x.shape, element, name="conv")
+    made = converted(made if b is None else _biased(made, b), x.dtype)
     if node.get("activation", "none") != "none":
-        made = elementwise(lambda e: e * te.sigmoid(e), made, name="silu")
+
+        def silu(e: Any) -> Any:
+            return te.cast(x.dtype, te.cast(wide, e) * te.sigmoid(te.cast(wide, e)))
+
+        made = elementwise(silu, made, name="silu")
     return [made, sliced(around, 2, around.shape[2] - before, before, name="state")]

@@ -179,7 +179,7 @@ def power(node: OperatorNode, x: te.Tensor, y: te.Tensor | None = None) -> te.Te
 @operator("HardSwish")
 @in_float32
 def hard_swish(node: OperatorNode, x: te.Tensor) -> te.Tensor:
-    return elementwise(lambda e: e * te.maximum(te.minimum(e / 6 + 0.5, 1.0), 0.0), x, name="HardSwish")
+    return elementwise(lambda e: e * te.maximum(te.minimum(e * (1 / 6) + 0.5, 1.0), 0.0), x, name="HardSwish")
 
 
 @operator("Mish")

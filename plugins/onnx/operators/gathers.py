@@ -20,6 +20,11 @@ def bounded(index: Index, extent: int) -> Index:
     return te.if_then_else(index < 0, index + extent, index)
 
 
+def readable(index: Index, extent: int) -> Index:
+    """Return the index of an element: the nearest one for an index beyond the axis, which would read other memory."""
+    return te.maximum(te.minimum(bounded(index, extent), extent - 1), 0)
+
+
 @operator("Gather", known=(1,))
 def gather(node: OperatorNode, x: te.Tensor, indices: te.Tensor | None = None) -> te.Tensor | Array:
     axis = axis_of(node, node.get("axis", 0), x.ndim)
@@ -29,7 +34,7 @@ def gather(node: OperatorNode, x: te.Tensor, indices: te.Tensor | None = None) -
     def element(*at: Index) -> Any:
         own = at[axis : axis + chosen.ndim]
         if steps is None:
-            place = bounded(chosen(*own), x.shape[axis])
+            place = (bounded if 1 in node.constants else readable)(chosen(*own), x.shape[axis])
         else:
             place = sum((i * step for i, step in zip(own, steps[1:], strict=True)), te.const(steps[0], "int64"))
         return x(*at[:axis], place, *at[axis + chosen.ndim :])
@@ -63,7 +68,7 @@ def gather_elements(node: OperatorNode, x: te.Tensor, indices: te.Tensor) -> te.
     axis = axis_of(node, node.get("axis", 0), x.ndim)
     return computed(
         indices.shape,
-        lambda *at: x(*at[:axis], bounded(indices(*at), x.shape[axis]), *at[axis + 1 :]),
+        lambda *at: x(*at[:axis], readable(indices(*at), x.shape[axis]), *at[axis + 1 :]),
         name="GatherElements",
     )
 
@@ -75,7 +80,7 @@ def gather_nd(node: OperatorNode, x: te.Tensor, indices: te.Tensor) -> te.Tensor
     shape = (*indices.shape[:-1], *x.shape[batch + depth :])
 
     def element(*at: Index) -> Any:
-        chosen = [bounded(indices(*at[:around], k), x.shape[batch + k]) for k in range(depth)]
+        chosen = [readable(indices(*at[:around], k), x.shape[batch + k]) for k in range(depth)]
         return x(*at[:batch], *chosen, *at[around:])
 
     return computed(shape, element, name="GatherND")

@@ -75,7 +75,7 @@ class Direction:
             return t
         if self._lengths is None:
             return self.steps - 1 - t
-        return te.maximum(te.cast("int64", self._lengths(i)) - 1 - t, 0)
+        return te.maximum(te.minimum(te.cast("int64", self._lengths(i)), self.steps) - 1 - t, 0)
 
     def inputs(self, *, with_recurrent_bias: int = 1 << 30) -> te.Tensor:
         """Multiply all inputs by the weights, and add the biases.

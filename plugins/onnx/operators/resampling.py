@@ -211,7 +211,7 @@ def grid_sample(node: OperatorNode, x: te.Tensor, grid: te.Tensor) -> te.Tensor:
             place = te.round(place)
         low, high = (0.0, extent - 1.0) if aligned else (-0.5, extent - 0.5)
         beyond = te.any(place < low, place > high)
-        if padding == "border":
+        if padding == "border" and mode != "cubic":  # as ONNX Runtime and torch, which bound each input's index instead
             return te.if_then_else(beyond, te.maximum(te.minimum(place, extent - 1.0), 0.0), place)
         if padding == "reflection" and high > low:
             period = 2 * (high - low)

@@ -63,9 +63,10 @@ def slice_(node: OperatorNode, x: te.Tensor) -> te.Tensor | Array:
         d = axis_of(node, axis, x.ndim)
         if not step:
             raise node.refuse("a step of 0")
-        # An end in front of the first element is the same as none, and not the last one, which Python's -1 is.
+        # An end in front of the first element is the same as none, and not the last one, which Python's -1 is; a start
+        # there is the first element, where Python has none.
         last = None if step < 0 and end < -x.shape[d] else end
-        ranges[d] = range(x.shape[d])[start:last:step]
+        ranges[d] = range(x.shape[d])[max(start, -x.shape[d]) : last : step]
 
     def element(*at: Index) -> Any:
         return x(*(r.start + i * r.step for r, i in zip(ranges, at, strict=True)))

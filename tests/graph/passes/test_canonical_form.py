@@ -61,6 +61,38 @@ def test_a_bias_that_is_computed_gets_the_shape_of_channels() -> None:
     check_values(graph, made)
 
 
+def conv_transpose(name: str, *values: Value, strides: tuple[int, ...], **attributes: object) -> Node:
+    """Make a transposed convolution, whose windows lie side by side."""
+
+    def compute(x: te.Tensor, w: te.Tensor, *bias: te.Tensor) -> list[te.Tensor]:
+        (n, c, *spatial), (_, o, *_) = x.shape, w.shape
+        rc = te.reduce_axis((0, c), name="rc")
+
+        def element(b: te.Expr, f: te.Expr, *at: te.Expr) -> te.Expr:
+            pixel, inner = ([of(i, s) for i, s in zip(at, strides, strict=True)] for of in (te.floordiv, te.floormod))
+            return te.sum(x(b, rc, *pixel) * w(rc, f, *inner), axis=rc)
+
+        sums = te.compute((n, o, *(e * s for e, s in zip(spatial, strides, strict=True))), element)
+        return [te.compute(sums.shape, lambda b, f, *at: sums(b, f, *at) + bias[0](f)) if bias else sums]
+
+    return make_node(name, "ConvTranspose", values, compute, {"strides": list(strides), **attributes})
+
+
+def test_windows_side_by_side_are_convolutions_of_single_pixels(golden: Golden) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 3, 5, 4), "float32"), constants.random("w", 3, 2, 2, 3)
+    node = conv_transpose("c", x, w, constants.random("b", 2), strides=(2, 3))
+    check_pass(canonical_form, graph_of([node], constants), golden)
+
+
+@pytest.mark.parametrize("attributes", [{"group": 2}, {"dilations": [2, 2]}, {"pads": [1, 0, 0, 0]}])
+def test_other_transposed_convolutions_stay(attributes: dict[str, object]) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 3, 5, 4), "float32"), constants.random("w", 3, 2, 2, 2)
+    node = conv_transpose("c", x, w, strides=(2, 2), **attributes)
+    check_stays(canonical_form, graph_of([node], constants))
+
+
 def gemm(name: str, *values: Value, **attributes: float) -> Node:
     """Make `alpha * A @ B + beta * C`, where A and B may be transposed."""
     across, down = attributes.get("transA", 0), attributes.get("transB", 0)
