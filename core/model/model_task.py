@@ -10,7 +10,8 @@ from functools import cached_property
 from pegbox.codegen.targets.target import Target
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import computed_nodes
-from pegbox.model.node_task import Argument, NodeTask, canonical_tensors, implementations_of
+from pegbox.model.default_schedule import default_schedule
+from pegbox.model.node_task import Argument, NodeTask, canonical_tensors, implementations_of, sketch_task
 from pegbox.task.task import Task
 from pegbox.task.workload import tensor_workload
 
@@ -34,6 +35,15 @@ class ModelTask:
         """The tasks whose kernels compute the first node, the one to use without measurements first."""
         return tuple(implementations_of(self.nodes[0], self.constants, self.target))
 
+    @cached_property
+    def default(self) -> NodeTask:
+        """The task of the first node with the default schedule, for when no implementation can be compiled."""
+        return sketch_task(self.nodes[0], self.target, space=default_schedule)
+
+    def numbered(self, number: int) -> NodeTask:
+        """Return an implementation by its number; the default is behind the last one."""
+        return self.implementations[number] if number < len(self.implementations) else self.default
+
     @property
     def task(self) -> Task:
         """The task of the first implementation."""
@@ -56,7 +66,7 @@ class ModelTask:
 
     def implementation_of(self, node: Node, number: int) -> NodeTask:
         """Return an implementation of one of the nodes, by its number."""
-        first, made = self.nodes[0], self.implementations[number]
+        first, made = self.nodes[0], self.numbered(number)
         values: dict[Value, Value] = dict(
             zip((*first.inputs, *first.outputs), (*node.inputs, *node.outputs), strict=True)
         )

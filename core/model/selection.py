@@ -178,7 +178,7 @@ class _Compilation:
         """Let LLVM begin with the next configuration that can be lowered."""
         self._running = None
         for number, config in self._candidates:
-            task = self._task.implementations[number].task
+            task = self._task.numbered(number).task
             try:
                 program: Program = task.lower(config)
             except REFUSED as error:
@@ -188,7 +188,7 @@ class _Compilation:
             return
 
     def _configurations(self) -> Iterator[tuple[int, Config]]:
-        """Yield the measured configuration, then predicted ones of the implementations in their order."""
+        """Yield the measured configuration, predicted ones of the implementations in their order, then the default."""
         if self._measured is not None:
             yield self._measured.number, self._measured.config
         for number, each in enumerate(self._task.implementations):
@@ -197,6 +197,7 @@ class _Compilation:
                     yield number, config
             except SpaceError as error:  # of a template without a valid configuration
                 self._refused = self._refused or error
+        yield len(self._task.implementations), self._task.default.task.space.get(0)
 
     def _refuse(self, config: Config, error: PegboxError) -> None:
         self._refused = self._refused or error
@@ -228,7 +229,7 @@ class _Compilation:
 
     def _keep(self, kernel: _Kernel) -> None:
         if self._store is not None:
-            task, tuned = self._task.implementations[kernel.number].task, kernel.origin == "tuned"
+            task, tuned = self._task.numbered(kernel.number).task, kernel.origin == "tuned"
             key = _call_key(task, self._store)
             keep_program(key, kernel.program, task, kernel.config, tuned=tuned, store=self._store)
 

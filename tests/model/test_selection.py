@@ -194,3 +194,18 @@ def test_a_node_without_sketches_has_the_default_schedule() -> None:
 def test_a_template_does_not_need_sketches(model: Model) -> None:
     (implementation,) = pb.extract_tasks(model, target=TARGET)[0].implementations
     assert implementation.task.name.startswith("matmul")
+
+
+def test_the_default_schedule_is_used_where_nothing_else_can_be_compiled(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def refused(task: Any) -> Iterator[Any]:
+        tried.append(task.name)
+        raise pb.errors.SpaceError("no configuration is valid")
+
+    monkeypatch.setattr(selection, "predicted_configs", refused)
+    module = pb.compile_model(model, target=TARGET, store=None)
+    np.testing.assert_allclose(module(X)[0], reference(model, X), rtol=1e-5)
+    assert tried
