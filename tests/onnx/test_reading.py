@@ -251,3 +251,10 @@ def test_lengths_beyond_the_steps_of_a_sequence_are_all_steps() -> None:
     x = np.array([[[1]], [[2]]], "float32")
     found = [values_of(graph, x=x, n=np.array([length], "int32"))[0].tolist() for length in (2, 99)]
     assert found[0] == found[1]
+
+
+def test_one_output_of_pytorch_half_pixel_is_the_first_element() -> None:
+    resize = node("Resize", "x _ _ s", "y", mode="cubic", coordinate_transformation_mode="pytorch_half_pixel")
+    built = model([resize], {"x": [1, 1, 4]}, ["y"], {"s": np.array([1, 1, 1])})
+    (y,) = values_of(reader.read_model(built), x=np.array([[[1, 5, 2, 8]]], "float32"))
+    assert y.tolist() == [[[1]]]

@@ -90,7 +90,7 @@ def _coordinates(mode: str, extent: int, count: int, scale: Fraction, roi: Seque
         case "align_corners":
             slope, offset = Fraction(0) if width == 1 else (extent - 1) / (width - 1), Fraction(0)
         case "pytorch_half_pixel" if width == 1:
-            slope, offset = Fraction(0), -half
+            slope, offset = Fraction(0), Fraction(0)
         case "half_pixel_symmetric":
             offset += Fraction(extent, 2) * (1 - count / width)
         case "tf_crop_and_resize":
