@@ -22,10 +22,13 @@ class Transposition:
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
         op = state.op(name)
-        if len(op.axis) < 2 or op.reduce_axis or not state.is_output(name) or len(state.loops(name)) > len(op.axis):
-            return Match.NO
         lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
-        return Match.ONLY if op.axis[-1].extent >= lanes and _axis_read_along(state, name) is not None else Match.NO
+        if len(op.axis) < 2 or op.reduce_axis or not state.is_output(name) or op.axis[-1].extent < lanes:
+            return Match.NO
+        if _axis_read_along(state, name) is None:
+            return Match.NO
+        # Last, because it names the loops: a stage that no rule changes has none of that among its steps.
+        return Match.ONLY if len(state.loops(name)) == len(op.axis) else Match.NO
 
     def apply(self, state: State, stage: int) -> list[Derived]:
         new = state.copy()

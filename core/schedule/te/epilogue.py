@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from pegbox.checks import check_instance, check_int
 from pegbox.compute.epilogue import Epilogue
 from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage import Stage
@@ -24,6 +26,8 @@ class EpilogueRewrites(TEScheduleBase):
         A stage that stores each element once stores that of the epilogue, and keeps its loops. A reduction, whose
         elements are final after its last step alone, is followed by a stage of its own, with vectors of `lanes`.
         """
+        check_instance("epilogue", epilogue, Epilogue, "what epilogue_of gives", error=ScheduleError)
+        check_int("lanes", lanes, error=ScheduleError)
         stage = self[tensor]
         name = self._name(epilogue.op.name)
         self.placeholders += epilogue.inputs

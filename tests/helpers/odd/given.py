@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, save
 
 import pegbox as pb
 from pegbox import codegen, measure, operators, records, search, te, tir
+from pegbox.compute.epilogue import epilogue_of
 from pegbox.expr.nodes import Var
 from pegbox.graph import Graph, Value, matmul_node
 from pegbox.model import Model
@@ -28,6 +29,8 @@ B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
 K = te.reduce_axis((0, 8), name="k")
 C = te.compute((8,), lambda i: te.sum(B[i, K], axis=K), name="C")
 D = te.compute((8,), lambda i: C[i] * 2, name="D")
+_BEFORE = te.placeholder((8,), name="D")
+_EPILOGUE = epilogue_of(_BEFORE, [te.compute((8,), lambda i: _BEFORE[i] + 1, name="E")])
 INDEX = Var("i")
 N = te.var("n")
 P = te.placeholder((N,), name="P")
@@ -411,6 +414,9 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Stage.compute_at.loop": lambda w: C.op.axis[0],
     "Task.reference.inputs": lambda w: w.arrays[:1],
     "TESchedule.outputs": lambda w: [D.op],
+    "TESchedule.append_epilogue.epilogue": lambda w: _EPILOGUE,
+    "TESchedule.append_epilogue.lanes": lambda w: 4,
+    "TESchedule.append_epilogue.tensor": lambda w: D,
     "TESchedule.rfactor.axis": lambda w: K,
     "TESchedule.rfactor.tensor": lambda w: C,
     "TESchedule.create_group.outputs": lambda w: D,
