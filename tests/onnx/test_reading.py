@@ -258,3 +258,14 @@ def test_one_output_of_pytorch_half_pixel_is_the_first_element() -> None:
     built = model([resize], {"x": [1, 1, 4]}, ["y"], {"s": np.array([1, 1, 1])})
     (y,) = values_of(reader.read_model(built), x=np.array([[[1, 5, 2, 8]]], "float32"))
     assert y.tolist() == [[[1]]]
+
+
+def test_aligned_corners_with_a_scale_between_whole_extents_are_refused() -> None:
+    resize = node("Resize", "x _ s", "y", mode="linear", coordinate_transformation_mode="align_corners")
+    for scale, is_refused in ((1.5, False), (1.25, False), (1.3, True)):
+        built = model([resize], {"x": [1, 1, 4]}, ["y"], {"s": np.array([1, 1, scale], "float32")})
+        if is_refused:
+            with pytest.raises(GraphError, match="align_corners with a scale that gives no whole extent"):
+                reader.read_model(built)
+        else:
+            assert reader.read_model(built).outputs[0].shape == (1, 1, 4 * scale)

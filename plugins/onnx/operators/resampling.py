@@ -166,6 +166,11 @@ def resize(node: OperatorNode, x: te.Tensor) -> Any:
         Coordinates(extent, extent, Fraction(1), Fraction(0), Fraction(1)) for extent in x.shape
     ]
     for k, (axis, (count, scale)) in enumerate(zip(axes, _scales(node, x, axes), strict=True)):
+        if transformation == "align_corners" and (scale * x.shape[axis]).denominator > 1:
+            raise node.refuse(
+                "align_corners with a scale that gives no whole extent: ONNX's tests and its runtimes compute it "
+                "differently; export the model with sizes in place of scales"
+            )
         own = (roi[k], roi[k + len(axes)]) if roi else None
         every[axis] = _coordinates(transformation, x.shape[axis], count, scale, own)
     mode = node.get("mode", "nearest")
