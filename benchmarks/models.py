@@ -8,6 +8,7 @@
 A row is a model of `networks.py`; columns are milliseconds of a call, medians of rounds in which all take turns, and
 the speed of pegbox relative to the fastest rival. Outputs are compared before anything is timed. "untuned" is
 `pb.compile_model` without records or store, with the seconds that it took; "tuned" is `pb.tune_model` after `--budget`.
+With one thread the clock counts the processor time of this process, so that other programs on the core do not count.
 torch.compile (max-autotune) needs a C++ compiler and minutes; `--rivals` with its name asks for it.
 """
 
@@ -75,27 +76,28 @@ def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, float],
         error = np.abs(calls[key]()[0] - wanted).max() / np.abs(wanted).max()
         if not error < 1e-4:
             raise SystemExit(f"{name}, {key}: the largest error is {error:.1e} of the largest value")
-    return in_turns(calls, options.rounds), seconds
+    clock = time.process_time if options.threads == 1 else time.perf_counter
+    return in_turns(calls, options.rounds, clock), seconds
 
 
-def in_turns(calls: dict[str, Call], rounds: int) -> dict[str, float]:
+def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
     """Milliseconds of each call: medians over rounds, in each of which a call runs for about 50 ms."""
     for call in calls.values():
         call()
-    numbers = {key: max(1, round(0.05 / once(call, 1))) for key, call in calls.items()}
+    numbers = {key: max(1, round(0.05 / once(call, 1, clock))) for key, call in calls.items()}
     samples: dict[str, list[float]] = {key: [] for key in calls}
     for _ in range(rounds):
         for key, call in calls.items():
-            samples[key].append(once(call, numbers[key]))
+            samples[key].append(once(call, numbers[key], clock))
     return {key: 1e3 * statistics.median(values) for key, values in samples.items()}
 
 
-def once(call: Call, number: int) -> float:
+def once(call: Call, number: int, clock: Callable[[], float]) -> float:
     """Seconds of one call, the mean of `number`."""
-    start = time.perf_counter()
+    start = clock()
     for _ in range(number):
         call()
-    return (time.perf_counter() - start) / number
+    return (clock() - start) / number
 
 
 def onnx_call(name: str, path: Path, x: np.ndarray, threads: int) -> Call:
