@@ -3,6 +3,7 @@
     python3 benchmarks/experience.py --sweep             # measure the missing workloads on this machine (half an hour)
     python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
     python3 benchmarks/experience.py --random 90         # measure random shapes of templates and sketches
+    python3 benchmarks/experience.py --random 27 --outliers    # of the kinds that are predicted worst
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -35,7 +36,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from random_shapes import Shape, shapes
+from random_shapes import Shape, outliers, shapes
 
 import pegbox as pb
 from pegbox.codegen import Target
@@ -176,6 +177,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--passes", type=int, default=PASSES)
     parser.add_argument("--random", type=int, metavar="COUNT", help="measure so many random shapes")
     parser.add_argument("--seed", type=int, default=1, help="which random shapes")
+    parser.add_argument("--outliers", action="store_true", help="with --random: of kinds that are predicted worst")
     parser.add_argument("--held-out", action="store_true", help="with --random: for benchmarks, not for models")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
@@ -196,7 +198,7 @@ def measure(options: argparse.Namespace) -> None:
 def wanted(options: argparse.Namespace) -> Iterator[tuple[str, Shape]]:
     """Yield the workloads to measure, with their names."""
     if options.random:
-        for shape in islice(shapes(options.seed), options.random):
+        for shape in islice((outliers if options.outliers else shapes)(options.seed), options.random):
             template, args, kwargs = shape
             words = (value if isinstance(value, str) else f"{key}{value}" for key, value in sorted(kwargs.items()))
             yield "-".join((template, "x".join(map(str, args)), *words)), shape

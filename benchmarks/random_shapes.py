@@ -143,6 +143,53 @@ def moderate(s: Sizes) -> tuple[int, ...]:
     return tuple(s.between(32, 800) for _ in range(3))
 
 
+def few_rows(s: Sizes) -> Shape:
+    """Choose a product of few rows: one that waits for memory, or whose columns end inside a vector."""
+    while True:
+        sizes = s.between(1, 8), s.between(64, 4096), s.between(64, 4096)
+        if LEAST <= math.prod(sizes) <= MOST:
+            return "matmul", sizes, {}
+
+
+def whole_window(s: Sizes) -> Shape:
+    """Choose a convolution whose window is as large as the image, or nearly: few pixels of long sums."""
+    pixels = s.one_of(3, 5, 6, 7, 8)
+    width = max(pixels - s.one_of(0, 0, 1, 2), 2)
+    sizes = 1, s.between(8, 512), pixels, pixels, s.between(16, 512), width, width
+    return "conv2d", sizes, {"stride": 1, "padding": 0, "layout": s.one_of("NCHW", "NHWC")}
+
+
+def narrow_image(s: Sizes) -> Shape:
+    """Choose a convolution of NCHW whose rows of pixels do not fill vectors evenly."""
+    pixels, width, stride = s.between(6, 40), s.one_of(3, 3, 5), s.one_of(1, 1, 2)
+    sizes = 1, s.between(8, 128), pixels, max(width, round(pixels * s.one_of(1, 0.5, 1.3))), s.between(16, 256)
+    return "conv2d", (*sizes, width, width), {"stride": stride, "padding": s.one_of(width // 2, 0), "layout": "NCHW"}
+
+
+def pooling(s: Sizes) -> Shape:
+    return f"sketch-{s.one_of('max', 'avg')}_pool2d", pool(s), {}
+
+
+def row_reduction(s: Sizes) -> Shape:
+    return f"sketch-{s.one_of('row_sum', 'row_min', 'row_argmax', 'norm', 'sum_and_max')}", rows(s), {}
+
+
+def tokens(s: Sizes) -> Shape:
+    """Choose a row-wise function of the sizes that transformers have."""
+    return f"sketch-{s.one_of('softmax', 'layer_norm')}", (s.between(64, 1536), s.one_of(64, 128, 256, 384, 768)), {}
+
+
+def heads(s: Sizes) -> Shape:
+    return "sketch-attention", (s.between(2, 12), s.between(32, 256), s.one_of(32, 64)), {}
+
+
+def channels(s: Sizes) -> Shape:
+    return "sketch-depthwise_conv2d", depthwise(s), {}
+
+
+OUTLIERS = few_rows, whole_window, pooling, few_rows, narrow_image, row_reduction, heads, tokens, channels
+"""Kinds of shapes that predictions got wrong most."""
+
 SKETCHES: dict[str, Callable[[Sizes], tuple[int, ...]]] = {
     "matmul": product, "matmul_bias_relu": product, "matmul_bias_gelu": product, "matmul_transposed": product,
     "matmul_chain": lambda s: (*moderate(s), s.between(32, 400)), "matmul_int8": moderate,
@@ -167,3 +214,10 @@ def shapes(seed: int) -> Iterator[Shape]:
             if number % 2:
                 yield matmul(s) if number % 4 == 1 else conv2d(s)
             yield f"sketch-{name}", sizes(s), {}
+
+
+def outliers(seed: int) -> Iterator[Shape]:
+    """Yield shapes of the kinds of `OUTLIERS` without end, of each in turn. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield from (kind(s) for kind in OUTLIERS)

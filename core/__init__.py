@@ -40,11 +40,14 @@ __all__ = [
     "apply_history_best",
     "build",
     "compare",
+    "compile_model",
     "create_task",
     "create_tuner",
     "errors",
     "export",
+    "extract_tasks",
     "hookimpl",
+    "load_model",
     "load_result",
     "lower",
     "minimize",
@@ -58,6 +61,7 @@ __all__ = [
     "template",
     "tir",
     "tune",
+    "tune_model",
     "workload",
 ]
 
@@ -68,6 +72,8 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
+    from pegbox.model.model import compile_model, extract_tasks, load_model
+    from pegbox.model.tuning import tune_model
     from pegbox.operators.op import operator
     from pegbox.records.history import apply_history_best
     from pegbox.records.journal import Journal

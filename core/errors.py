@@ -110,6 +110,10 @@ class CompileError(PegboxError):
     """The code generator or LLVM rejected a program."""
 
 
+class GraphError(PegboxError):
+    """A graph of operators that cannot be run: a value that nothing makes, an operator that is not known."""
+
+
 class TargetError(PegboxError):
     """A target string is malformed or names something that this machine does not have."""
 

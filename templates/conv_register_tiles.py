@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pegbox.codegen import LATENCY, Target, fits_registers
 from pegbox.templates import conv_tiles as tiles
-from pegbox.templates.conv_shape import Conv
+from pegbox.templates.conv_shape import Conv, overlap
 from pegbox.templates.register_tile import ROWS, VECTORS, step_cost
 
 HEIGHTS = (1, 2, 3, 4, 7)
@@ -137,7 +137,7 @@ def _cost_of_piece(conv: Conv, tile: ChannelTile, x: int, width: int, vectors: i
     if not tiles.leaves_border_out(conv, 1):
         return step_cost(tile.height * width, vectors)
     taps = range(conv.kernel[1])
-    active = [sum(conv.is_inside(1, x + i, tap) for i in range(width)) for tap in taps]
+    active = [overlap(conv.pixels_inside(1, tap), range(x, x + width)) for tap in taps]
     return sum(step_cost(tile.height * count, vectors) for count in active if count) / len(taps)
 
 

@@ -22,7 +22,7 @@ USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
 Steps: TypeAlias = int | Sequence[int]
-"""A number, or a pair (rows, columns)."""
+"""A number, or a pair (rows, columns); of zeros around the input also (top, left, bottom, right)."""
 
 
 class Window(NamedTuple):
@@ -35,7 +35,11 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution, and the target that it is for; pairs are (rows, columns)."""
+    """A convolution, and the target that it is for; pairs are (rows, columns).
+
+    Attributes:
+        padding, padding_after: zeros before and behind the rows and columns of the input.
+    """
 
     n: int
     c: int
@@ -44,6 +48,7 @@ class Conv:
     kernel: tuple[int, int]
     stride: tuple[int, int]
     padding: tuple[int, int]
+    padding_after: tuple[int, int]
     dilation: tuple[int, int]
     layout: str
     weights: str
@@ -63,7 +68,13 @@ class Conv:
     @property
     def padded(self) -> tuple[int, int]:
         """Rows and columns of the input with its border of zeros."""
-        return self.size[0] + 2 * self.padding[0], self.size[1] + 2 * self.padding[1]
+        y, x = map(sum, zip(self.padding, self.size, self.padding_after, strict=True))
+        return y, x
+
+    @property
+    def is_padded(self) -> bool:
+        """True where there are zeros around the input."""
+        return self.padded != self.size
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -79,7 +90,7 @@ class Conv:
     @property
     def flat(self) -> bool:
         """True for a matrix product on the image as one line of pixels, whatever its rows."""
-        return self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0)
+        return self.kernel == (1, 1) and self.stride == (1, 1) and not self.is_padded
 
     @property
     def pixels(self) -> tuple[int, int]:
@@ -97,15 +108,15 @@ class Conv:
     def flop(self) -> float:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
-    def is_inside(self, axis: int, pixel: int, tap: int) -> bool:
-        """Decide whether a row (axis 0) or column (1) of the filter lies in the image, for one of the result."""
-        return 0 <= pixel * self.stride[axis] + tap * self.dilation[axis] - self.padding[axis] < self.size[axis]
+    def pixels_inside(self, axis: int, tap: int) -> range:
+        """Rows (axis 0) or columns (1) for which that of the filter lies in the image, on beyond the result's last."""
+        offset = tap * self.dilation[axis] - self.padding[axis]
+        return range(max(0, -(offset // self.stride[axis])), (self.size[axis] - 1 - offset) // self.stride[axis] + 1)
 
     def inside(self, axis: int) -> float:
         """Share of the filter's rows (axis 0) or columns (1) that lie in the image, over the whole result."""
-        pixels, taps = range(self.out[axis]), range(self.kernel[axis])
-        count = sum(self.is_inside(axis, pixel, tap) for pixel in pixels for tap in taps)
-        return count / (len(pixels) * len(taps))
+        taps, pixels = range(self.kernel[axis]), range(self.out[axis])
+        return sum(overlap(self.pixels_inside(axis, tap), pixels) for tap in taps) / (len(pixels) * len(taps))
 
     @property
     def data_shape(self) -> tuple[int, ...]:
@@ -139,6 +150,11 @@ class Conv:
         return tuple(by_name[letter] for letter in self.weights)
 
 
+def overlap(one: range, other: range) -> int:
+    """Count the numbers that two ranges of steps of one share."""
+    return max(0, min(one.stop, other.stop) - max(one.start, other.start))
+
+
 def conv_shape(
     data: tuple[int, int, int, int],
     filters: tuple[int, int, int],
@@ -162,7 +178,7 @@ def conv_shape(
     n, c, h, w = map(int, data)
     o, kh, kw = map(int, filters)
     conv = Conv(
-        n, c, (h, w), o, (kh, kw), _pair("stride", window.stride, 1), _pair("padding", window.padding, 0),
+        n, c, (h, w), o, (kh, kw), _pair("stride", window.stride, 1), *_padding(window.padding),
         _pair("dilation", window.dilation, 1), layout, weights, dtype, target,
     )  # fmt: skip
     for axis, extent, padded, reach in zip("HW", (h, w), conv.padded, conv.reach, strict=True):
@@ -190,6 +206,14 @@ def check_layout(name: str, value: object, known: Sequence[str]) -> None:
     """Raise TemplateError for a layout that is not known."""
     if value not in known:
         raise TemplateError(f"conv2d: {name}={value!r} is not a layout here; give one of {', '.join(known)}")
+
+
+def _padding(value: object) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(rows, columns) of zeros before and behind the input, from a number, a pair, or (top, left, bottom, right)."""
+    if isinstance(value, list | tuple) and len(value) == 4:
+        return _pair("padding", value[:2], 0), _pair("padding", value[2:], 0)
+    both = _pair("padding", value, 0)
+    return both, both
 
 
 def _pair(name: str, value: object, least: int) -> tuple[int, int]:

@@ -83,7 +83,7 @@ def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     if _both(conv):
         cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
     # The copies that are made first, and their layouts.
-    cfg.define_knob("pack_data", [*([] if any(conv.padding) else [AS_IT_LIES]), *_copies(conv)])
+    cfg.define_knob("pack_data", [*([] if conv.is_padded else [AS_IT_LIES]), *_copies(conv)])
     if _both(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
 
@@ -190,7 +190,7 @@ def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
                 reads=("inner", "tile_c", "unroll_c"),
                 message="unroll_c divides the block of channels",
             )
-    if not any(conv.padding) and not conv.flat:
+    if not conv.is_padded and not conv.flat:
         cfg.add_constraint(
             lambda c: c["pack_data"].val != AS_IT_LIES or conv.out[0] % c["tile_h"].val == 0,
             reads=("lanes", "pack_data", "tile_h"),

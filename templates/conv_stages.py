@@ -40,8 +40,7 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         )
         filters = te.compute((conv.o, conv.c, *conv.kernel), lambda *at: whole(*at), name="weight", attrs=ahead)
         return plain(replace(conv, weights="OIHW"), data, filters)
-    pads = conv.at(0, 0, *conv.padding)
-    border = with_border(data, pads, pads)
+    border = with_border(data, conv.at(0, 0, *conv.padding), conv.at(0, 0, *conv.padding_after))
     _, kh, kw, c = reduction_axes(conv, conv.c)
 
     def element(*index: te.Expr) -> te.Expr:

@@ -15,6 +15,11 @@ def pegbox_register_templates() -> dict[str, str]:
 
 
 @hookimpl
+def pegbox_register_implementations() -> dict[str, str]:
+    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "matmul")}
+
+
+@hookimpl
 def pegbox_register_workloads() -> dict[str, str]:
     modules = {
         "products": (

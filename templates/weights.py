@@ -35,6 +35,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
         TemplateError: no layout of filters.
     """
+    task = task.base
     if isinstance(task.template, GeneratedTemplate):
         if layout:
             raise ArgumentError(f"pack_weights: layout={layout!r} is of the template conv2d; {task!r} has its own")
@@ -58,7 +59,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
 def packed(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """Pack weights for operators, of filters in the layout that the task would have them in otherwise."""
     layout = replaced.get("weights", "")
-    return pack_weights(task, array, layout if task.name == "conv2d" else "")
+    return pack_weights(task, array, layout if task.base.name == "conv2d" else "")
 
 
 def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

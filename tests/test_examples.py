@@ -24,6 +24,7 @@ ARGUMENTS = {
     "auto_schedule_matmul.py": ["--size", "48", "--trials", "3"],
     "kmeans.py": ["--points", "50", "--centers", "5", "--dimensions", "3", "--rounds", "2", "--trials", "0"],
     "torch_layer.py": ["--rows", "3", "--size", "20", "--trials", "0"],
+    "tune_model.py": ["--size", "8", "--channels", "4", "--trials", "8"],
     "packed_weights.py": ["--rows", "5", "--size", "40", "--trials", "2"],
 }
 
@@ -116,3 +117,10 @@ def test_torch_layer_agrees_with_torch(run_here: Here, few_candidates: None) -> 
     out = run_here("torch_layer.py").splitlines()
     assert out[0] == "the same as torch"
     assert out[1].startswith("torch: ")
+
+
+def test_tune_model_compares_the_tuned_model_with_the_predicted_one(run_here: Here, few_candidates: None) -> None:
+    pytest.importorskip("onnx")
+    out = run_here("tune_model.py")
+    for words in ("digits: 7 operators", "predicted kernels give", "all calls"):
+        assert words in out

@@ -253,6 +253,7 @@ DIRECTLY = {
     "core/measure/trial/bench.py": {"open"},
     "core/workers/serve.py": {"open"},
     "core/codegen/runtime/export.py": {"write_bytes"},
+    "core/codegen/runtime/elf_objects.py": {"open"},
     "plugins/tvm/runtime/module.py": {"open"},
 }
 """Modules that write files without `write_file`: temporary files, devices, log files, files of `written_beside`."""

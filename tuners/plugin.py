@@ -1,4 +1,4 @@
-"""The built-in tuners and cost models, by name; each is imported when it is first asked for."""
+"""The built-in tuners, cost models and allocations, by name; each is imported when it is first asked for."""
 
 from __future__ import annotations
 
@@ -23,4 +23,12 @@ def pegbox_register_cost_models() -> dict[str, str]:
     return {
         "xgboost": "pegbox.tuners.cost_models.xgboost:XGBoostCostModel",
         "ridge": "pegbox.tuners.cost_models.ridge:RidgeCostModel",
+    }
+
+
+@hookimpl
+def pegbox_register_allocations() -> dict[str, str]:
+    return {
+        "gradient": "pegbox.search:GradientAllocation",
+        "round_robin": "pegbox.search:RoundRobin",
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.summary import SHARES, Reach, Summary
+from pegbox.report.text_table import text_table
 from pegbox.task.speed_text import format_cost
 
 if TYPE_CHECKING:
@@ -126,12 +127,7 @@ def _task_text(report: Comparison, task: TaskInfo) -> str:
     summaries = [summary for summary in report.summaries() if summary.task == task.name]
     shown = columns(summaries, trials=report.trials)
     rows = [[column.header for column in shown], *([column.cell(s) for column in shown] for s in summaries)]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    lines = [task_line(task, report.best_known(task.name)), ""]
-    for first, *cells in rows:  # the first column to the left, numbers to the right
-        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *aligned]).rstrip())
-    lines.append("")
+    lines = [task_line(task, report.best_known(task.name)), "", *text_table(rows), ""]
     for sentence in report.words(task.name):
         lines += _wrapped(sentence)
     return "\n".join(lines)

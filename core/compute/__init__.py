@@ -7,8 +7,10 @@ from pegbox.compute.convolution import convolve, convolve_nhwc, padded
 from pegbox.compute.elementwise import elementwise
 from pegbox.compute.flop import count_flop, elements, operations
 from pegbox.compute.graph import placeholders, post_order
+from pegbox.compute.movement import flat_index, reshaped, unflat_indices
 from pegbox.compute.phases import without_zeros
 from pegbox.compute.printer import RESERVED, identifier, te_lines, tensor_names
+from pegbox.compute.product import matmul
 from pegbox.compute.reducer import map_body
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AHEAD", "RESERVED", "ComputeOp", "ExternOp", "IterVar", "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp",
-    "Tensor", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "identifier",
-    "map_body", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "te_lines",
-    "tensor_names", "without_zeros",
+    "Tensor", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "flat_index",
+    "identifier", "map_body", "matmul", "operations", "padded", "parts_of", "placeholders", "post_order",
+    "read_buffers", "reshaped", "te_lines", "tensor_names", "unflat_indices", "without_zeros",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

@@ -28,20 +28,36 @@ def padded(
     return compute(tuple(low + extent + high for low, extent, high in sides), element, name=name)
 
 
-def convolve(x: Tensor, w: Tensor, strides: Sequence[int], dilations: Sequence[int], groups: int = 1) -> Tensor:
-    """Convolve X[n, c, *spatial], which has its border, with filters W[o, c / groups, *kernel]."""
-    n, _, *spatial = x.shape
+def convolve(
+    x: Tensor,
+    w: Tensor,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int = 1,
+    *,
+    channel_last: bool = False,
+) -> Tensor:
+    """Convolve X[n, c, *spatial], which has its border, with filters W[o, c / groups, *kernel].
+
+    Args:
+        channel_last: X and the result have their channels behind the spatial axes.
+    """
+    n, *spatial = x.shape
+    spatial.pop(-1 if channel_last else 0)
     o, c, *kernel = w.shape
     rc = reduce_axis((0, c), name="rc")
     offsets = [reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(kernel)]
 
     def element(*at: Expr) -> Expr:
-        b, f, *pixel = at
+        b, *pixel = at
+        f = pixel.pop(-1 if channel_last else 0)
         channel = rc if groups == 1 else f // (o // groups) * c + rc
         places = [i * s + r * d for i, s, r, d in zip(pixel, strides, offsets, dilations, strict=True)]
-        return sum(x(b, channel, *places) * w(f, rc, *offsets), axis=[rc, *offsets])
+        point = (*places, channel) if channel_last else (channel, *places)
+        return sum(x(b, *point) * w(f, rc, *offsets), axis=[rc, *offsets])
 
-    return compute((n, o, *_counts(spatial, kernel, strides, dilations)), element, name="conv")
+    counts = _counts(spatial, kernel, strides, dilations)
+    return compute((n, *counts, o) if channel_last else (n, o, *counts), element, name="conv")
 
 
 def convolve_nhwc(x: Tensor, w: Tensor, strides: Sequence[int], dilations: Sequence[int]) -> Tensor:

@@ -67,6 +67,15 @@ def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return Reduce(body.reducer, sources, body.axes, change(body.condition), body.value_index)
 
 
+def map_bodies(body: tuple[Expr, ...], change: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
+    """Change the element expressions of a computation; the outputs of one reduction go on sharing its operands."""
+    first = body[0]
+    if not isinstance(first, Reduce):
+        return tuple(map(change, body))
+    sources, condition = tuple(map(change, first.sources)), change(first.condition)
+    return tuple(Reduce(first.reducer, sources, first.axes, condition, place) for place in range(len(body)))
+
+
 SUM = Reducer("sum", lambda a, b: (add(a[0], b[0]),), lambda t: (const(0, t[0]),))
 PROD = Reducer("prod", lambda a, b: (mul(a[0], b[0]),), lambda t: (const(1, t[0]),))
 MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (const(dtypes.value_range(t[0])[0], t[0]),))

@@ -21,6 +21,7 @@ from pegbox.compute.tensor import owner
 from pegbox.errors import IndexOutOfBounds
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
+from pegbox.expr.low_level import Reinterpret
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.numpy_operators import BINARY, FUNCTIONS
 from pegbox.expr.operators import COMPARE
@@ -137,6 +138,8 @@ class Evaluator:
                 value = np.asarray(self.value(a, mask))
                 cast: Array = np.not_equal(value, 0) if dtype == "bool" else value.astype(dtype, copy=False)
                 return cast
+            case Reinterpret(dtype, a):
+                return np.array(self.value(a, mask), dtype=a.dtype).view(dtype)
             case Call(name, args):
                 values = [self.value(a, mask) for a in args]
                 if dtypes.is_float(expr.dtype):  # narrow ones are rounded: the reference is the better of two

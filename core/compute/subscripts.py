@@ -41,17 +41,23 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
                 _check(op, load, ranges)
 
 
-def has_indirect_reads(outputs: Sequence[Operation]) -> bool:
-    """Decide whether an element is read at an index that is itself read from memory, as in a gather."""
-    return any(
-        any(True for _ in loads(index))
+def indirect_extents(outputs: Sequence[Operation]) -> Iterator[int]:
+    """Yield the extents of the dimensions that are read at indices that are themselves read from memory."""
+    return (
+        extent
         for op in post_order(outputs)
         if isinstance(op, ComputeOp)
         for expr in op.body
         for source in (expr.sources if isinstance(expr, Reduce) else (expr,))
         for load in loads(source)
-        for index in load.indices
+        for index, extent in zip(load.indices, load.buffer.shape, strict=True)
+        if any(True for _ in loads(index))
     )
+
+
+def has_indirect_reads(outputs: Sequence[Operation]) -> bool:
+    """Decide whether an element is read at an index that is itself read from memory, as in a gather."""
+    return any(True for _ in indirect_extents(outputs))
 
 
 def _unguarded(op: ComputeOp) -> Iterator[Load]:

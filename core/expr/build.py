@@ -400,6 +400,6 @@ OPERATORS.update(
         "equal": lambda a, b: compare("eq", a, b),
         "lt": lambda a, b: compare("lt", a, b), "le": lambda a, b: compare("le", a, b),
         "gt": lambda a, b: compare("gt", a, b), "ge": lambda a, b: compare("ge", a, b),
-        "eq": equal, "ne": not_equal, "cast": cast, "and": logical_and, "or": logical_or, "not": logical_not,
+        "eq": equal, "ne": not_equal, "cast": cast,
     }
 )  # fmt: skip

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.intrinsics import ON_INTEGERS
+from pegbox.expr.low_level import Reinterpret
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.numpy_operators import FUNCTIONS
 from pegbox.expr.operators import BINARY, COMPARE
@@ -58,6 +59,9 @@ def _value(expr: Expr, values: Mapping[Var, Number], buffers: Arrays) -> Number:
             return _value(a if _value(cond, values, buffers) else b, values, buffers)
         case Cast(dtype, a):
             return to_dtype(_value(a, values, buffers), dtype)
+        case Reinterpret(dtype, a):
+            number: Number = np.asarray(_value(a, values, buffers), a.dtype).view(dtype).item()
+            return number
         case Call(name, args):
             return to_dtype(_call(name, expr.dtype, [_value(a, values, buffers) for a in args]), expr.dtype)
         case Load(buffer, indices):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from functools import partial, reduce
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
-from pegbox.expr.build import as_expr, cast
-from pegbox.expr.nodes import Call, Expr
+from pegbox.expr.build import as_expr, cast, compare, logical_and, logical_not, logical_or
+from pegbox.expr.nodes import OPERATORS, Call, Expr
 
 # name -> number of arguments. All take and give floats, but for abs, which takes integers as well, and `ON_INTEGERS`.
 ARITY: dict[str, int] = {
@@ -17,10 +18,11 @@ ARITY: dict[str, int] = {
     "sinh": 1, "cosh": 1, "asinh": 1, "acosh": 1, "atanh": 1,
     "exp2": 1, "exp10": 1, "log2": 1, "log10": 1, "log1p": 1,
     "fmod": 2, "hypot": 2, "copysign": 2, "popcount": 1, "clz": 1,
+    "bitwise_and": 2, "bitwise_or": 2, "bitwise_xor": 2, "shift_left": 2, "shift_right": 2,
 }  # fmt: skip
 
-ON_INTEGERS = frozenset({"popcount", "clz"})
-"""Of the bits of a number: how many are set, how many are zero before the first that is."""
+ON_INTEGERS = frozenset({"popcount", "clz", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"})
+"""Functions of the bits of integers. A shift by the width of the type or more leaves 0, or -1 of a negative number."""
 
 SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
 """Those that take many times as long as an addition."""
@@ -28,9 +30,10 @@ SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign",
 # NumPy's names of those that it calls otherwise, or has none for.
 _NUMPY = {
     "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift",
+    "shift_right": "right_shift",
 }  # fmt: skip
-_NOT_OF_NUMPY = frozenset({"rsqrt", "sigmoid", "erf", "exp10", *ON_INTEGERS})
+_NOT_OF_NUMPY = frozenset({"rsqrt", "sigmoid", "erf", "exp10", "popcount", "clz"})
 NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name not in _NOT_OF_NUMPY}
 """The intrinsics that NumPy has, by its names of them."""
 
@@ -55,3 +58,30 @@ def call(name: str, *args: object) -> Expr:
     if not (dtypes.is_float(dtype) or (name in ("abs", *ON_INTEGERS) and dtypes.is_int(dtype))):
         raise ExprError(f"{name}({exprs[0]}): needs a float, got {dtype}; use te.cast('float32', ...) first")
     return Call(name, tuple(cast(dtype, e) for e in exprs), dtype)
+
+
+def _bitwise(name: str, of_conditions: Callable[..., Expr]) -> Callable[..., Expr]:
+    """Make an operator that works on the bits of integers, and otherwise on conditions."""
+
+    def operator(*operands: object) -> Expr:
+        of_integers = all(dtypes.is_int(as_expr(operand).dtype) for operand in operands)
+        return call(name, *operands) if of_integers else of_conditions(*operands)
+
+    return operator
+
+
+def inverted(a: object) -> Expr:
+    """Apply the operator ~: every bit of an integer turned over, or the opposite of a condition."""
+    return call("bitwise_xor", a, -1) if dtypes.is_int(as_expr(a).dtype) else logical_not(a)
+
+
+OPERATORS.update(
+    {
+        "and": _bitwise("bitwise_and", logical_and),
+        "or": _bitwise("bitwise_or", logical_or),
+        "xor": _bitwise("bitwise_xor", partial(compare, "ne")),
+        "not": inverted,
+        "shift_left": partial(call, "shift_left"),
+        "shift_right": partial(call, "shift_right"),
+    }
+)

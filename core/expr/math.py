@@ -54,6 +54,33 @@ popcount = _function("popcount", "Count the bits of an integer that are set.")
 clz = _function("clz", "Count the bits of an integer before the first one that is set: all of them for 0.")
 
 
+def bitwise_and(x: object, y: object) -> Expr:
+    return intrinsics.call("bitwise_and", x, y)
+
+
+def bitwise_or(x: object, y: object) -> Expr:
+    return intrinsics.call("bitwise_or", x, y)
+
+
+def bitwise_xor(x: object, y: object) -> Expr:
+    return intrinsics.call("bitwise_xor", x, y)
+
+
+def bitwise_not(x: object) -> Expr:
+    """Turn every bit of an integer over."""
+    return intrinsics.call("bitwise_xor", x, -1)
+
+
+def shift_left(x: object, y: object) -> Expr:
+    """Compute `x * 2 ** y` in the integer type; 0 where y reaches the type's width."""
+    return intrinsics.call("shift_left", x, y)
+
+
+def shift_right(x: object, y: object) -> Expr:
+    """Compute `x // 2 ** y`; what stays where y reaches the type's width is the sign."""
+    return intrinsics.call("shift_right", x, y)
+
+
 def atan2(y: object, x: object) -> Expr:
     """Compute the angle of the point (x, y)."""
     return intrinsics.call("atan2", y, x)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class _Operators(dict[str, "Callable[..., Expr]"]):
-    """The functions of `pegbox.expr.build` that operators call. It imports this module, and fills the table."""
+    """The functions that operators call, of modules that import this one and fill the table."""
 
     def __missing__(self, name: str) -> Callable[..., Expr]:
-        from pegbox.expr import build  # noqa: F401
+        from pegbox.expr import build, intrinsics  # noqa: F401
 
         return self.get(name)  # type: ignore[return-value]
 
@@ -139,7 +139,10 @@ class Expr:
     __floordiv__, __rfloordiv__ = _operator("floordiv"), _reflected("floordiv")
     __mod__, __rmod__ = _operator("floormod"), _reflected("floormod")
     __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
-    __and__, __or__ = _operator("and"), _operator("or")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __rand__, __ror__, __rxor__ = _reflected("and"), _reflected("or"), _reflected("xor")
+    __lshift__, __rshift__ = _operator("shift_left"), _operator("shift_right")
+    __rlshift__, __rrshift__ = _reflected("shift_left"), _reflected("shift_right")
 
     def __neg__(self) -> Expr:
         return OPERATORS["neg"](self)

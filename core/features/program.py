@@ -69,13 +69,14 @@ class ProgramFeatures:
 
     The names and their meaning are the same for all templates and shapes: see docs/features.md. The template runs once
     for each class of configurations whose programs differ in numbers only, not once for each configuration. A row that
-    the template refuses has 1 for "invalid" and 0 for the others.
+    the template refuses has 1 for "invalid" and 0 for the others. An epilogue has no part in them: it is nearly the
+    same for all configurations, and what was learned from programs without one holds.
     """
 
     names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, PLAIN_CACHES, 1)))
 
     def __init__(self, task: Task) -> None:
-        self.task = check_instance("task", task, Task, "a task from pegbox.create_task")
+        self.task = check_instance("task", task, Task, "a task from pegbox.create_task").base
         self._machine = Machine.of(task.target)
         self._pinned: frozenset[int] = frozenset()
         self._pool: Digits | None = None

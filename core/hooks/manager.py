@@ -36,6 +36,7 @@ BUILTIN_PLUGINS: dict[str, str] = {
     "pegbox.runners": "pegbox.plugins.runners.plugin",
     "pegbox.kernel_tuner": "pegbox.plugins.kernel_tuner.plugin",
     "pegbox.sketch": "pegbox.plugins.sketch.plugin",
+    "pegbox.onnx": "pegbox.plugins.onnx.plugin",
     "pegbox.cli": "pegbox.plugins.cli.plugin",
 }
 

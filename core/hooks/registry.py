@@ -97,10 +97,13 @@ class Registry:
             raise UnknownName(f"{label(kind)} {ref!r} is a file: write {ref + ':NAME'!r} for what it defines")
         suffix = os.path.splitext(ref)[1]
         if suffix in _MODELS and kind in ("template", "workload") and ref not in self.names(kind):
-            raise UnknownName(
-                f"{label(kind)} {ref!r} is a model, and nothing here reads models: tune its operators one by one, as "
-                f"{label(kind)}s of their own ('pegbox templates' lists them)"
+            readers = self.names("model_reader")
+            remedy = (
+                f"'pegbox model' shows, tunes and builds models, and takes its name: pegbox model tune {ref}"
+                if suffix in readers
+                else f"models of {suffix} files are not read, those of {', '.join(readers)} are: export it as one"
             )
+            raise UnknownName(f"{label(kind)} {ref!r} is a model, not one operator; {remedy}")
         if suffix and os.path.isfile(ref):
             raise UnknownName(f"{label(kind)} {ref!r} is a file, not the name of a {label(kind)} or FILE.py:NAME")
         if is_module_ref(ref):

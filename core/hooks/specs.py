@@ -23,9 +23,11 @@ import pluggy
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from pegbox.graph import Graph
     from pegbox.measure import RunnerFactory
+    from pegbox.model import NodeTask
     from pegbox.records import ResultsReader
-    from pegbox.search import CostModel, Tuner
+    from pegbox.search import Allocation, CostModel, Tuner
     from pegbox.task import SpaceGenerator
 
 PROJECT = "pegbox"
@@ -140,12 +142,46 @@ def pegbox_register_cli_commands() -> Mapping[str, Callable[[ArgumentParser], No
     raise NotImplementedError
 
 
+@hookspec
+def pegbox_register_allocations() -> Mapping[str, Callable[..., Allocation] | str]:
+    """Allocations by name: rules that share out rounds among the tasks of a model. Called when any is first looked up.
+
+    The object is a factory, called with the options that the user wrote after the name, and with `total`, the function
+    of the seconds of all tasks that is minimized, where it declares that (`pegbox.search.GradientAllocation`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_implementations() -> Mapping[str, Callable[..., NodeTask | None] | str]:
+    """Implementations of a model's nodes by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a function `(node, constants, target)` of a node of a graph, of the arrays of those inputs that are
+    constants, and of a target; it gives the task whose kernels compute the node (`pegbox.model.NodeTask`), or None for
+    a node that it does not implement. Where several give one, the fastest is used.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_model_readers() -> Mapping[str, Callable[..., Graph] | str]:
+    """Readers of models by the ending of their files, such as ".onnx". Called when any ending is first looked up.
+
+    The object is a function `(path, *, shapes)` that gives the graph of the model in a file, with the shapes of inputs
+    whose dimensions the file leaves open.
+    """
+    raise NotImplementedError
+
+
 # What `registry.get(kind, name)` calls a kind, and the hook that fills it.
 HOOK_OF_KIND: dict[str, str] = {
     "tuner": "pegbox_register_tuners",
     "cost_model": "pegbox_register_cost_models",
     "runner": "pegbox_register_runners",
     "runner_object": "pegbox_register_runner_objects",
+    "allocation": "pegbox_register_allocations",
+    "implementation": "pegbox_register_implementations",
+    "model_reader": "pegbox_register_model_readers",
     "template": "pegbox_register_templates",
     "workload": "pegbox_register_workloads",
     "space_generator": "pegbox_register_space_generators",

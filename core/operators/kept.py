@@ -12,7 +12,7 @@ import sys
 import time
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.in_effect import in_effect
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pegbox.codegen.compiled import CompiledProgram
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.operators.call_key import CallKey
     from pegbox.operators.implementation import Implementation
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from pegbox.store.kernels import KeptCode
     from pegbox.task.task import Task
 
-_ROOMS = "codegen compute expr loops operators schedule space task te templates tir plugins.sketch"
+_ROOMS = "codegen compute expr graph loops operators schedule space task te templates tir plugins.sketch"
 _PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS.split())
 """The packages, and a module, whose code decides the code of a kernel, once its configuration is chosen."""
 _File = list[str]
@@ -40,18 +43,41 @@ _File = list[str]
 
 def kept_kernel(key: CallKey) -> Kernel | None:
     """Load the kernel that an earlier process kept under a key; None where there is none, or it is stale."""
-    found = _found(key)
+    kept = kept_program(key)
+    if kept is None:
+        return None
+    from pegbox.codegen.runtime.kernel import load
+
+    try:
+        return load(kept.program)
+    except PegboxError:  # it is compiled again, or the error is that of the compiler
+        return None
+
+
+class KeptProgram(NamedTuple):
+    """Compiled code of an earlier process, and its configuration as JSON."""
+
+    program: CompiledProgram
+    config: Mapping[str, Any]
+
+
+def kept_program(key: CallKey, store: TuningStore | None = None) -> KeptProgram | None:
+    """Find the code that an earlier process kept under a key; None where there is none, or it is stale.
+
+    Args:
+        store: another store than the user's.
+    """
+    found = _found(key, store)
     if found is None:
         return None
     described = ast.literal_eval(found.described)
     if not all(map(_is_unchanged, described["files"])):
         return None
     from pegbox.codegen.compiled import compiled_of
-    from pegbox.codegen.runtime.kernel import load
 
     try:
-        return load(compiled_of(described["program"], found.object_code))
-    except PegboxError:  # it is compiled again, or the error is that of the compiler
+        return KeptProgram(compiled_of(described["program"], found.object_code), described["config"])
+    except PegboxError:
         return None
 
 
@@ -69,9 +95,29 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
 
     Code that calls functions of C or Python is not kept, and neither are the kernels of the records in effect.
     """
-    compiled, task, config = implementation.kernel.compiled, implementation.task, implementation.config
-    store = _store_for(key)
-    if store is None or task is None or config is None or compiled.externs or compiled.foreign:
+    task, config = implementation.task, implementation.config
+    if task is not None and config is not None:
+        tuned = implementation.origin == "tuned"
+        keep_program(key, implementation.kernel.compiled, task, config, tuned=tuned)
+
+
+def keep_program(
+    key: CallKey,
+    compiled: CompiledProgram,
+    task: Task,
+    config: Config,
+    *,
+    tuned: bool,
+    store: TuningStore | None = None,
+) -> None:
+    """Keep the code of a configuration under a key, as `keep_kernel` does.
+
+    Args:
+        tuned: the configuration is the best that was measured.
+        store: another store than the user's.
+    """
+    store = _store_for(key, store)
+    if store is None or compiled.externs or compiled.foreign:
         return
     paths = task.template.source_files
     files = None if paths is None else _described(paths)
@@ -84,11 +130,11 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
 
     def fits(line: str | None) -> bool:
         if line is None:
-            return implementation.origin != "tuned"
+            return not tuned
         try:
             record = Record.from_line(line)
         except RecordError:  # damaged: the store finds no record either
-            return implementation.origin != "tuned"
+            return not tuned
         return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
 
     sources = {"files": files, "config": plain(config.to_json())}
@@ -97,15 +143,17 @@ def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
 
 
-def _found(key: CallKey) -> KeptCode | None:
-    store = _store_for(key)
+def _found(key: CallKey, store: TuningStore | None = None) -> KeptCode | None:
+    store = _store_for(key, store)
     return None if store is None else store.kernels.find(_row_key(key))
 
 
-def _store_for(key: CallKey) -> TuningStore | None:
+def _store_for(key: CallKey, store: TuningStore | None) -> TuningStore | None:
     """Return the store for a kernel; None where none is to be kept or found."""
     if not key.can_be_kept or in_effect.get() is not None:
         return None
+    if store is not None:
+        return store
     from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
 
     return user_store()

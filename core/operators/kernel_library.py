@@ -101,9 +101,7 @@ class KernelLibrary:
 
     def stored(self, task: Task, store: StoreLike) -> Config | None:
         """Find the best configuration that a store knows."""
-        from pegbox.store import user_store
-
-        held = user_store() if store == "user" else store
+        held = held_store(store)
         return None if held is None else held.best_config(task)
 
     def call_key(self, inputs: Inputs, packed: tuple[int, ...]) -> CallKey:
@@ -197,6 +195,14 @@ def _json_of(given: Mapping[str, Any]) -> str:
         return json.dumps(given, sort_keys=True)
     except (TypeError, ValueError):
         return ""
+
+
+def held_store(store: object) -> TuningStore | None:
+    """Return the store that an argument means. Raises `ArgumentError` for something else."""
+    from pegbox.store import user_store
+
+    checked = _checked_store(store)
+    return user_store() if isinstance(checked, str) else checked
 
 
 def _checked_store(store: object) -> StoreLike:

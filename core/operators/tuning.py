@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pegbox.checks import check_choice, check_int, check_list, check_seconds, with_checked_keywords
+from pegbox.checks import check_choice, check_int, check_list, with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.expr import dtypes
 from pegbox.operators.arrays import Array
@@ -17,30 +15,23 @@ from pegbox.operators.call_key import Inputs
 from pegbox.operators.choice import compiled_stored, tuned
 from pegbox.operators.implementation import Implementation, Packers
 from pegbox.operators.kept import kept_config
-from pegbox.operators.kernel_library import KernelLibrary, StoreLike
+from pegbox.operators.kernel_library import KernelLibrary, StoreLike, held_store
 from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal
-from pegbox.search.allocation import GradientAllocation, Progress
-from pegbox.search.factory import tuner_label
+from pegbox.search.allocation import GradientAllocation
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.loop.proposals import first_fault
-from pegbox.search.loop.recorder import Recorder
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.search.protocols import TunerFactory
-from pegbox.search.session import Session
+from pegbox.search.task_scheduler import TaskScheduler
 from pegbox.search.tune import tune
 from pegbox.space import Config
-from pegbox.store import user_store
 from pegbox.task.speed_text import format_seconds
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
-
-_ROUND = 16
-"""The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
-
 
 Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
 """The shapes of a call's inputs, or that of its only one."""
@@ -164,51 +155,29 @@ def tune_tasks(
     """
     if trials is None and budget is None:
         raise ArgumentError("tune(shapes=[...]): no limit; give trials=..., budget='10m' or both")
-    left: float = math.inf if trials is None else check_int("trials", trials, minimum=len(tasks))
-    end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
-    size = int(min(_ROUND, max(1, left // (2 * len(tasks))))) if left < math.inf else _ROUND
-    sessions = [Session(task, tuner=tuner, seed=seed) for task in tasks]
-    recorders = [_recorders(each, records, tuner_label(tuner)) for each in sessions]
-    costs = [Progress(task.flop, similar=task.name) for task in tasks]
-    options: dict[str, Any] = {
-        "runner": runner,
-        "timeout": timeout,
-        "measure_options": measure_options,
-        "store": user_store() if store == "user" else store,
-    }
-    heard = list(callbacks)
-    while left > 0 and time.monotonic() < end and (number := GradientAllocation().next(costs)) is not None:
-        session = sessions[number]
-        each = [*recorders[number], *heard]
-        start = first[number] if first and not session.trials else ()
-        result = session.round(int(min(size, left)), finalists=2, callbacks=each, first=start, **options)
-        left -= max(1, len(result.trials))
-        costs[number].best.append(session.best_cost)
-        costs[number].exhausted = session.exhausted or not result.trials
-        if progress:
-            print(_line(session, tasks[number]), file=sys.stderr)
-        if result.stopped_because == "interrupted":
-            break
-    return [session.best for session in sessions]
+    if trials is not None:
+        check_int("trials", trials, minimum=len(tasks))
+    scheduler = TaskScheduler(tasks, tuner=tuner, seed=seed, records=records)
+    scheduler.search(
+        GradientAllocation(),
+        trials=trials,
+        budget=budget,
+        first=lambda number: first[number] if first else (),
+        callbacks=callbacks,
+        on_round=_print_round if progress else lambda *_: None,
+        runner=runner,
+        timeout=timeout,
+        measure_options=measure_options,
+        store=held_store(store),
+    )
+    return [session.best for session in scheduler.sessions]
 
 
-def _recorders(
-    session: Session, records: str | os.PathLike[str] | Journal | None, tuner: str
-) -> Sequence[CallbackLike]:
-    """Return the callbacks that write a session's trials."""
-    if records is None:
-        return ()
-    assert isinstance(session.task, Task)
-    journal = records if isinstance(records, Journal) else Journal(records)
-    recorder = Recorder(journal, session.task, tuner, session.seed, session.run)
-    recorder.check_host("")
-    return (recorder,)
-
-
-def _line(session: Session, task: Task) -> str:
+def _print_round(scheduler: TaskScheduler, number: int, result: TuneResult) -> None:
+    task, session = scheduler.tasks[number], scheduler.sessions[number]
     arguments = ", ".join(f"{name}={value}" for name, value in task.workload[1].items())
     best = "nothing ran" if session.best is None else format_seconds(session.best.cost)
-    return f"{task.name}({arguments}): {len(session.trials)} trials, best {best}"
+    print(f"{task.name}({arguments}): {len(session.trials)} trials, best {best}", file=sys.stderr)
 
 
 def _listed(call: object, wanted: str) -> list[Any]:

@@ -13,6 +13,7 @@ from pegbox.checks import check_flag, check_instance, check_list, check_text
 from pegbox.codegen.targets.host import describe_host, processor_of
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
+from pegbox.origin import users_level
 from pegbox.records.autotvm import is_for_cpu
 from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal, RecordWarning
@@ -270,6 +271,14 @@ class History:
     def best_config(self, task: Task) -> Config | None:
         """Find the config of the best record of this task; None when its workload was never measured well.
 
+        Raises as `best_record` does.
+        """
+        found = self.best_record(task)
+        return None if found is None else to_config(found, task, source=self.source)
+
+    def best_record(self, task: Task) -> Record | None:
+        """Find the best record of this task; None when its workload was never measured well.
+
         Records of emulators, whose times do not measure a processor, are ignored with a `RecordWarning`. Raises
         `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
@@ -278,13 +287,11 @@ class History:
         subject = f"{self.source}: the best configuration of {call(*task.workload)}"
         if found is None and (found := best(own)) is not None:
             message = "was measured with other code than it has now, and may not be the best any more: tune again"
-            warnings.warn(f"{subject} {message}", RecordWarning, stacklevel=3)
-        if found is None:
-            return None
-        if found.tool:
+            warnings.warn(f"{subject} {message}", RecordWarning, stacklevel=users_level())
+        if found is not None and found.tool:
             message = f"is AutoTVM's, which measured it for {found.target!r} with another compiler, and may not be the"
-            warnings.warn(f"{subject} {message} best here: tune again", RecordWarning, stacklevel=3)
-        return to_config(found, task, source=self.source)
+            warnings.warn(f"{subject} {message} best here: tune again", RecordWarning, stacklevel=users_level())
+        return found
 
     def absence(self, task: Task) -> str:
         """Explain why `best_config` has none of this task, and what to do."""

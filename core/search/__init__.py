@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
     from pegbox.hooks.refs import Spec, parse_spec
     from pegbox.measure.pipeline.measurer import Measurer
-    from pegbox.search.allocation import GradientAllocation, Progress, RoundRobin
+    from pegbox.search.allocation import Allocation, GradientAllocation, Progress, RoundRobin
     from pegbox.search.factory import BaseTuner, BoundTuner, make_cost_model, make_tuner
     from pegbox.search.loop.archive import gain_of
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from pegbox.search.subject import Subject
 
 __all__ = [
-    "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "BaseTuner", "BestTrial", "BoundTuner", "Callback", "CallbackLike",
-    "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features", "Floats", "Gain",
-    "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge", "ModelReport",
-    "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
+    "CHOOSING", "EXPERIENCE_MODEL", "LEARNING", "Allocation", "BaseTuner", "BestTrial", "BoundTuner", "Callback",
+    "CallbackLike", "Comparison", "ComparisonInterrupted", "CostModel", "Experience", "FeatureSource", "Features",
+    "Floats", "Gain", "GradientAllocation", "Limits", "LineProgress", "LiveProgress", "Measurer", "ModelJudge",
+    "ModelReport", "Objective", "Prior", "PriorTrials", "Progress", "RoundRobin", "Run", "SearchOptions", "SearchState",
     "SearchTask", "SelfReporting", "Session", "Spec", "StopReason", "StopSearch", "Subject", "Summary", "Transfer",
     "Trial", "TuneResult", "Tuner", "checked_features", "checked_scores", "checked_training", "compare", "gain_of",
     "lost_threads", "make_cost_model", "make_tuner", "not_fitted", "pairs_in_order", "parse_spec", "predicted_configs",

@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pegbox.checks import check_float, check_int
+from pegbox.checks import check_callable, check_float, check_int
+from pegbox.errors import PluginError
+from pegbox.hooks import registry
+from pegbox.hooks.options import bind_options, construct, signature_of
+from pegbox.hooks.refs import parse_spec
 
 Total: TypeAlias = Callable[[Sequence[float]], float]
 """The function of the seconds of each task that is minimized: their sum, each as often as it is called."""
@@ -47,6 +51,41 @@ class Progress:
     def speed(self) -> float:
         """Operations a second of the best so far."""
         return self.flop / self.cost
+
+
+@runtime_checkable
+class Allocation(Protocol):
+    """A rule that shares out rounds among tasks."""
+
+    def next(self, tasks: Sequence[Progress]) -> int | None:
+        """Choose the task of the next round; None where all are exhausted."""
+
+
+AllocationLike: TypeAlias = str | Callable[..., Allocation]
+"""The name of an allocation, with options if any ("gradient:alpha=0.5"), or a factory."""
+
+
+def make_allocation(given: AllocationLike, total: Total) -> Allocation:
+    """Make the allocation that a name or a factory means; factories that declare `total` get the objective.
+
+    Raises:
+        UnknownName, ArgumentError: there is no such allocation, or it has no such option.
+        PluginError: the factory raises, or makes something else.
+    """
+    owner, written = f"allocation {given!r}", {}
+    if isinstance(given, str):
+        spec = parse_spec(given)
+        factory, written = registry.resolve("allocation", spec.name), dict(spec.options)
+    else:
+        wanted = "the name of an allocation, such as 'gradient', or a class of allocations"
+        factory = check_callable("allocation", given, wanted)
+    options: dict[str, Any] = bind_options(owner, factory, written, but=["total"], leading=0)
+    if "total" in signature_of(factory).parameters:
+        options["total"] = total
+    made = construct(owner, factory, **options)
+    if not isinstance(made, Allocation):
+        raise PluginError(f"{owner} made a {type(made).__name__} without next(tasks)")
+    return made
 
 
 class RoundRobin:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +15,11 @@ from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
-from pegbox.search.loop.callbacks import Callback
+from pegbox.search.loop.callbacks import Callback, CallbackLike
 from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
 from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import SearchTask, Tuner
@@ -125,6 +126,16 @@ def measuring_host(measurer: Measurer) -> str:
         return check_measurer(measurer).host
     except MeasureError as error:
         raise TuningError(str(error)) from error
+
+
+def check_recording_host(callbacks: Iterable[CallbackLike], measurer: Measurer) -> None:
+    """Check that records of tasks come from machines of the kind that measures now, where trials are recorded.
+
+    Raises `RecordError` where they do not, and `TuningError` where the cluster cannot be used.
+    """
+    for each in callbacks:
+        if isinstance(each, Recorder) and isinstance(each.task, Task):
+            each.check_host(measuring_host(measurer))
 
 
 def is_task(task: object) -> bool:

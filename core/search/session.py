@@ -15,7 +15,7 @@ from pegbox.search.loop.callbacks import check_callbacks
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
 from pegbox.search.loop.outcome import Trial, TuneResult
 from pegbox.search.models.inputs import TransferSource, tuner_over
-from pegbox.search.problem import local_measurer, problem_of
+from pegbox.search.problem import check_recording_host, local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.store.store import user_store
 from pegbox.task.task import Task
@@ -70,6 +70,7 @@ class Session:
         self.exhausted = False
         self._tuner = tuner_over(tuner, problem.task, seed=seed, transfer=transfer)
         self._unreported = check_history("history", history)
+        self._told = 0
 
     @property
     def best_cost(self) -> float:
@@ -104,8 +105,12 @@ class Session:
         defaults: dict[str, Any] = {"finalists": 0, "store": user_store()}
         limits = SearchOptions(trials, **{**defaults, **options, "callbacks": callbacks, "name": self.name})
         with problem.open(best=self.best_cost) as opened:
+            if not self.trials:
+                check_recording_host(callbacks, opened)
             try:
-                result = problem.search(self._tuner, opened, limits, prior=PriorTrials(self._unreported))
+                result = problem.search(
+                    self._tuner, opened, limits, prior=PriorTrials(self._unreported, earlier=self._told)
+                )
             except TuningError as error:
                 self._take_in(error.result)
                 raise
@@ -113,6 +118,7 @@ class Session:
         return result
 
     def _take_in(self, result: TuneResult) -> None:
+        self._told += len(self._unreported) + len(result.trials) - len(result.untold)
         self._unreported = [(trial.config, trial.result) for trial in result.untold]
         self.exhausted = result.stopped_because == "exhausted"
         for trial in result.history:

@@ -21,7 +21,7 @@ from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import Resume, open_recording
 from pegbox.search.models.inputs import TransferSource, tuner_over
 from pegbox.search.objective import CostFunction, Objective
-from pegbox.search.problem import Problem, local_measurer, measuring_host, problem_of
+from pegbox.search.problem import Problem, check_recording_host, local_measurer, measuring_host, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.space import Config, ConfigSpace
 from pegbox.store.store import TuningStore, user_store
@@ -141,9 +141,7 @@ def search_problem(
     shown = [progress_callback()] if options.progress else []
     with problem.open(best=recording.best_cost) as opened:
         host = measuring_host(opened) if recording.callbacks else ""
-        if isinstance(measured, Task):
-            for recorder in recording.callbacks:
-                recorder.check_host(host)
+        check_recording_host(recording.callbacks, opened)
         callbacks = [*recording.callbacks, *shown, *problem.watches, *options.callbacks]
         limits = replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name)
         prior = PriorTrials(recording.history, recording.trials, recording.baseline(host))

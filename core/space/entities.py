@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from pegbox.errors import SpaceError
 
+THREADS = "threads"
+"""The knob by which a template leaves the number of threads open; its first value is one."""
+
 
 class KnobEntity:
     """Base of entities. An entity is not its value: computing with it is an error that says how to read the value."""

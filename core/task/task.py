@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pegbox.checks import check_instance, check_list, check_mapping, near_names
+from pegbox.checks import check_callable, check_instance, check_list, check_mapping, near_names
 from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target, target_of
@@ -28,6 +28,7 @@ from pegbox.space import ConfigSpace
 from pegbox.space.given_config import GivenConfig, given_config
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
+from pegbox.task.epilogue import GivenEpilogue, epilogue_template
 from pegbox.task.speed_text import bytes_of
 from pegbox.task.template import Template
 from pegbox.task.workload import generated_template, template_of
@@ -86,6 +87,12 @@ class Task:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self.workload[1].items())
         return f"Task({self.name}({arguments}), target={str(self.target)!r}, {self.space.size} configurations)"
+
+    @cached_property
+    def base(self) -> Task:
+        """The task itself, or that of its template without an epilogue: of the same space."""
+        template = self.template.base
+        return self if template is self.template else Task(template, self.args, self.kwargs, self.target)
 
     @cached_property
     def code(self) -> str:
@@ -233,6 +240,22 @@ class Task:
         """Return the plain loops as text."""
         return str(self.lowered(config))
 
+    def with_epilogue(self, epilogue: GivenEpilogue) -> Task:
+        """Return a task whose kernels also compute what follows the output, in the loops that store it.
+
+        Its space is this task's. Further inputs come after the template's own.
+
+        Args:
+            epilogue: a function of the output's tensor. It returns the new output, each element of which is computed
+                from the same element (a bias, a residual and an activation), or [further inputs..., output].
+
+        Raises:
+            TemplateError: the computation is not pointwise, the template has several outputs, or no TE schedule.
+        """
+        check_callable("epilogue", epilogue, "a function of the template's output that returns a tensor")
+        found = epilogue_template(self.template, self._tensors, epilogue)
+        return Task(found, self.args, self.kwargs, self.target)
+
     @property
     def symbol(self) -> str:
         """The kernel's name in object code."""
@@ -313,6 +336,7 @@ def create_task(
     *loose: NoReturn,
     target: str | Target | None = None,
     space: object = None,
+    epilogue: GivenEpilogue | None = None,
     **misplaced: NoReturn,
 ) -> Task:
     """Make a task from a template (a name, "file.py:name", or the function itself) at `args`.
@@ -324,6 +348,7 @@ def create_task(
         target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.
         space: the generator of the space, where `template` is a workload, which is a computation alone: the name of a
             space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
+        epilogue: a pointwise computation that follows the template's output: see `Task.with_epilogue`.
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
@@ -332,14 +357,15 @@ def create_task(
         TargetError: a malformed target.
     """
     if misplaced:
+        first, own = next(iter(misplaced)), ("args", "kwargs", "target", "space", "epilogue")
         raise ArgumentError(
-            f"create_task has no parameter {next(iter(misplaced))!r}"
-            f"{near_names(next(iter(misplaced)), ('args', 'kwargs', 'target', 'space'))}; the template's own arguments "
-            f"go by name into kwargs={dict(misplaced)!r}"
+            f"create_task has no parameter {first!r}{near_names(first, own)}; the template's own arguments go by name "
+            f"into kwargs={dict(misplaced)!r}"
         )
     if loose:
         together = (args, kwargs, *loose)
         raise ArgumentError(f"create_task takes the template's arguments as one tuple: write args={together!r}")
     resolved = target_of(target)
     found = template_of(template) if space is None else generated_template(template, space)
-    return Task(found, args, {} if kwargs is None else kwargs, resolved)
+    task = Task(found, args, {} if kwargs is None else kwargs, resolved)
+    return task if epilogue is None else task.with_epilogue(epilogue)

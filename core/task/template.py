@@ -48,6 +48,11 @@ class Template(NamedFunction):
         fault = "it has no parameter for" if first is None else f"its first parameter {first.name!r} gets"
         return f"; {fault} the configuration cfg: if it has no schedule, {ADD_SPACE}"
 
+    @property
+    def base(self) -> Template:
+        """The template itself, without an epilogue."""
+        return self
+
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
         """Write the template's use of its knobs as text; None where only its name identifies it."""
         return None

@@ -16,6 +16,10 @@ from pegbox.te import asinh as asinh
 from pegbox.te import atan as atan
 from pegbox.te import atan2 as atan2
 from pegbox.te import atanh as atanh
+from pegbox.te import bitwise_and as bitwise_and
+from pegbox.te import bitwise_not as bitwise_not
+from pegbox.te import bitwise_or as bitwise_or
+from pegbox.te import bitwise_xor as bitwise_xor
 from pegbox.te import call_extern as call_extern
 from pegbox.te import call_llvm_intrin as call_llvm_intrin
 from pegbox.te import call_llvm_pure_intrin as call_llvm_pure_intrin
@@ -57,6 +61,8 @@ from pegbox.te import power as power
 from pegbox.te import reinterpret as reinterpret
 from pegbox.te import round as round
 from pegbox.te import rsqrt as rsqrt
+from pegbox.te import shift_left as shift_left
+from pegbox.te import shift_right as shift_right
 from pegbox.te import sigmoid as sigmoid
 from pegbox.te import sin as sin
 from pegbox.te import sinh as sinh
@@ -69,13 +75,14 @@ from pegbox.te import truncdiv as truncdiv
 from pegbox.te import truncmod as truncmod
 
 __all__ = [
-    "Select", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "c_library",
-    "c_source", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_pure_extern", "call_python",
-    "cast", "ceil", "ceildiv", "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10",
-    "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf",
-    "isnan", "ldexp", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint",
-    "popcount", "pow", "power", "reinterpret", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan",
-    "tanh", "trunc", "truncdiv", "truncmod",
+    "Select", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "c_library", "c_source", "call_extern", "call_llvm_intrin",
+    "call_llvm_pure_intrin", "call_pure_extern", "call_python", "cast", "ceil", "ceildiv", "clz", "const",
+    "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10", "floor", "floordiv", "floormod", "fmod",
+    "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "ldexp", "log", "log1p", "log2",
+    "log10", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow", "power", "reinterpret",
+    "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan", "tanh", "trunc",
+    "truncdiv", "truncmod",
 ]  # fmt: skip
 
 indexdiv = floordiv

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.checks import DURATIONS, read_seconds
 from pegbox.errors import ArgumentError, RecordError, SpaceError
+from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.records import check_archive
 
@@ -60,6 +61,11 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
 
 def make_task(namespace: argparse.Namespace) -> Task:
     """Make the task that TEMPLATE, ARGS, --space and --target name."""
+    if Path(namespace.template).suffix in registry.names("model_reader"):
+        raise ArgumentError(
+            f"{namespace.template!r} is a model, not a template: 'pegbox model tune {namespace.template}' searches for "
+            "its kernels ('pegbox model --help')"
+        )
     args, kwargs = read_args(namespace.args)
     generated = {"space": namespace.space} if namespace.space else {}
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)

@@ -17,6 +17,7 @@ def pegbox_register_cli_commands() -> dict[str, str]:
         "spaces": "pegbox.plugins.cli.spaces:configure",
         "show": "pegbox.plugins.cli.show:configure",
         "build": "pegbox.plugins.cli.build:configure",
+        "model": "pegbox.plugins.cli.model:configure",
         "sketch": "pegbox.plugins.sketch.command:configure",
         "cluster": "pegbox.plugins.cli.cluster:configure",
         "templates": "pegbox.plugins.cli.templates:configure",

@@ -27,6 +27,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.dot_product import DotProduct
 from pegbox.plugins.sketch.lane_axis import LaneAxis
+from pegbox.plugins.sketch.lane_sums import LaneSums
 from pegbox.plugins.sketch.packed_layout import PackedLayout, pack_ahead
 from pegbox.plugins.sketch.rules import MultiLevelTiling, Rule, ansor_rules, derive
 from pegbox.plugins.sketch.scan_rows import scan_rules
@@ -34,6 +35,7 @@ from pegbox.plugins.sketch.shared_tiles import SharedTiles
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.te_code import RESERVED
+from pegbox.plugins.sketch.transposition import Transposition
 
 _STRUCTURE = re.compile("S[SR]*R[SR]*S")
 
@@ -130,7 +132,8 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
     dot = DotProduct(max_innermost_factor)
-    own: list[Rule] = [SharedTiles(MultiLevelTiling(*tiling), dot), dot, LaneAxis(*tiling)]
+    lanes: list[Rule] = [LaneAxis(*tiling), LaneSums(max_innermost_factor), Transposition(max_innermost_factor)]
+    own: list[Rule] = [SharedTiles(MultiLevelTiling(*tiling), dot), dot, *lanes]
     return [*registered, *scan_rules(), *own, *ansor_rules(*tiling, by_use=True)]
 
 

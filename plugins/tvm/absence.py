@@ -17,7 +17,7 @@ _PACKAGE = "pegbox.plugins.tvm"
 
 _REASONS = {
     # The parts of TVM
-    "pegbox reads no models; tune each operator as a task of its own": """
+    "a model is a file of ONNX: pegbox.load_model, tune_model and compile_model (docs/from-tvm.md)": """
         relay relax contrib.graph_executor contrib.graph_runtime contrib.debugger contrib.pipeline_executor
         autotvm.graph_tuner autotvm.apply_graph_best autotvm.ApplyGraphBest autotvm.TaskExtractEnv autotvm.get_workload
         autotvm.extract_from_program autotvm.extract_from_multiple_program autotvm.task.topi_integration

@@ -51,6 +51,7 @@ def test_arithmetic_comparisons_and_divisions(dtype: str, other: str, lanes: boo
         return (
             a + b, a - b, a * b, a // b, a % b, te.minimum(a, b), te.maximum(a, b), te.div(a, b), te.ceildiv(a, b),
             a // 3, a // 8 + a % 16, te.popcount(a), te.clz(a), te.abs(a), a < b, a >= b,
+            a & b, a | b, a ^ b, ~a, a << b, a >> b,
             te.cast("int32", a == b), a > 1, -a,
         )  # fmt: skip
 

@@ -253,6 +253,22 @@ def test_bits_of_integers_are_counted(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(FUNCTIONS[name](a).ravel(), wanted)
 
 
+_SHIFTS = {"shift_left": np.left_shift, "shift_right": np.right_shift}
+_BITWISE = {name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")}
+
+
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("name", [*_BITWISE, *_SHIFTS])
+@pytest.mark.parametrize("kind", [SERIAL, VECTORIZED])
+def test_bits_are_combined_and_shifted(name: str, dtype: str, kind: Any) -> None:
+    a, b = samples(dtype)
+    if name in _SHIFTS:  # beyond the width, too
+        b = (np.arange(b.size) % (b.itemsize * 8 + 3)).astype(dtype).reshape(b.shape)
+    wanted = {**_BITWISE, **_SHIFTS}[name](a, b)
+    func = elementwise(dtype, lambda x, y: call(name, x, y), kind=kind)
+    np.testing.assert_array_equal(outputs(func, a=a, b=b), wanted)
+
+
 @pytest.mark.parametrize("dtype", INTS)
 def test_abs_of_integers(dtype: str) -> None:
     a, b = samples(dtype)

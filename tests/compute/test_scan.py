@@ -67,6 +67,14 @@ def two_rows() -> list[Tensor]:
     return [X, te.scan(_first(2), _step(lambda t, i: s[t - 2, i] + s[t - 1, N - 1 - i] + X[t, i]), s, name="F")]
 
 
+def gated() -> list[Tensor]:
+    """A product of what is made of the row before, which reads no row itself."""
+    h, k = _state("h"), te.reduce_axis((0, N), "k")
+    gate = te.compute((T, N), lambda t, i: te.maximum(h[t - 1, i], X[t, i]), name="gate")
+    product = te.compute((T, N), lambda t, i: te.sum(W[i, k] * gate[t, k], axis=k), name="product")
+    return [X, W, te.scan(_first(), _step(lambda t, i: product[t, i] - h[t - 1, i]), h, name="G")]
+
+
 def _numpy(name: str, x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
     rows = [r.copy() for r in x[: 2 if name == "two_rows" else 1]]
     totals = [np.ones(N)]
@@ -80,12 +88,14 @@ def _numpy(name: str, x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
             case "pairs":
                 rows.append(np.maximum(before, x[t]))
                 totals.append(totals[-1] * 0.5 + rows[-1])
+            case "gated":
+                rows.append(w @ np.maximum(before, x[t]) - before)
             case "two_rows":
                 rows.append(rows[t - 2] + before[::-1] + x[t])
     return [np.stack(rows), np.stack(totals)] if name == "pairs" else [np.stack(rows)]
 
 
-GRAPHS: list[Callable[[], list[Tensor]]] = [cell, powers, pairs, two_rows]
+GRAPHS: list[Callable[[], list[Tensor]]] = [cell, powers, pairs, two_rows, gated]
 
 
 def _values(args: Sequence[Tensor]) -> tuple[dict[Tensor, np.ndarray], list[Tensor]]:

@@ -25,7 +25,7 @@ EACH = 3
 SLOW = {
     "pegbox.Comparison.plot", "pegbox.Comparison.to_html", "pegbox.build", "pegbox.compare", "pegbox.export",
     "pegbox.search.TuneResult.plot", "pegbox.search.TuneResult.to_html", "pegbox.search.compare", "pegbox.sweep",
-    "pegbox.codegen.write_shared_library",
+    "pegbox.codegen.write_shared_library", "pegbox.tune_model",
 }  # fmt: skip
 """Names whose valid calls take long, and are tried with all values only."""
 

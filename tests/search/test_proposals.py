@@ -131,6 +131,17 @@ def test_a_tuner_that_proposes_a_first_configuration_too_has_not_repeated_itself
     assert result.dropped == {}
 
 
+def test_of_each_answer_candidates_of_one_thread_come_first() -> None:
+    space = ConfigSpace()
+    space.define_knob("tile", [1, 2, 3])
+    space.define_knob("threads", [1, 4])
+    given = [space.get(index) for index in range(len(space))][::-1]
+    result = search(given[:4], given[4:], trials=6, space=space)
+    asked = [[trial.config["threads"].val for trial in result.trials][:4], [trial.config for trial in result.trials]]
+    assert asked[0] == sorted(config["threads"].val for config in given[:4])
+    assert set(asked[1][:4]) == set(given[:4])
+
+
 def test_first_configurations_that_are_known_are_not_measured_again() -> None:
     result = search(ALL[:4], trials=4, first=[ALL[5]], history=[(ALL[5], result_of(1.0))])
     assert [trial.config for trial in result.trials] == ALL[:4]

@@ -76,6 +76,19 @@ def test_a_space_that_has_no_more_is_exhausted(measured: list[dict[str, Any]]) -
     assert session.exhausted
 
 
+def test_a_space_that_ends_between_rounds_is_exhausted_without_a_warning(
+    measured: list[dict[str, Any]], recwarn: pytest.WarningsRecorder
+) -> None:
+    n = te.placeholder((2,), name="A")
+    small = pb.create_task([n, te.compute((2,), lambda i: n[i] + 1, name="B")], space="sketch", target="llvm")
+    session = Session(small, tuner="random")
+    valid = len(list(small.space.iterate()))
+    assert len(session.round(valid).trials) == valid
+    assert session.round(4).trials == ()
+    assert session.exhausted
+    assert [str(each.message) for each in recwarn if "proposed nothing" in str(each.message)] == []
+
+
 class Listener:
     """Proposes a list of configurations in its order; keeps what it is told."""
 

@@ -69,8 +69,9 @@ def convolved(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, layout: 
     if layout == "NHWC":
         x = x.transpose(0, 3, 1, 2)
     w = w.transpose(ORDER[weights]).astype(np.float64)
-    (sy, sx), (py, px), (dy, dx) = map(pair, (stride, padding, dilation))
-    x = np.pad(x, ((0, 0), (0, 0), (py, py), (px, px))).astype(np.float64)
+    (sy, sx), (dy, dx) = map(pair, (stride, dilation))
+    top, left, bottom, right = padding if np.size(padding) == 4 else pair(padding) * 2
+    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right))).astype(np.float64)
     oh, ow = ((size - (k - 1) * d - 1) // s + 1 for size, k, d, s in
               zip(x.shape[2:], w.shape[2:], (dy, dx), (sy, sx), strict=True))  # fmt: skip
     out = np.zeros((x.shape[0], w.shape[0], oh, ow))
@@ -119,6 +120,8 @@ SHAPES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 32, 9, 10, 64, 1, 1), {}),
     ((1, 6, 7, 5, 40, 3, 2), {"stride": (2, 3), "padding": (0, 2), "dilation": (1, 2)}),
     ((1, 5, 12, 12, 18, 3, 3), {"stride": 3, "dilation": 2, "padding": 2}),
+    ((1, 7, 12, 11, 20, 3, 3), {"stride": 2, "padding": (0, 1, 1, 2)}),
+    ((1, 7, 12, 11, 20, 1, 1), {"padding": (0, 0, 0, 1)}),
 ]
 
 
@@ -143,7 +146,7 @@ sizes, steps = st.integers(1, 9), st.tuples(st.integers(1, 3), st.integers(1, 3)
     data=st.tuples(st.integers(1, 2), sizes, sizes, sizes),
     filters=st.tuples(st.integers(1, 20), st.integers(1, 4), st.integers(1, 4)),
     stride=steps,
-    padding=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    padding=st.sampled_from([2, 4]).flatmap(lambda n: st.tuples(*[st.integers(0, 3)] * n)),
     dilation=steps,
     layout=st.sampled_from(["NCHW", "NHWC"]),
     seed=st.integers(0, 1000),
@@ -153,8 +156,8 @@ def test_any_small_convolution(
 ) -> None:
     # Room for one window at least.
     h, w = (
-        max(size, (k - 1) * d + 1 - 2 * p)
-        for size, k, d, p in zip(data[2:], filters[1:], dilation, padding, strict=True)
+        max(size, (k - 1) * d + 1 - before - after)
+        for size, k, d, before, after in zip(data[2:], filters[1:], dilation, padding[:2], padding[-2:], strict=True)
     )
     options = {"stride": stride, "padding": padding, "dilation": dilation, "layout": layout}
     check((*data[:2], h, w, *filters), options, configs=1, seed=seed)

@@ -191,7 +191,7 @@ def test_arrays_are_compared_within_bounds() -> None:
 
 
 def test_parts_that_are_not_here_are_reported_with_what_to_use() -> None:
-    with pytest.raises(ImportError, match=r"tvm\.relay is not here: pegbox reads no models"):
+    with pytest.raises(ImportError, match=r"tvm\.relay is not here: a model is a file of ONNX"):
         from pegbox.plugins.tvm import relay  # noqa: F401
     with pytest.raises(tvm.TVMError, match=r"tvm\.meta_schedule is not here: search with auto_scheduler"):
         tvm.meta_schedule  # noqa: B018

@@ -16,6 +16,8 @@ from pegbox.expr.visit import walk
 
 _LLVM = {name: name for name in ("sqrt", "floor", "ceil", "trunc", "copysign")} | {"round": "roundeven"}
 _BITS = {"popcount": "ctpop", "clz": "ctlz"}
+_BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+_SHIFTS = ("shift_left", "shift_right")
 _LIBRARY = (
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "exp10",
     "log2", "log10", "log1p", "fmod", "hypot",
@@ -33,7 +35,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     dtype = args[0].dtype
     lanes = max(arg.lanes for arg in args)
     emulated = narrow_floats.is_emulated(frame, dtype) or (dtype == "float16" and name in (*_MATH, *_LIBRARY))
-    if emulated and name != "abs" and name not in _BITS:
+    if emulated and name != "abs":
         wide = math_call(frame, name, [arithmetic.cast(frame, arg, "float32") for arg in args])
         return arithmetic.cast(frame, wide, dtype)
     texts = [broadcast(frame, arg, lanes) for arg in args]
@@ -42,6 +44,10 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _BITS:
         ty, flags = register(dtype, lanes), [("i1", "false")] if name == "clz" else []
         result = frame.op(frame.module.call(f"@llvm.{_BITS[name]}.{suffix(dtype, lanes)}", ty, (ty, texts[0]), *flags))
+    elif name in _BITWISE:
+        result = frame.op(f"{_BITWISE[name]} {register(dtype, lanes)} {texts[0]}, {texts[1]}")
+    elif name in _SHIFTS:
+        result = _shifted(frame, name, dtype, lanes, *texts)
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
     elif name in _MATH:
@@ -49,9 +55,22 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)
     else:
-        known = ", ".join((*_LLVM, "abs", *_MATH, *_LIBRARY, *_BITS))
+        known = ", ".join((*_LLVM, "abs", *_MATH, *_LIBRARY, *_BITS, *_BITWISE, *_SHIFTS))
         raise CompileError(f"no machine code for the intrinsic {name!r}; known: {known}")
     return Value(result, dtype, lanes)
+
+
+def _shifted(frame: Frame, name: str, dtype: str, lanes: int, number: str, count: str) -> str:
+    """Shift by a count that may reach the width of the type, which LLVM leaves undefined."""
+    ty, width = register(dtype, lanes), dtypes.BITS[dtype]
+    last, none = (broadcast(frame, Value(str(n), dtype, 0), lanes) for n in (width - 1, 0))
+    fits = frame.op(f"icmp ule {ty} {count}, {last}")
+    test = register("bool", lanes)
+    within = frame.op(f"select {test} {fits}, {ty} {count}, {ty} {last}")
+    if name == "shift_right" and not dtypes.is_unsigned(dtype):
+        return frame.op(f"ashr {ty} {number}, {within}")
+    moved = frame.op(f"{'shl' if name == 'shift_left' else 'lshr'} {ty} {number}, {within}")
+    return frame.op(f"select {test} {fits}, {ty} {moved}, {ty} {none}")
 
 
 def _llvm_of_floats(frame: Frame, name: str, dtype: str, lanes: int, *operands: str) -> str:

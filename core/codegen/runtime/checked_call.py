@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
 from pegbox.codegen.runtime.arguments import Checker
@@ -103,6 +104,18 @@ class Workspace:
     __slots__ = ("_memory", "address")
 
     def __init__(self, nbytes: int) -> None:
-        self._memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
-        start: int = self._memory.__array_interface__["data"][0]
-        self.address = -(-start // ALIGNMENT) * ALIGNMENT
+        self._memory = aligned_bytes(nbytes)
+        self.address = address_of_data(self._memory)
+
+
+def aligned_bytes(nbytes: int) -> NDArray[np.uint8]:
+    """Make an array of bytes, not initialized, that begins at a multiple of `ALIGNMENT`."""
+    memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
+    start = -address_of_data(memory) % ALIGNMENT
+    return memory[start : start + nbytes]
+
+
+def address_of_data(array: NDArray[Any]) -> int:
+    """Return the address of an array's first element."""
+    address: int = array.__array_interface__["data"][0]
+    return address

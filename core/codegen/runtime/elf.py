@@ -6,7 +6,8 @@ little endian).
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from mmap import mmap
+from typing import NamedTuple, TypeAlias
 
 MAGIC = b"\x7fELF\x02\x01"
 """The beginning of a file of 64 bits, little endian."""
@@ -22,6 +23,27 @@ ABSOLUTE = 0xFFF1
 
 _SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # types of sections; the last has no bytes in the file
 _COMMON = 0xFFF2
+
+
+Buffer: TypeAlias = bytes | mmap
+"""The bytes of a file."""
+
+
+class SectionHeader(NamedTuple):
+    """A section's entry in the table of them: `place` is where the entry is in the file, `offset` the section.
+
+    `name` is the place of its name in the section of names, `link` and `info` the numbers of sections that it is about.
+    """
+
+    place: int
+    name: int
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
 
 
 class Section(NamedTuple):
@@ -74,6 +96,19 @@ def parse(code: bytes) -> ObjectFile:
         raise ValueError(f"it is damaged: {error}") from error
 
 
+def section_headers(code: Buffer) -> Iterator[SectionHeader]:
+    """Yield the headers of all sections.
+
+    Raises:
+        struct.error: the file is damaged.
+    """
+    (start,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    for place in range(start, start + count * size, size or 1):
+        name, kind, flags, _, offset, length, link, info, alignment, _ = struct.unpack_from("<IIQQQQIIQQ", code, place)
+        yield SectionHeader(place, name, kind, flags, offset, length, link, info, alignment)
+
+
 def undefined(code: bytes) -> tuple[str, ...]:
     """List the names of symbols from elsewhere; none of a file that `parse` refuses."""
     try:
@@ -85,19 +120,17 @@ def undefined(code: bytes) -> tuple[str, ...]:
 
 def _parse(code: bytes) -> ObjectFile:
     (machine,) = struct.unpack_from("<H", code, 18)
-    (start,) = struct.unpack_from("<Q", code, 40)
-    size, count = struct.unpack_from("<HH", code, 58)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", code, start + number * size) for number in range(count)]
+    headers = list(section_headers(code))
     sections: list[Section] = []
     symbols: list[ElfSymbol] = []
     relocations: list[Relocation] = []
-    for _, kind, flags, _, offset, length, link, info, alignment, _ in headers:
+    for _, _, kind, flags, offset, length, link, info, alignment in headers:
         if kind != _EMPTY and offset + length > len(code):
             raise IndexError("a section reaches beyond its end")
         content = b"" if kind == _EMPTY else code[offset : offset + length]
         sections.append(Section(flags, length, alignment, content))
         if kind == _SYMBOLS:
-            symbols += _symbols(content, code[headers[link][4] :])
+            symbols += _symbols(content, code[headers[link].offset :])
         elif kind == _RELOCATIONS:
             entries = struct.iter_unpack("<QQq", content)
             relocations += [Relocation(info, at, kind & 0xFFFFFFFF, kind >> 32, addend) for at, kind, addend in entries]

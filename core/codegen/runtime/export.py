@@ -6,22 +6,27 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from pegbox.checks import check_callable, check_flag, check_list, check_path
+from pegbox.codegen.call_sequence import CallSequence
 from pegbox.codegen.compiled import ArgSpec
+from pegbox.codegen.emitter.call_text import emit_sequence
 from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.program import Program, check_program
 from pegbox.codegen.runtime.elf import undefined
+from pegbox.codegen.runtime.elf_objects import with_prefix, write_bytes_object
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.library import with_signature
 from pegbox.codegen.runtime.machine import compile_program
 from pegbox.codegen.targets.c_compiler import c_compiler
 from pegbox.codegen.targets.c_compiler import linker as find_linker
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
+from pegbox.expr.printer import unused_name
 from pegbox.loops.foreign import PREFIX, CSource
 from pegbox.output import MAKE_ROOM, Content, check_output, write_file, written_beside
 
@@ -36,8 +41,8 @@ _C_TYPES = {
     "float64": "double", "float32": "float", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t",
 }  # fmt: skip
 
-# No argument may have these names: the header's own parameters, and the words of C and C++.
-_RESERVED = """
+# The header's own parameters, and the words of C and C++.
+RESERVED = """
     workspace calls
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const const_cast
     consteval constexpr constinit continue co_await co_return co_yield decltype default delete do double dynamic_cast
@@ -46,6 +51,7 @@ _RESERVED = """
     signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
     typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
+"""The names that no argument may have."""
 
 Link: TypeAlias = Callable[[str, list[str]], object]
 """A function that makes a shared library of that name from object files and options of the linker."""
@@ -111,21 +117,54 @@ def write_shared_library(
     several = _several(programs)
     if link is not None:
         check_callable("link", link, "a function of a path and a list of files", arguments=2)
-    with written_beside(path) as out, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         parts: list[str] = []
         for number, program in enumerate(several):
             own = Path(folder) / f"kernel_{number}"
             Path(f"{own}.o").write_bytes(_object_code(program))
             parts += [f"{own}.o", *_foreign_parts(program, f"{own}_foreign")]
-        if any(program.num_threads > 1 for program in several):
-            parts.append("-lgomp")
-        if any(LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())) for part in Path(folder).glob("*.o")):
-            parts.append("-lm")
-        listed = list(dict.fromkeys(parts))
+        parts += _libraries(several, Path(folder).glob("*.o"))
+        _link(several[0].target, parts, path, link)
+
+
+def write_sequence_library(sequence: CallSequence, path: str | os.PathLike[str], *, link: Link | None = None) -> None:
+    """Write a library of a sequence: its function, its kernels, and its constants, which are mapped when it is loaded.
+
+    Raises:
+        ArgumentError, CompileError: see `write_shared_library`.
+    """
+    check_output(check_path("path", path), MACHINE_CODE)
+    program = emit_sequence(sequence)
+    # The constants may be too large for the folder of temporary files.
+    with tempfile.TemporaryDirectory(prefix=".pegbox-", dir=os.path.dirname(os.path.abspath(path))) as folder:
+        codes = [_object_code(program)]
+        codes += [with_prefix(kernel.object_code, sequence.prefix(n)) for n, kernel in enumerate(sequence.kernels)]
+        objects = [Path(folder) / f"{number}.o" for number in range(len(codes))]
+        for file, code in zip(objects, codes, strict=True):
+            file.write_bytes(code)
+        parts = [*map(str, objects), *_foreign_parts(program, f"{folder}/foreign")]
+        parts += _libraries([program], objects)
+        if sequence.constants.nbytes:
+            parts.append(f"{folder}/constants.o")
+            write_bytes_object(Path(parts[-1]), sequence.constants, sequence.constants_symbol, like=codes[0])
+        _link(program.target, parts, path, link)
+
+
+def _libraries(programs: Sequence[Program], objects: Iterable[Path]) -> list[str]:
+    """List the linker's options for libraries that come with the system."""
+    needed = ["-lgomp"] if any(program.num_threads > 1 for program in programs) else []
+    if any(LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())) for part in objects):
+        needed.append("-lm")
+    return needed
+
+
+def _link(target: Target, parts: Sequence[str], path: str | os.PathLike[str], link: Link | None) -> None:
+    listed = list(dict.fromkeys(parts))
+    with written_beside(path) as out:
         if link is not None:
             link(os.fspath(out), listed)
         else:
-            _run_linker([*find_linker(several[0].target), "-shared"], out, listed, shown=path)
+            _run_linker([*find_linker(target), "-shared"], out, listed, shown=path)
 
 
 def link_shared_library(
@@ -219,9 +258,9 @@ def c_header(program: Program) -> str:
 
 def _names(args: Sequence[ArgSpec]) -> list[str]:
     """List a C identifier for each argument, followed by its number where the name alone is shared or reserved."""
-    plain, reserved = [identifier(spec.name) for spec in args], _RESERVED.split()
+    plain, reserved = [identifier(spec.name) for spec in args], RESERVED.split()
     return [
-        f"{name}_{number}" if name in reserved or name[0].isdigit() or plain.count(name) > 1 else name
+        unused_name(f"{name}_{number}", plain) if name in reserved or plain.count(name) > 1 else name
         for number, name in enumerate(plain)
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,8 @@ from typing import Any
 from pegbox.checks import check_path
 from pegbox.codegen.compiled import CompiledProgram, compiled_of, description_of
 from pegbox.codegen.program import Program
+from pegbox.codegen.runtime import elf
+from pegbox.codegen.runtime.elf_objects import constants_ranges
 from pegbox.codegen.runtime.interpreter import PythonEntry
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily
 from pegbox.codegen.runtime.runtime_module import RuntimeModule
@@ -33,13 +36,13 @@ def with_signature(program: Program) -> Program:
     return replace(program, ll=f"{program.ll}\n{constant}")
 
 
-def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
+def signatures(code: elf.Buffer) -> Iterator[tuple[CompiledProgram, str]]:
     """Read the kernels of a linked library, without their object code, and the family of each, in the order of places.
 
     Raises:
         ArgumentError: the description of a kernel is damaged.
     """
-    for found in _TEXT.finditer(code):
+    for found in _descriptions(code):
         try:
             content = json.loads(found[1])
             yield compiled_of(content, b""), str(content["family"])
@@ -54,6 +57,14 @@ def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
         ) as error:
             shown = found[1].decode(errors="replace")[:80]
             raise ArgumentError(f"the description of a kernel is damaged ({error}): {shown}...") from error
+
+
+def _descriptions(code: elf.Buffer) -> Iterator[re.Match[bytes]]:
+    """Find the texts; constants, which may be most of a library, are not read."""
+    start = 0
+    for begin, end in [*constants_ranges(code), (len(code), len(code))]:
+        yield from _TEXT.finditer(code, start, begin)
+        start = end
 
 
 class LibraryCode:
@@ -94,6 +105,13 @@ class LoadedFamily(KernelFamily):
         return f"LoadedFamily({self.name}, {len(self.kernels)} kernels)"
 
 
+def _read(file: Path) -> list[tuple[CompiledProgram, str]]:
+    if not file.stat().st_size:  # nothing can be mapped
+        return []
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as code:
+        return list(signatures(code))
+
+
 def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     """Load the kernels of a shared library that pegbox wrote. They have no source.
 
@@ -105,7 +123,7 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     if not file.is_file():
         raise ArgumentError(f"{called}: there is no such file; write it first")
     try:
-        found = list(signatures(file.read_bytes()))
+        found = _read(file)
     except ArgumentError as error:
         raise ArgumentError(f"{called}: {error}; {again}") from error
     if not found:

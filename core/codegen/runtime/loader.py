@@ -19,14 +19,21 @@ class LoadedCode:
     """The addresses of a kernel's functions; the code stays while this object lives.
 
     Object code is the same for all processors of an architecture: a missing instruction shows when it runs.
+
+    Args:
+        imports: the addresses of symbols that are neither C functions nor in the libraries of this process.
+        owner: what these addresses belong to.
     """
 
-    def __init__(self, compiled: CompiledProgram) -> None:
+    def __init__(
+        self, compiled: CompiledProgram, *, imports: Mapping[str, int] | None = None, owner: object = None
+    ) -> None:
         if compiled.target.architecture != host.architecture():
             raise TargetError(
                 f"{compiled.name} was compiled for {compiled.target.triple} and cannot run on this machine"
             )
-        imports: dict[str, int] = {}
+        self._owner = owner
+        imports = dict(imports or {})
         if compiled.num_threads > 1:
             from pegbox.codegen.runtime import openmp  # what one thread runs does without
 

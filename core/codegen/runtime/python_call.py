@@ -105,13 +105,19 @@ def _run_with(body: FunctionBuilder, args: Sequence[ArgSpec], out: str) -> None:
 
 
 def _outputs(body: FunctionBuilder, out: str, number: int) -> list[str]:
-    """Take the outputs from what was given: an array, or a tuple of several."""
-    if number == 1:
-        return [out]
+    """Take the outputs from what was given: a tuple, or an array where there is one output."""
     is_tuple = body.equal("ptr", body.load("ptr", out, TYPE), body.named("tuple"))
-    body.branch([is_tuple], "tuple", "unknown")
+    body.choice(is_tuple, "tuple", "array" if number == 1 else "unknown")
+    body.label("tuple")
     body.branch([body.equal("i64", body.call("PyTuple_Size", f"ptr {out}"), number)], "counted", "unknown")
-    return [body.call("PyTuple_GetItem", f"ptr {out}", f"i64 {place}") for place in range(number)]
+    members = [body.call("PyTuple_GetItem", f"ptr {out}", f"i64 {place}") for place in range(number)]
+    if number != 1:
+        return members
+    body.add("br label %taken")
+    body.label("array")
+    body.add("br label %taken")
+    body.label("taken")
+    return [body.value(f"phi ptr [ {members[0]}, %counted ], [ {out}, %array ]")]
 
 
 def _arguments(body: FunctionBuilder, number: int) -> list[str]:

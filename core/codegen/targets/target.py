@@ -137,6 +137,14 @@ class Target:
         """The feature string for LLVM; later words in it win."""
         return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
 
+    def with_cores(self, count: int) -> Target:
+        """Return the same processor with another number of cores.
+
+        Raises:
+            TargetError: the number is out of range.
+        """
+        return Target(str(self).replace(f"-num-cores {self.num_cores}", f"-num-cores {value_text(count)}"))
+
     @property
     def explicit(self) -> Target:
         """The target with all features of this machine's processor written out, which means the same everywhere."""

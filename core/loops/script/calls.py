@@ -235,6 +235,7 @@ CALLS: dict[str, Handler] = {
     **{name: _convert(name) for name in dtypes.BITS},
     **{name: _intrinsic(name) for name in intrinsics.ARITY},
     "power": _intrinsic("pow"),
+    "bitwise_not": _typed(_plain(intrinsics.inverted, "x")),
     "Cast": _cast("dtype", "value"),
     "cast": _cast("value", "dtype"),
     **{name: _plain(function, "a", "b") for names, function in _BINARY.items() for name in names.split()},

@@ -14,7 +14,7 @@ from pegbox.errors import PegboxError, ScriptError
 from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.affine import difference
 from pegbox.expr.low_level import Stride, VectorLoad, is_contiguous
-from pegbox.expr.nodes import Buffer, Const, Expr, Load
+from pegbox.expr.nodes import OPERATORS, Buffer, Const, Expr, Load
 from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
 from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
@@ -46,9 +46,12 @@ class Expressions(Reader):
         **CONDITIONS,
         ast.Div: (operator.truediv, build.div),
         ast.Pow: (operator.pow, partial(intrinsics.call, "pow")),
-        ast.BitAnd: (operator.and_, build.logical_and),
-        ast.BitOr: (operator.or_, build.logical_or),
-        ast.Invert: (operator.invert, build.logical_not),
+        ast.BitAnd: (operator.and_, OPERATORS["and"]),
+        ast.BitOr: (operator.or_, OPERATORS["or"]),
+        ast.BitXor: (operator.xor, OPERATORS["xor"]),
+        ast.LShift: (operator.lshift, OPERATORS["shift_left"]),
+        ast.RShift: (operator.rshift, OPERATORS["shift_right"]),
+        ast.Invert: (operator.invert, OPERATORS["not"]),
         ast.UAdd: (operator.pos, build.as_expr),
     }
 

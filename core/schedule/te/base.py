@@ -119,10 +119,12 @@ class TEScheduleBase:
         return made
 
     def _attach_to_rows(self, stage: Stage) -> None:
-        """Compute a stage that reads rows of a later scan in the loop over the rows."""
+        """Compute a stage that reads rows of a later scan, or what is made of them, in the loop over the rows."""
         for later in self.stages[self.stages.index(stage) + 1 :]:
-            if isinstance(later.op, ScanOp) and any(tensor in later.op.outputs for tensor in stage.op.inputs):
-                record(stage, PLACE, "compute_at", later, later.op.scan_axis)
+            if isinstance(later.op, ScanOp):
+                of_rows = {t.buffer for op in (later.op, *later.op.cells) for t in op.outputs}
+                if any(tensor.buffer in of_rows for tensor in stage.op.inputs):
+                    record(stage, PLACE, "compute_at", later, later.op.scan_axis)
 
     def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
         """Attach the stages at loops of `old` that move to the loops of `new`."""

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pegbox.compute.tensor import Operation, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.cache import CacheRewrites
+from pegbox.schedule.te.epilogue import EpilogueRewrites
 from pegbox.schedule.te.group import Groups
 from pegbox.schedule.te.rfactor import RfactorRewrites
 from pegbox.shown import value_text
 
 
-class TESchedule(CacheRewrites, RfactorRewrites, Groups):
+class TESchedule(CacheRewrites, RfactorRewrites, EpilogueRewrites, Groups):
     """`s[tensor]` is a tensor's stage. Stages are in an order in which they can run."""
 
 

@@ -16,13 +16,14 @@ from pegbox.task.speed_text import format_speed
 
 def progress(stream: TextIO | None = None) -> Callback:
     """Choose the progress display that suits `stream` (standard error by default); without a stream, none."""
-    stream = _stream(stream)
+    stream = text_stream(stream)
     if stream is None:  # a program that began with its standard error closed
         return Callback()
     return LiveProgress(stream) if stream.isatty() else LineProgress(stream)
 
 
-def _stream(stream: object) -> Any:
+def text_stream(stream: object) -> Any:
+    """Return a stream of text, by default standard error, which may be None."""
     if stream is None:
         return sys.stderr
     if callable(getattr(stream, "isatty", None)) and callable(getattr(stream, "write", None)):
@@ -79,7 +80,7 @@ class LineProgress(Callback):
     """A display of one plain line after each batch, and one for each new activity; made for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = _stream(stream)
+        self.stream = text_stream(stream)
         self._said: set[str] = set()
 
     def on_start(self, state: SearchState) -> None:
@@ -98,7 +99,7 @@ class LiveProgress(Callback):
     """A line that rich redraws in place; its last state stays on the terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = _stream(stream)
+        self.stream = text_stream(stream)
         self._live: Any = None
         self._state: SearchState | None = None
 

@@ -117,11 +117,13 @@ class PriorTrials:
         trials: the results of the trials themselves, where `results` has remeasurements: they compare with those of
             new trials.
         baseline: the costs to compare with, for a search that measures none.
+        earlier: the number of other configurations that the tuner knows, from earlier rounds.
     """
 
     results: Sequence[tuple[Config, Result]] = ()
     trials: Mapping[Config, Result] = field(default_factory=dict)
     baseline: Baseline | None = None
+    earlier: int = 0
 
     def __post_init__(self) -> None:
         check_history("results", self.results)

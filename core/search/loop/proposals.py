@@ -25,6 +25,7 @@ from pegbox.origin import explained, origin_of, users_level
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
+from pegbox.space.entities import THREADS
 
 MAX_STALE_ASKS = 8
 """The number of asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
@@ -45,6 +46,7 @@ class Proposer:
         space: the space of all configurations; None: not checked.
         searched: the part of it that the tuner was given, where that is less.
         first: configurations that come before those of the tuner.
+        earlier: the number of configurations that the tuner knows from earlier searches.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class Proposer:
         space: ConfigSpace | None = None,
         searched: ConfigSpace | None = None,
         first: Sequence[Config] = (),
+        earlier: int = 0,
     ) -> None:
         self._tuner = tuner
+        self._earlier = earlier
         self._name = name
         self._space = space
         self._searched = searched or space
@@ -80,7 +84,7 @@ class Proposer:
         for _ in range(MAX_STALE_ASKS):
             proposed = self._ask(n)
             if not proposed:
-                seen = len(self._known) + len(self._pending)
+                seen = self._earlier + len(self._known) + len(self._pending)
                 if self._searched is not None and _has_more(self._searched, seen):
                     message = f"proposed nothing after {seen:,} configurations, although the space has more"
                     warnings.warn(f"tuner {self._name!r} {message}", RuntimeWarning, stacklevel=users_level())
@@ -157,7 +161,11 @@ class Proposer:
         fresh = [config for config in distinct if config not in self._known and config not in self._pending]
         own = self._first.intersection(distinct).difference(fresh)  # the tuner could not know of these
         self.dropped += Counter({REPEATED: len(proposed) - len(fresh) - len(own), SURPLUS: max(0, len(fresh) - n)})
-        return fresh[:n]
+        taken = fresh[:n]
+        if taken and THREADS in taken[0].space.knobs:  # the work is so little that one thread may be the fastest
+            place = list(taken[0].space.knobs).index(THREADS)
+            taken.sort(key=lambda config: config.digits[place])
+        return taken
 
 
 def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[int, str] | None:

@@ -95,7 +95,9 @@ class _Loop:
         self.batch_size = check_int("batch_size", wanted)
         self.with_baseline = options.baseline
         self.clock = PhaseClock(clock)
-        self.proposer = Proposer(tuner, name, space=space, searched=searched, first=options.first)
+        self.proposer = Proposer(
+            tuner, name, space=space, searched=searched, first=options.first, earlier=prior.earlier
+        )
         self.measurer = CheckedMeasurer(measurer, self.clock)
         self.state = SearchState(name, options.limits, subject, clock)
         keepers = [Keeper(options.store, subject.task)] if options.store and subject.task else []

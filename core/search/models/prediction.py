@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -31,13 +31,14 @@ from pegbox.search.models.model_search import ModelSearch
 from pegbox.search.models.trees import Trees
 from pegbox.search.protocols import Features, Floats
 from pegbox.space import Config
-from pegbox.space.digits import Digits, first_of_each
+from pegbox.space.digits import Digits
+from pegbox.space.entities import THREADS
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel
 
-PREDICTED = "predicted, not tuned"
+PREDICTED: Final = "predicted, not tuned"
 """The origin of a kernel whose configuration was predicted."""
 
 MODEL = SHIPPED / "prediction.npz"
@@ -50,9 +51,6 @@ GUARDED = 64
 
 LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
 """The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
-
-THREADS = "threads"
-"""The knob by which a template leaves the number of threads open; its first value is one."""
 
 TRIED = 16
 """The predicted configurations that are compiled, until as many as are asked for can be."""
@@ -69,9 +67,9 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
     """
-    search = ModelSearch(program_features(task), lambda features: _scores(task, features), np.random.default_rng(0))
-    choices = 2 if _leaves_threads(task) else 1  # one of them is scored
-    ranked = map(task.space.config, _with_threads(task, search.ranked(choices * candidates)))
+    alone = _of_one_core(task)
+    search = ModelSearch(program_features(alone), lambda features: _scores(alone, features), np.random.default_rng(0))
+    ranked = map(task.space.config, _with_threads(task, alone, search.ranked(candidates)))
     doomed = []
     for config in islice(ranked, GUARDED):
         if is_doomed(task, config):
@@ -83,24 +81,39 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 
 
 def _scores(task: Task, features: Features) -> Floats:
-    """Score rows of features; those with another use of threads than is wanted have minus infinity, if not all have it.
+    """Score rows of features; where there is little work, those that threads share have minus infinity, if not all do.
 
-    The model was trained on templates whose loops threads could share, and on sketches of one thread. So where a
-    template leaves the number of threads open, that is chosen afterwards; a sketch has one thread for little work.
+    The model was trained on sketches of one thread.
     """
     scores = shipped_model()(described(features, task.target))
     shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
-    if _leaves_threads(task):
-        return np.where(shared, scores, -np.inf) if shared.any() else scores
     return np.where(shared, -np.inf, scores) if _is_little(task) and not shared.all() else scores
 
 
-def _with_threads(task: Task, rows: Digits) -> Digits:
-    """Choose one thread for little work, where a template leaves the choice."""
-    if not _leaves_threads(task) or not _is_little(task):
+def _of_one_core(task: Task) -> Task:
+    """Make the task for one core where a template leaves the number of threads open; return others as they are.
+
+    There the loops that threads may share are shared in all programs, as in those that the model was trained on. So the
+    number of threads is chosen afterwards, and no half of the candidates is in vain.
+    """
+    if not _leaves_threads(task):
+        return task
+    target = Target(str(task.target).replace(f"-num-cores {task.target.num_cores}", "-num-cores 1"))
+    alone = Task(task.template, task.args, task.kwargs, target)
+    return alone if _lengths(alone) == _lengths(task, without=THREADS) else task
+
+
+def _lengths(task: Task, *, without: str = "") -> list[tuple[str, int]]:
+    return [(name, len(knob)) for name, knob in task.space.knobs.items() if name != without]
+
+
+def _with_threads(task: Task, alone: Task, rows: Digits) -> Digits:
+    """Give rows of the task for one core the number of threads: one for little work, else that of all cores."""
+    if alone is task:
         return rows
-    rows[:, list(task.space.knobs).index(THREADS)] = 0
-    rows = rows[first_of_each(rows, task.space.structure.lengths)]
+    column = list(task.space.knobs).index(THREADS)
+    digit = 0 if _is_little(task) else len(task.space.knobs[THREADS]) - 1
+    rows = np.insert(rows, column, digit, axis=1)
     return rows[task.space.is_valid(rows)]
 
 

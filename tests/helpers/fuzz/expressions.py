@@ -122,8 +122,11 @@ class _Expressions:
         if dtypes.is_float(dtype):
             return self.float(dtype, a, b)
         divisor = te.const(3, dtype) if isinstance(b, Const) and b.value == 0 else b
-        one = [lambda x: -x, te.abs, te.popcount, te.clz]
-        two = [build.floordiv, build.floormod, te.truncdiv, te.truncmod, te.ceildiv]
+        one = [lambda x: -x, te.abs, te.popcount, te.clz, te.bitwise_not]
+        two = [
+            build.floordiv, build.floormod, te.truncdiv, te.truncmod, te.ceildiv,
+            te.bitwise_and, te.bitwise_or, te.bitwise_xor, te.shift_left, te.shift_right,
+        ]  # fmt: skip
         return self.rng.choice(one)(a) if self.rng.random() < 0.3 else self.rng.choice(two)(a, divisor)
 
     def float(self, dtype: str, a: Expr, b: Expr) -> Expr:

@@ -10,10 +10,14 @@ from typing import Any
 
 import comparisons
 import numpy as np
+from onnx import TensorProto, helper, save
 
 import pegbox as pb
 from pegbox import codegen, measure, operators, records, search, te, tir
+from pegbox.compute.epilogue import epilogue_of
 from pegbox.expr.nodes import Var
+from pegbox.graph import Graph, Value, matmul_node
+from pegbox.model import Model
 from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
@@ -25,6 +29,8 @@ B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
 K = te.reduce_axis((0, 8), name="k")
 C = te.compute((8,), lambda i: te.sum(B[i, K], axis=K), name="C")
 D = te.compute((8,), lambda i: C[i] * 2, name="D")
+_BEFORE = te.placeholder((8,), name="D")
+_EPILOGUE = epilogue_of(_BEFORE, [te.compute((8,), lambda i: _BEFORE[i] + 1, name="E")])
 INDEX = Var("i")
 N = te.var("n")
 P = te.placeholder((N,), name="P")
@@ -84,6 +90,14 @@ def operator() -> operators.Operator:
 
 
 @functools.cache
+def model() -> Model:
+    x = Value("x", (4, 4), "float32")
+    weights = Value("w", (4, 4), "float32")
+    node = matmul_node("product", x, weights)
+    return Model(Graph("product", (x,), node.outputs, (node,), {weights: np.eye(4, dtype="float32")}))
+
+
+@functools.cache
 def module() -> tir.IRModule:
     return tir.IRModule(tir.Schedule([A, D]).func)
 
@@ -134,6 +148,15 @@ class World:
         if not path.exists():
             for trial in result().trials:
                 pb.Journal(path).append(self.record(trial))
+        return path
+
+    @cached_property
+    def onnx_file(self) -> Path:
+        """A model of one operator."""
+        path = self.folder / "odd.onnx"
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "odd", [x], [y])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
         return path
 
     @staticmethod
@@ -291,6 +314,18 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.space": lambda w: "sketch",
     "Operator.store": lambda w: None,
     "Operator.strict": lambda w: False,
+    "Target.with_cores.count": lambda w: 1,
+    "Task.with_epilogue.epilogue": lambda w: lambda out: te.compute(out.shape, lambda *i: out(*i) + 1, name="E"),
+    "compile_model.model": lambda w: model(),
+    "compile_model.store": lambda w: None,
+    "extract_tasks.models": lambda w: model(),
+    "load_model.path": lambda w: w.onnx_file,
+    "tune_model.models": lambda w: [model()],
+    "tune_model.progress": lambda w: False,
+    "tune_model.store": lambda w: None,
+    "tune_model.target": lambda w: TARGET,
+    "tune_model.trials": lambda w: 2,
+    "tune_model.tuner": lambda w: "random",
     "SketchGenerator.with_packed.names": lambda w: ["B"],
     "sketch_template.task": lambda w: sketch_task(),
     "sketch_template.config": lambda w: next(iter(sketch_task().space.iterate())),
@@ -379,6 +414,9 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Stage.compute_at.loop": lambda w: C.op.axis[0],
     "Task.reference.inputs": lambda w: w.arrays[:1],
     "TESchedule.outputs": lambda w: [D.op],
+    "TESchedule.append_epilogue.epilogue": lambda w: _EPILOGUE,
+    "TESchedule.append_epilogue.lanes": lambda w: 4,
+    "TESchedule.append_epilogue.tensor": lambda w: D,
     "TESchedule.rfactor.axis": lambda w: K,
     "TESchedule.rfactor.tensor": lambda w: C,
     "TESchedule.create_group.outputs": lambda w: D,
@@ -543,6 +581,11 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "ceildiv.b": lambda w: INDEX,
     "clz.x": lambda w: INDEX,
     "popcount.x": lambda w: INDEX,
+    **{
+        f"{name}.{operand}": lambda w: INDEX
+        for name in ("bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
+        for operand in "xy"
+    },
     "comm_reducer.fcombine": lambda w: lambda a, b: a + b,
     "comm_reducer.fidentity": lambda w: lambda t: te.const(0, t),
     "create_prim_func.args": lambda w: [A, D],

@@ -1,0 +1,142 @@
+"""Networks with random weights, as ONNX models that torch.onnx.export writes: `network("resnet18")` gives the file.
+
+    pip install torch torchvision onnx onnxscript
+
+Nothing is downloaded. Files are kept in `PEGBOX_NETWORKS`, or in a folder for temporary files.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+IMAGE = (1, 3, 224, 224)
+Made = tuple[Any, tuple[int, ...]]
+"""A torch module, and the shape of its input."""
+
+
+def _vision(name: str, shape: tuple[int, ...] = IMAGE) -> Callable[[], Made]:
+    def make() -> Made:
+        import torchvision
+
+        return getattr(torchvision.models, name)(weights=None), shape
+
+    return make
+
+
+def _encoder(width: int, heads: int, hidden: int, tokens: int, *, norm_first: bool) -> Callable[[], Made]:
+    def make() -> Made:
+        import torch
+
+        layer = torch.nn.TransformerEncoderLayer(
+            width, heads, hidden, dropout=0.0, activation="gelu", batch_first=True, norm_first=norm_first
+        )
+        return layer, (1, tokens, width)
+
+    return make
+
+
+def _gpt2(width: int = 768, heads: int = 12, tokens: int = 64) -> Made:
+    """A block of GPT-2: masked attention, and a perceptron with the GELU of a hyperbolic tangent."""
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            q, k, v = self.qkv(self.before(x)).view(1, tokens, 3, heads, -1).permute(2, 0, 3, 1, 4)
+            seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(seen.transpose(1, 2).reshape(1, tokens, width))
+            return x + self.mlp(self.between(x))
+
+    return Block(), (1, tokens, width)
+
+
+def _unet(side: int = 128, width: int = 32, depth: int = 3) -> Made:
+    """A U-Net (Ronneberger et al., 2015) with batch norms, whose convolutions keep the size."""
+    import torch
+    from torch import nn
+
+    def twice(given: int, made: int) -> Any:
+        layers = [
+            [nn.Conv2d(c, made, 3, padding=1, bias=False), nn.BatchNorm2d(made), nn.ReLU()] for c in (given, made)
+        ]
+        return nn.Sequential(*layers[0], *layers[1])
+
+    class UNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            widths = [width << level for level in range(depth + 1)]
+            self.down = nn.ModuleList([twice(given, made) for given, made in zip([3, *widths], widths, strict=False)])
+            self.up = nn.ModuleList([nn.ConvTranspose2d(2 * each, each, 2, 2) for each in widths[:-1]])
+            self.merge = nn.ModuleList([twice(2 * each, each) for each in widths[:-1]])
+            self.last = nn.Conv2d(width, 2, 1)
+
+        def forward(self, x: Any) -> Any:
+            kept = []
+            for level, block in enumerate(self.down):
+                x = block(nn.functional.max_pool2d(x, 2) if level else x)
+                kept.append(x)
+            for level in reversed(range(depth)):
+                x = self.merge[level](torch.cat([kept[level], self.up[level](x)], 1))
+            return self.last(x)
+
+    return UNet(), (1, 3, side, side)
+
+
+NETWORKS: dict[str, Callable[[], Made]] = {
+    "resnet18": _vision("resnet18"),
+    "resnet50": _vision("resnet50"),
+    "mobilenet_v2": _vision("mobilenet_v2"),
+    "efficientnet_b0": _vision("efficientnet_b0"),
+    "bert_layer": _encoder(768, 12, 3072, 128, norm_first=False),
+    "gpt2_block": _gpt2,
+    "vit_s_layer": _encoder(384, 6, 1536, 197, norm_first=True),
+    "unet": _unet,
+    "squeezenet": _vision("squeezenet1_1"),
+    "mobilenet_v3": _vision("mobilenet_v3_large"),
+    "shufflenet": _vision("shufflenet_v2_x1_0"),
+    "densenet121": _vision("densenet121"),
+    "swin_t": _vision("swin_t"),
+}
+
+
+def torch_network(name: str) -> Made:
+    """Make a network with weights that are the same each time, in inference mode."""
+    import torch
+
+    torch.manual_seed(0)
+    torch.backends.mha.set_fastpath_enabled(False)  # the exporter cannot write it
+    module, shape = NETWORKS[name]()
+    for each in module.modules():  # batch norms that do something
+        if isinstance(each, torch.nn.BatchNorm2d):
+            each.running_mean.uniform_(-0.5, 0.5)
+            each.running_var.uniform_(0.5, 2.0)
+    return module.eval(), shape
+
+
+def network(name: str) -> Path:
+    """Return the file of a network, which is written if it is not there."""
+    import torch
+
+    folder = Path(os.environ.get("PEGBOX_NETWORKS", Path(tempfile.gettempdir()) / "pegbox-networks"))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        module, shape = torch_network(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            given: dict[str, Any] = {"input_names": ["x"], "output_names": ["y"], "verbose": False}
+            made = torch.onnx.export(module, (torch.randn(*shape),), dynamo=True, **given)
+        beside = path.with_suffix(".part")
+        made.save(str(beside), external_data=False)
+        beside.rename(path)
+    return path

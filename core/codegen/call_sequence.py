@@ -1,0 +1,97 @@
+"""`CallSequence`: kernels that are called one after the other on arrays that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pegbox.codegen.compiled import ArgSpec, CompiledProgram
+from pegbox.codegen.targets.target import Target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pegbox.loops.foreign import ForeignCode
+
+WORKSPACE, CONSTANTS = "workspace", "constants"
+"""The areas of memory beside the arguments, which are areas `a0`, `a1`, ..."""
+
+
+class Place(NamedTuple):
+    """A place in memory: so many bytes behind the beginning of an area."""
+
+    area: str
+    offset: int = 0
+
+
+def argument(number: int) -> Place:
+    """Return the place of an argument of the sequence."""
+    return Place(f"a{number}")
+
+
+class Call(NamedTuple):
+    """A call of a kernel with the places of its arguments, and that of its workspace if it needs one."""
+
+    kernel: int
+    arguments: tuple[Place, ...]
+    workspace: Place | None = None
+
+
+class Copy(NamedTuple):
+    """A copy of bytes."""
+
+    target: Place
+    source: Place
+    nbytes: int
+
+
+Step: TypeAlias = "Call | Copy"
+
+
+@dataclass(frozen=True, eq=False)
+class CallSequence:
+    """A program that calls kernels.
+
+    Attributes:
+        name: of the function.
+        args: its arguments, inputs before outputs.
+        kernels: each once.
+        steps: what is done, in order.
+        constants: the bytes of all constants; they are loaded at a multiple of `ALIGNMENT`.
+        workspace_bytes: the size of the area `WORKSPACE`.
+        target: that of the kernels.
+    """
+
+    name: str
+    args: tuple[ArgSpec, ...]
+    kernels: tuple[CompiledProgram, ...]
+    steps: tuple[Step, ...]
+    constants: NDArray[Any]
+    workspace_bytes: int
+    target: Target
+
+    @property
+    def num_threads(self) -> int:
+        return max((kernel.num_threads for kernel in self.kernels), default=1)
+
+    @property
+    def externs(self) -> tuple[str, ...]:
+        """The C functions that kernels call."""
+        return tuple(dict.fromkeys(name for kernel in self.kernels for name in kernel.externs))
+
+    @property
+    def foreign(self) -> tuple[ForeignCode, ...]:
+        """The C code that defines them."""
+        return tuple(dict.fromkeys(code for kernel in self.kernels for code in kernel.foreign))
+
+    @property
+    def constants_symbol(self) -> str:
+        return f"{self.name}__constants"
+
+    def prefix(self, kernel: int) -> str:
+        """Return the beginning of the names that a kernel's symbols have beside those of the other kernels."""
+        return f"{self.name}__{kernel}__"
+
+    def symbol(self, kernel: int) -> str:
+        """Return the name by which the sequence calls a kernel."""
+        return self.prefix(kernel) + self.kernels[kernel].name

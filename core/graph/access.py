@@ -1,0 +1,90 @@
+"""`NodeAccess`: how often, and in which order, a node's computation reads elements."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+from pegbox.compute.tensor import ComputeOp, parts_of
+from pegbox.expr.nodes import Buffer, Load
+from pegbox.expr.visit import loads
+from pegbox.graph import kind
+from pegbox.graph.graph import Node, Value
+
+_REUSE = 1.5
+"""The reads of an element from which on a reduction is better given what is computed already."""
+
+
+class NodeAccess:
+    """Answers about a node's computation, each found once."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._ops = kind.operations_of(node)
+
+    @cached_property
+    def is_opaque(self) -> bool:
+        """Are there scans or statements, whose accesses no one knows?"""
+        return any(type(op) is not ComputeOp for op in self._ops)
+
+    @cached_property
+    def is_view(self) -> bool:
+        """Does the node give its input another shape alone?"""
+        return kind.is_view(self.node)
+
+    @cached_property
+    def is_pointwise(self) -> bool:
+        """Does each element depend on those at the same place alone?"""
+        return kind.is_pointwise(self.node)
+
+    @cached_property
+    def has_reduction(self) -> bool:
+        """Is an element computed by a reduction?"""
+        return any(op.reduce is not None for op in self._ops)
+
+    @cached_property
+    def has_reuse(self) -> bool:
+        """Does a reduction read elements several times, as a convolution does?"""
+        return any(
+            _points(op, buffer) > _REUSE * math.prod(buffer.shape)
+            for op in self._ops if op.reduce is not None for buffer in {load.buffer for load in _loads(op)}
+        )  # fmt: skip
+
+    def reads(self, value: Value) -> float:
+        """Return the number of reads of each element of an input."""
+        buffer = self._buffer(value)
+        return sum(_points(op, buffer) for op in self._ops) / math.prod(value.shape)
+
+    def rows(self, value: Value) -> int:
+        """Count the leading axes for each index of which the outputs depend on the same row of an input alone.
+
+        Other inputs do not count.
+        """
+        followed = {self._buffer(value)}
+        rank = len(value.shape)
+        for op in self._ops:
+            own = [load for load in _loads(op) if load.buffer in followed]
+            if own:
+                followed.update(tensor.buffer for tensor in op.outputs)
+                rank = min(rank, *(_common_axes(op, load) for load in own))
+        return rank
+
+    def _buffer(self, value: Value) -> Buffer:
+        return self.node.computation.inputs[self.node.inputs.index(value)].buffer
+
+
+def _loads(op: ComputeOp) -> list[Load]:
+    return [load for expr in op.body for part in parts_of(expr) for load in loads(part)]
+
+
+def _points(op: ComputeOp, buffer: Buffer) -> int:
+    """Return the number of reads of a buffer by an operation, of which those at one place are one."""
+    places = {str(load) for load in _loads(op) if load.buffer is buffer}
+    return len(places) * math.prod(axis.extent for axis in op.loop_axes)
+
+
+def _common_axes(op: ComputeOp, load: Load) -> int:
+    """Count the leading indices of a load that are the leading axes of the operation, as long as these."""
+    pairs = zip(load.indices, op.axis, load.buffer.shape, strict=False)
+    differing = (n for n, (index, axis, extent) in enumerate(pairs) if index is not axis or extent != axis.extent)
+    return next(differing, min(len(load.indices), len(op.axis)))

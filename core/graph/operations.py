@@ -1,0 +1,145 @@
+"""Makers of canonical nodes: those whose kinds and attributes passes and implementations know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pegbox.compute.convolution import convolve, padded
+from pegbox.compute.elementwise import elementwise
+from pegbox.compute.movement import reshaped, transposed
+from pegbox.compute.product import matmul
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import GraphError
+from pegbox.graph.graph import Node, Value, computed
+
+CHANNEL_FIRST, CHANNEL_LAST = "NCHW", "NHWC"
+"""The layouts of the data of a convolution, of any number of spatial axes."""
+
+
+def make_node(
+    name: str,
+    kind: str,
+    inputs: Sequence[Value],
+    compute: Callable[..., Sequence[Tensor]],
+    attributes: Mapping[str, object] | None = None,
+    *,
+    outputs: Sequence[str] = (),
+) -> Node:
+    """Make a node with new outputs, which have the shapes and types that it computes.
+
+    Args:
+        outputs: the names of the first outputs; others have the node's name, from the second one on with a number.
+
+    Raises:
+        GraphError: the inputs do not fit the operator, or it has fewer outputs than names.
+    """
+    made = computed(f"{kind} {name!r}", inputs, compute)
+    if len(outputs) > len(made.outputs):
+        raise GraphError(f"{kind} {name!r}: has {len(made.outputs)} output(s), not {len(outputs)}")
+    default = [f"{name}.{place}" if place else name for place in range(len(made.outputs))]
+    names = [*outputs, *default[len(outputs) :]]
+    values = tuple(Value(each, t.shape, t.dtype) for each, t in zip(names, made.outputs, strict=True))
+    node = Node(name, kind, tuple(inputs), values, compute, attributes or {})
+    node.__dict__["computation"] = made  # a cached property
+    return node
+
+
+def _node(
+    name: str,
+    kind: str,
+    inputs: Sequence[Value],
+    compute: Callable[..., Sequence[Tensor]],
+    attributes: Mapping[str, object],
+    output: Value | None,
+) -> Node:
+    """Make a node of one output: a given one, which has the right shape, or a new one."""
+    if output is None:
+        return make_node(name, kind, inputs, compute, attributes)
+    return Node(name, kind, tuple(inputs), (output,), compute, attributes)
+
+
+def conv_node(
+    name: str,
+    x: Value,
+    w: Value,
+    *,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    group: int = 1,
+    layout: str = CHANNEL_FIRST,
+    output: Value | None = None,
+) -> Node:
+    """Make a convolution of X with filters W[o, c / group, *kernel].
+
+    Args:
+        pads: the borders of zeros in front of each spatial axis, then those behind each.
+        layout: the place of the channels in X and in the output: "NCHW" or "NHWC".
+    """
+    attributes: dict[str, Any] = {
+        "strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations), "group": group, "layout": layout,
+    }  # fmt: skip
+    return _node(name, "Conv", (x, w), partial(_convolved, **attributes), attributes, output)
+
+
+def _convolved(
+    x: Tensor,
+    w: Tensor,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    group: int,
+    layout: str,
+) -> list[Tensor]:
+    last = layout == CHANNEL_LAST
+    before, after = ((0, *side, 0) if last else (0, 0, *side) for side in (pads[: len(strides)], pads[len(strides) :]))
+    return [convolve(padded(x, before, after), w, strides, dilations, group, channel_last=last)]
+
+
+def matmul_node(name: str, a: Value, b: Value, *, output: Value | None = None) -> Node:
+    """Make a product of stacks of matrices, which are broadcast as NumPy's `matmul` does it."""
+    return _node(name, "MatMul", (a, b), _multiplied, {}, output)
+
+
+def _multiplied(a: Tensor, b: Tensor) -> list[Tensor]:
+    return [matmul(a, b, name="MatMul")]
+
+
+def transpose_node(name: str, x: Value, perm: Sequence[int], *, output: Value | None = None) -> Node:
+    """Make a node that exchanges axes: axis d of the output is the axis `perm[d]` of X."""
+    order = tuple(perm)
+    return _node(name, "Transpose", (x,), partial(_transposed, perm=order), {"perm": order}, output)
+
+
+def _transposed(x: Tensor, *, perm: tuple[int, ...]) -> list[Tensor]:
+    return [transposed(x, perm, name="Transpose")]
+
+
+def reshape_node(name: str, x: Value, shape: Sequence[int], *, output: Value | None = None) -> Node:
+    """Make a node that gives the same elements another shape."""
+    new = tuple(shape)
+    return _node(name, "Reshape", (x,), partial(_reshaped, shape=new), {"shape": new}, output)
+
+
+def _reshaped(x: Tensor, *, shape: tuple[int, ...]) -> list[Tensor]:
+    return [reshaped(x, shape, name="Reshape")]
+
+
+def pointwise_node(
+    name: str,
+    kind: str,
+    function: Callable[..., object],
+    inputs: Sequence[Value],
+    *,
+    attributes: Mapping[str, object] | None = None,
+    output: Value | None = None,
+) -> Node:
+    """Make a node that applies a function of elements to its inputs, which are broadcast."""
+    return _node(name, kind, inputs, partial(_applied, function, kind), attributes or {}, output)
+
+
+def _applied(function: Callable[..., object], kind: str, *tensors: Tensor) -> list[Tensor]:
+    return [elementwise(function, *tensors, name=kind)]

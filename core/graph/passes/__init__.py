@@ -1,0 +1,34 @@
+"""Passes over graphs: each is a function of a graph that gives another one, which computes the same."""
+
+from pegbox.graph.graph import Graph
+from pegbox.graph.passes.canonical_form import canonical_form
+from pegbox.graph.passes.common_nodes import common_nodes
+from pegbox.graph.passes.constant_folding import constant_folding
+from pegbox.graph.passes.dead_nodes import dead_nodes
+from pegbox.graph.passes.fusion import fusion
+from pegbox.graph.passes.layouts import layouts
+from pegbox.graph.passes.linear_folding import linear_folding
+from pegbox.graph.passes.moves import moves
+from pegbox.graph.passes.padding import padding
+from pegbox.graph.passes.reshape_motion import reshape_motion
+from pegbox.graph.passes.simplification import simplification
+
+PASSES = (
+    dead_nodes, constant_folding, canonical_form, padding, simplification, common_nodes, dead_nodes, linear_folding,
+    moves, dead_nodes, reshape_motion, simplification, dead_nodes,
+)  # fmt: skip
+"""The passes in their order: later ones count on what earlier ones have written in another form, or removed."""
+
+
+def optimize(graph: Graph, *, layout: str = "NHWC", fuse: bool = True) -> Graph:
+    """Apply all passes.
+
+    Args:
+        layout: the place of the channels in images: "NCHW", or "NHWC" in convolutions and around them.
+        fuse: join nodes.
+    """
+    for each in PASSES:
+        graph = each(graph)
+    if layout == "NHWC":
+        graph = dead_nodes(simplification(layouts(graph)))
+    return fusion(graph) if fuse else graph

@@ -1,0 +1,108 @@
+"""The latency of models by the seconds of their tasks, and the variant of each graph that is the fastest."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pegbox.graph.graph import Graph
+from pegbox.model.model_task import ModelTask
+from pegbox.search.allocation import UNKNOWN
+
+MARGIN = 0.05
+"""The share by which another variant has to be ahead: kernels are timed with warm caches, which flatters small ones."""
+
+Calls = Mapping[int, int]
+"""The number of calls of each task, by the task's number."""
+
+Searched = tuple[tuple[int, int], ...]
+"""The tasks that the kernels of a search compute: the number of each, and that of its implementation."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The sum of the seconds of all calls of several models.
+
+    Attributes:
+        variants: for each model the calls of each variant of its graph; the first is the one that is used without
+            measurements.
+        searches: for each search the tasks that its kernels compute.
+    """
+
+    variants: tuple[tuple[Calls, ...], ...]
+    searches: tuple[Searched, ...]
+
+    @classmethod
+    def of(cls, graphs: Sequence[Sequence[Graph]], tasks: Sequence[ModelTask]) -> Latency:
+        """Count the calls of tasks in the variants of each model's graph."""
+        places = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
+        calls = tuple(
+            tuple(Counter(places[id(node)] for node in graph.nodes if id(node) in places) for graph in variants)
+            for variants in graphs
+        )
+        return cls(calls, tuple(searches_of(tasks)))
+
+    def __call__(self, costs: Sequence[float]) -> float:
+        """Sum up the calls by the seconds of all searches, the fastest of each task.
+
+        Tasks of which nothing ran are left out: beside `UNKNOWN` seconds the others would not count.
+        """
+        known = [cost if cost < UNKNOWN else math.inf for cost in self.best(costs)]
+        return sum(
+            total if total < math.inf else _total(each[0], [cost if cost < math.inf else 0.0 for cost in known])
+            for each in self.variants
+            for totals in [self.totals(each, known)]
+            for total in [totals[preferred(totals)]]
+        )
+
+    def of_tasks(self, seconds: Sequence[float]) -> float:
+        """Sum up the calls by the seconds of all tasks, of the fastest variant of each model; infinity where one is."""
+        totals = [self.totals(variants, seconds) for variants in self.variants]
+        return sum(each[preferred(each)] for each in totals)
+
+    def best(self, costs: Sequence[float]) -> list[float]:
+        """Find the seconds of the fastest implementation of each task."""
+        found = [math.inf] * (max((number for each in self.searches for number, _ in each), default=-1) + 1)
+        for searched, cost in zip(self.searches, costs, strict=True):
+            for number, _ in searched:
+                found[number] = min(found[number], cost)
+        return found
+
+    def chosen(self, seconds: Sequence[float]) -> list[int]:
+        """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""
+        return [preferred(self.totals(each, seconds)) for each in self.variants]
+
+    def calls(self, seconds: Sequence[float]) -> list[int]:
+        """Count the calls of each task by all models, in their chosen variants."""
+        found = [0] * len(seconds)
+        for number, variants in zip(self.chosen(seconds), self.variants, strict=True):
+            for task, count in variants[number].items():
+                found[task] += count
+        return found
+
+    @staticmethod
+    def totals(variants: Sequence[Calls], seconds: Sequence[float]) -> list[float]:
+        """Sum up the calls of each variant of a model."""
+        return [_total(calls, seconds) for calls in variants]
+
+
+def searches_of(tasks: Sequence[ModelTask]) -> list[Searched]:
+    """List the searches of all implementations: the first of each task before all others, and equal ones once."""
+    pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
+    groups: dict[str, list[tuple[int, int]]] = {}
+    for number, place in sorted(pairs, key=lambda pair: pair[1]):
+        task = tasks[number].implementations[place].task
+        groups.setdefault(f"{task.workload} {task.target} {task.fingerprint}", []).append((number, place))
+    return [tuple(each) for each in groups.values()]
+
+
+def preferred(totals: Sequence[float]) -> int:
+    """Choose a variant by the seconds of all: the first, unless another one is ahead by more than `MARGIN`."""
+    best = min(range(len(totals)), key=lambda number: totals[number])
+    return best if totals[best] < (1 - MARGIN) * totals[0] < math.inf else 0
+
+
+def _total(calls: Calls, seconds: Sequence[float]) -> float:
+    return sum(count * seconds[number] for number, count in calls.items())

@@ -1,0 +1,108 @@
+"""`ModelTask`: nodes of models that compute the same, and the tasks that implement them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pegbox.codegen.targets.target import Target
+from pegbox.graph.graph import Array, Graph, Node, Value
+from pegbox.graph.kind import computed_nodes
+from pegbox.model.default_schedule import default_schedule
+from pegbox.model.node_task import Argument, NodeTask, canonical_tensors, implementations_of, sketch_task
+from pegbox.task.task import Task
+from pegbox.task.workload import tensor_workload
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTask:
+    """Nodes that compute the same.
+
+    Attributes:
+        nodes: the nodes, of one graph or several.
+        constants: the arrays of the graph of the first.
+        target: the processor that kernels are compiled for.
+    """
+
+    nodes: tuple[Node, ...]
+    constants: Mapping[Value, Array]
+    target: Target
+
+    @cached_property
+    def implementations(self) -> tuple[NodeTask, ...]:
+        """The tasks whose kernels compute the first node, the one to use without measurements first."""
+        return tuple(implementations_of(self.nodes[0], self.constants, self.target))
+
+    @cached_property
+    def default(self) -> NodeTask:
+        """The task of the first node with the default schedule, for when no implementation can be compiled."""
+        return sketch_task(self.nodes[0], self.target, space=default_schedule)
+
+    def numbered(self, number: int) -> NodeTask:
+        """Return an implementation by its number; the default is behind the last one."""
+        return self.implementations[number] if number < len(self.implementations) else self.default
+
+    @property
+    def task(self) -> Task:
+        """The task of the first implementation."""
+        return self.implementations[0].task
+
+    @property
+    def calls(self) -> int:
+        """The number of nodes, each of which calls the kernel once."""
+        return len(self.nodes)
+
+    @cached_property
+    def name(self) -> str:
+        """The kinds of the operators, and the shapes of the inputs with more than one dimension."""
+        first = self.nodes[0]
+        shapes = ["x".join(map(str, value.shape)) for value in first.inputs if sum(n > 1 for n in value.shape) > 1]
+        return f"{kinds_of(first)} {', '.join(dict.fromkeys(shapes))}".rstrip()
+
+    def __repr__(self) -> str:
+        return f"ModelTask({self.calls} x {self.name})"
+
+    def implementation_of(self, node: Node, number: int) -> NodeTask:
+        """Return an implementation of one of the nodes, by its number."""
+        first, made = self.nodes[0], self.numbered(number)
+        values: dict[Value, Value] = dict(
+            zip((*first.inputs, *first.outputs), (*node.inputs, *node.outputs), strict=True)
+        )
+        arguments = tuple(Argument(values[each.value], each.pack) for each in made.arguments)
+        return replace(made, node=node, arguments=arguments)
+
+
+def kinds_of(node: Node) -> str:
+    """Write the kinds of the operators in a node, as in "Conv+Relu"."""
+    return "+".join(map(kinds_of, node.parts)) if node.parts else node.kind
+
+
+def model_tasks(graphs: Sequence[Graph], target: Target) -> list[ModelTask]:
+    """Find the tasks of graphs in the order of their nodes, equal ones once."""
+    groups: dict[str, list[tuple[Graph, Node]]] = {}
+    for graph in graphs:
+        for node in computed_nodes(graph):
+            groups.setdefault(node_key(node, graph), []).append((graph, node))
+    return [
+        ModelTask(tuple(node for _, node in members), members[0][0].constants, target) for members in groups.values()
+    ]
+
+
+def task_keys(graph: Graph) -> Counter[str]:
+    """Count the nodes of a graph that share each task."""
+    return Counter(node_key(node, graph) for node in computed_nodes(graph))
+
+
+def node_key(node: Node, graph: Graph) -> str:
+    """Write a key that nodes share which compute the same from inputs of which the same are constants."""
+    inputs, outputs = canonical_tensors(node)
+    constant = [value in graph.constants for value in node.inputs]
+    same = [node.inputs.index(value) for value in node.inputs]  # one input may be read by two names
+    return f"{tensor_workload([*inputs, *outputs]).name} {constant} {same} {_described(node)}"
+
+
+def _described(node: Node) -> str:
+    parts = ", ".join(map(_described, node.parts))
+    return f"{node.kind}{sorted((name, str(value)) for name, value in node.attributes.items())}[{parts}]"

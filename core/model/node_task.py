@@ -1,0 +1,74 @@
+"""`NodeTask`: a task whose kernels compute a node of a graph, and the implementations that give one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pegbox.codegen.targets.target import Target
+from pegbox.compute.inlining import inlined
+from pegbox.compute.ops import placeholder
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import REFUSED, TemplateError
+from pegbox.graph.graph import Array, Node, Value
+from pegbox.hooks import registry
+from pegbox.model.default_schedule import default_schedule
+from pegbox.task.task import Task, create_task
+from pegbox.task.workload import SpaceGenerator
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a kernel.
+
+    Attributes:
+        value: the value of the graph that it is made of.
+        pack: the function that lays a constant out as the kernel takes it, once; None for an array as it is.
+    """
+
+    value: Value
+    pack: Callable[[Array], Array] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTask:
+    """A task whose kernels compute a node.
+
+    Attributes:
+        node: the node.
+        task: the task.
+        arguments: those of its kernels, in their order.
+    """
+
+    node: Node
+    task: Task
+    arguments: tuple[Argument, ...]
+
+
+def implementations_of(node: Node, constants: Mapping[Value, Array], target: Target) -> list[NodeTask]:
+    """List the tasks that compute a node, one of each implementation that fits; the sketch generator's is the last.
+
+    A computation that the generator refuses, because it has too many sketches for example, has the default schedule.
+
+    Raises:
+        PluginError: an implementation cannot be imported.
+    """
+    named = [registry.get("implementation", name) for name in registry.names("implementation")]
+    found = [made for implement in named if (made := implement(node, constants, target)) is not None]
+    try:
+        return [*found, sketch_task(node, target)]
+    except (TemplateError, *REFUSED):
+        return found or [sketch_task(node, target, space=default_schedule)]
+
+
+def sketch_task(node: Node, target: Target, *, space: str | SpaceGenerator = "sketch") -> NodeTask:
+    """Make the task of a node whose space is generated from its computation."""
+    inputs, outputs = canonical_tensors(node)
+    task = create_task([*inputs, *outputs], space=space, target=target)
+    return NodeTask(node, task, tuple(Argument(value) for value in (*node.inputs, *node.outputs)))
+
+
+def canonical_tensors(node: Node) -> tuple[list[Tensor], list[Tensor]]:
+    """Make the inputs and outputs of a node's computation, without the names of its model."""
+    inputs = [placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
+    return inputs, inlined(node.compute(*inputs))

@@ -1,0 +1,245 @@
+"""The kernels of a model's nodes: implementations, configurations, and compiled programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+from pegbox.codegen.compiled import CompiledProgram
+from pegbox.codegen.program import Program
+from pegbox.codegen.runtime.machine import compile_program
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError
+from pegbox.graph.graph import Graph, Node
+from pegbox.graph.kind import computed_nodes
+from pegbox.model.model_task import ModelTask, model_tasks
+from pegbox.model.node_task import NodeTask
+from pegbox.operators.call_key import CallKey
+from pegbox.operators.choice import made_of_stored
+from pegbox.operators.implementation import Origin
+from pegbox.operators.kept import KeptProgram, keep_program, kept_program
+from pegbox.records.history import History
+from pegbox.records.in_effect import in_effect
+from pegbox.records.record import plain
+from pegbox.search.models.prediction import PREDICTED, TRIED, predicted_configs
+from pegbox.space import Config
+from pegbox.store import TuningStore
+from pegbox.task.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The kernel of a node.
+
+    Attributes:
+        node_task: the implementation.
+        config, origin: its configuration, "tuned" or "predicted, not tuned".
+        program: its machine code.
+    """
+
+    node_task: NodeTask
+    config: Config
+    origin: Origin
+    program: CompiledProgram
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An implementation of a task, by its number, with a measured configuration and its seconds."""
+
+    number: int
+    config: Config
+    cost: float
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The sources of measured configurations: records, then a store. The first that has any of a task decides."""
+
+    histories: tuple[History, ...] = ()
+    store: TuningStore | None = None
+
+    @classmethod
+    def of(cls, history: History | None, store: TuningStore | None) -> Knowledge:
+        """Put given records before those that `apply_history_best` put in effect."""
+        return cls(tuple(each for each in (history, in_effect.get()) if each is not None), store)
+
+    def best(self, task: ModelTask) -> Choice | None:
+        """Find the fastest measured configuration among the implementations of a task; None if there is none."""
+        for source in (*self.histories, self.store):
+            found = [
+                choice
+                for number, each in enumerate(task.implementations)
+                if source is not None and (choice := _measured(source, number, each.task)) is not None
+            ]
+            if found:
+                return min(found, key=lambda choice: choice.cost)
+        return None
+
+    def best_config(self, task: Task) -> Config | None:
+        """Find the fastest measured configuration of one implementation."""
+        found = (_measured(source, 0, task) for source in (*self.histories, self.store) if source is not None)
+        return next((choice.config for choice in found if choice is not None), None)
+
+
+def _measured(source: History | TuningStore, number: int, task: Task) -> Choice | None:
+    history = source
+    if isinstance(source, TuningStore):
+        held = source.best(task)
+        history = History([] if held is None else [held], source=f"the store {str(source.folder)!r}")
+    assert isinstance(history, History)
+    record = history.best_record(task)
+    config = None if record is None else history.best_config(task)
+    return None if record is None or config is None else Choice(number, config, record.cost)
+
+
+def select(
+    graph: Graph, target: Target, *, store: TuningStore | None = None, history: History | None = None
+) -> list[Selection]:
+    """Choose and compile the kernels of a graph's nodes; views have none.
+
+    Args:
+        store: the best records of earlier searches, and compiled kernels of earlier processes.
+        history: records that count more.
+
+    Raises:
+        CompileError: none of the configurations of a node can be compiled.
+        RecordError: the records are of other spaces.
+    """
+    return select_kernels(graph, model_tasks([graph], target), Knowledge.of(history, store))
+
+
+def select_kernels(graph: Graph, tasks: Sequence[ModelTask], knowledge: Knowledge) -> list[Selection]:
+    """Choose and compile the kernels of a graph's nodes, given its tasks."""
+    places = {id(node): task for task in tasks for node in task.nodes}
+    used = list(dict.fromkeys(id(places[id(node)]) for node in computed_nodes(graph)))
+    by_id = {id(task): task for task in tasks}
+    # LLVM runs in a process of its own: while it compiles a kernel, the next one is predicted here.
+    with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
+        compilations = {key: _Compilation(by_id[key], knowledge, compiler) for key in used}
+        kernels = {key: each.kernel() for key, each in compilations.items()}
+
+    def selection(node: Node) -> Selection:
+        task = places[id(node)]
+        kernel = kernels[id(task)]
+        return Selection(task.implementation_of(node, kernel.number), kernel.config, kernel.origin, kernel.program)
+
+    return [selection(node) for node in computed_nodes(graph)]
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """The compiled kernel of a task."""
+
+    number: int
+    config: Config
+    origin: Origin
+    program: CompiledProgram
+
+
+class _Compilation:
+    """The compilation of a task's kernel, which goes on in the background from the beginning."""
+
+    def __init__(self, task: ModelTask, knowledge: Knowledge, compiler: ThreadPoolExecutor) -> None:
+        self._task, self._store, self._compiler = task, knowledge.store, compiler
+        self._measured = knowledge.best(task)
+        self._found = self._kept()
+        self._refused: PegboxError | None = None
+        self._candidates: Iterator[tuple[int, Config]] = iter(())
+        self._running: tuple[int, Config, Future[CompiledProgram]] | None = None
+        if self._found is None:
+            self._candidates = self._configurations()
+            self._start_next()
+
+    def kernel(self) -> _Kernel:
+        """Wait for the kernel, and compile another configuration where one is refused.
+
+        Raises:
+            CompileError: none can be compiled.
+        """
+        while self._found is None:
+            if self._running is None:
+                message = f"no kernel for {self._task.name} can be compiled: tried {self._task.task!r}"
+                raise CompileError(message) from self._refused
+            number, config, compiled = self._running
+            try:
+                self._found = _Kernel(number, config, self._origin(config), compiled.result())
+            except REFUSED as error:
+                self._refuse(config, error)
+                self._start_next()
+            else:
+                self._keep(self._found)
+        return self._found
+
+    def _start_next(self) -> None:
+        """Let LLVM begin with the next configuration that can be lowered."""
+        self._running = None
+        for number, config in self._candidates:
+            task = self._task.numbered(number).task
+            try:
+                program: Program = task.lower(config)
+            except REFUSED as error:
+                self._refuse(config, error)
+                continue
+            self._running = number, config, self._compiler.submit(compile_program, program)
+            return
+
+    def _configurations(self) -> Iterator[tuple[int, Config]]:
+        """Yield the measured configuration, predicted ones of the implementations in their order, then the default."""
+        if self._measured is not None:
+            yield self._measured.number, self._measured.config
+        for number, each in enumerate(self._task.implementations):
+            try:
+                for config in islice(predicted_configs(each.task), TRIED):
+                    yield number, config
+            except SpaceError as error:  # of a template without a valid configuration
+                self._refused = self._refused or error
+        yield len(self._task.implementations), self._task.default.task.space.get(0)
+
+    def _refuse(self, config: Config, error: PegboxError) -> None:
+        self._refused = self._refused or error
+        if self._measured is not None and config is self._measured.config:
+
+            def refused() -> None:
+                raise error
+
+            made_of_stored(self._task.implementations[self._measured.number].task, config, refused)
+
+    def _origin(self, config: Config) -> Origin:
+        return "tuned" if self._measured is not None and config is self._measured.config else PREDICTED
+
+    def _kept(self) -> _Kernel | None:
+        """Find the code of the chosen configuration, or of one that an earlier process predicted, in the store."""
+        number = 0 if self._measured is None else self._measured.number
+        task = self._task.implementations[number].task
+        kept = self._kept_of(task)
+        if kept is None or (self._measured and plain(self._measured.config.to_json()) != kept.config):
+            return None
+        try:
+            config = task.space.from_json(kept.config) if self._measured is None else self._measured.config
+        except SpaceError:
+            return None
+        return _Kernel(number, config, self._origin(config), kept.program)
+
+    def _kept_of(self, task: Task) -> KeptProgram | None:
+        return None if self._store is None else kept_program(_call_key(task, self._store), self._store)
+
+    def _keep(self, kernel: _Kernel) -> None:
+        if self._store is not None:
+            task, tuned = self._task.numbered(kernel.number).task, kernel.origin == "tuned"
+            key = _call_key(task, self._store)
+            keep_program(key, kernel.program, task, kernel.config, tuned=tuned, store=self._store)
+
+
+def _call_key(task: Task, store: TuningStore) -> CallKey:
+    """Return the key by which other processes find the kernel of a task, which no call of an operator shares."""
+    return CallKey(store.key_of(task, ""), "{}", (), task.target.key, "")
+
+
+def total_cost(tasks: Sequence[ModelTask], knowledge: Knowledge) -> float:
+    """Sum up the best measured seconds of all calls; infinity where a task was not measured."""
+    found = ((task.calls, knowledge.best(task)) for task in tasks)
+    return sum(math.inf if choice is None else calls * choice.cost for calls, choice in found)

@@ -1,0 +1,165 @@
+"""From a graph and the kernels of its nodes to a `CallSequence`: the places of all values, and what is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+from pegbox.codegen.call_sequence import CONSTANTS, WORKSPACE, Call, CallSequence, Copy, Place, Step, argument
+from pegbox.codegen.compiled import ArgSpec, CompiledProgram
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import GraphError
+from pegbox.expr import dtypes
+from pegbox.graph.graph import Array, Graph, Node, Value
+from pegbox.graph.kind import computed_nodes, view_offsets
+from pegbox.model.constants import Constants
+from pegbox.model.memory import Arena, Block, plan_memory
+from pegbox.model.node_task import Argument
+from pegbox.model.selection import Selection
+
+
+def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, name: str) -> tuple[CallSequence, Arena]:
+    """Plan the memory of a graph, and list the calls of its kernels.
+
+    Inputs and outputs are the caller's arrays. A kernel writes an output of the graph directly, also through views; an
+    output that is an input, a constant, or another output is copied.
+
+    A value never takes the place of an input of its own kernel: the arguments of kernels are `noalias`, so LLVM may
+    move reads behind writes.
+
+    Raises:
+        GraphError: a node has no kernel, or a kernel that takes other arrays than the graph's.
+    """
+    chosen = {selection.node_task.node: selection for selection in selections}
+    calls = [_selected(chosen, node) for node in computed_nodes(graph)]
+    return _Planner(graph, calls, target, name).planned()
+
+
+def _selected(chosen: Mapping[Node, Selection], node: Node) -> Selection:
+    if node not in chosen:
+        raise GraphError(f"{node.name}: no kernel was selected for {node.kind}")
+    return chosen[node]
+
+
+class _Planner:
+    def __init__(self, graph: Graph, calls: Sequence[Selection], target: Target, name: str) -> None:
+        self._graph, self._calls, self._target, self._name = graph, calls, target, name
+        self._stored = _stored(graph)
+        self._constants = Constants()
+        self._kernels: dict[tuple[bytes, str], tuple[int, CompiledProgram]] = {}
+        self._places: dict[Value, Place] = {}
+
+    def planned(self) -> tuple[CallSequence, Arena]:
+        graph = self._graph
+        for number, value in enumerate(graph.inputs):
+            self._places[value] = argument(number)
+        for number, value in enumerate(graph.outputs, len(graph.inputs)):
+            whole, _ = self._stored[value]
+            if whole not in graph.constants and _nbytes(whole) == _nbytes(value):
+                self._places.setdefault(whole, argument(number))
+        arena, workspaces = self._arena()
+        steps: list[Step] = [self._call(each, at) for each, at in zip(self._calls, workspaces, strict=True)]
+        steps += self._copies()
+        sequence = CallSequence(
+            self._name,
+            (*_specs(graph.inputs, is_output=False), *_specs(graph.outputs, is_output=True)),
+            tuple(kernel for _, kernel in self._kernels.values()),
+            tuple(steps),
+            self._constants.bytes(),
+            arena.nbytes,
+            self._target,
+        )  # fmt: skip
+        return sequence, arena
+
+    def _arena(self) -> tuple[Arena, list[Place | None]]:
+        """Plan the arena; give the values places in it, and return those of the kernels' workspaces."""
+        last: dict[Value, int] = {}
+        for step, selection in enumerate(self._calls):
+            for value in (*selection.node_task.node.inputs, *selection.node_task.node.outputs):
+                last[self._stored[value][0]] = step
+        for value in self._graph.outputs:  # what is not written there directly is copied in the end
+            last[self._stored[value][0]] = len(self._calls)
+        blocks: dict[Value | int, Block] = {}
+        for step, selection in enumerate(self._calls):
+            if selection.program.workspace_bytes:
+                blocks[step] = Block(selection.program.workspace_bytes, step, step)
+            for value in selection.node_task.node.outputs:
+                if value not in self._places:
+                    blocks[value] = Block(_nbytes(value), step, last[value])
+        arena = plan_memory([*blocks.values()])
+        workspaces: list[Place | None] = [None] * len(self._calls)
+        for owner, offset in zip(blocks, arena.offsets, strict=True):
+            if isinstance(owner, Value):
+                self._places[owner] = Place(WORKSPACE, offset)
+            else:
+                workspaces[owner] = Place(WORKSPACE, offset)
+        return arena, workspaces
+
+    def _call(self, selection: Selection, workspace: Place | None) -> Call:
+        program, arguments = selection.program, selection.node_task.arguments
+        key = program.object_code, program.name
+        number, _ = self._kernels.setdefault(key, (len(self._kernels), program))
+        if len(arguments) != len(program.args):
+            name = selection.node_task.node.name
+            raise GraphError(f"{name}: its kernel takes {len(program.args)} arrays; its task gives {len(arguments)}")
+        return Call(number, tuple(map(self._argument, arguments, program.args)), workspace)
+
+    def _argument(self, given: Argument, spec: ArgSpec) -> Place:
+        value = given.value
+        array = self._constant(value)
+        if array is None:
+            if given.pack is not None or _nbytes(value) != spec.nbytes or value.dtype != spec.dtype:
+                raise GraphError(f"a kernel takes {spec}, which cannot be the value {value} as it is")
+            return self._place(value)
+        packed = array if given.pack is None else given.pack(array)
+        if packed.nbytes != spec.nbytes:
+            raise GraphError(f"the constant {value} has {packed.nbytes} bytes for a kernel that takes {spec}")
+        return Place(CONSTANTS, self._constants.add(packed))
+
+    def _place(self, value: Value) -> Place:
+        """Find the place of a value that is no constant."""
+        whole, offset = self._stored[value]
+        area, start = self._places[whole]
+        return Place(area, start + offset)
+
+    def _constant(self, value: Value) -> Array | None:
+        """Return the array of a value that is a constant, or a view of one."""
+        whole, offset = self._stored[value]
+        if whole not in self._graph.constants:
+            return None
+        start = offset // dtypes.nbytes(value.dtype)
+        return self._graph.constants[whole].reshape(-1)[start : start + prod(value.shape)].reshape(value.shape)
+
+    def _copies(self) -> Iterator[Copy]:
+        """Yield the copies of outputs that no kernel writes."""
+        graph = self._graph
+        for number, value in enumerate(graph.outputs, len(graph.inputs)):
+            array = self._constant(value)
+            source = self._place(value) if array is None else Place(CONSTANTS, self._constants.add(array))
+            if source != argument(number):
+                yield Copy(argument(number), source, _nbytes(value))
+
+
+def _stored(graph: Graph) -> dict[Value, tuple[Value, int]]:
+    """Map each value to the one in whose memory it lies, and its place there in bytes.
+
+    That is an input, a constant, or what a kernel writes.
+    """
+    stored = {value: (value, 0) for value in (*graph.inputs, *graph.constants)}
+    for node in graph.nodes:
+        offsets = view_offsets(node)
+        for number, value in enumerate(node.outputs):
+            stored[value] = value, 0
+            if offsets is not None:
+                whole, start = stored[node.inputs[0]]
+                stored[value] = whole, start + offsets[number] * dtypes.nbytes(value.dtype)
+    return stored
+
+
+def _specs(values: Sequence[Value], *, is_output: bool) -> Iterator[ArgSpec]:
+    for value in values:
+        yield ArgSpec(value.name, value.shape, value.dtype, is_output)
+
+
+def _nbytes(value: Value) -> int:
+    return prod(value.shape) * dtypes.nbytes(value.dtype)

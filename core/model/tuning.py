@@ -1,0 +1,126 @@
+"""`tune_model`: the search for the fastest kernels of models, whose tasks share trials by the time of the whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import with_checked_keywords
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import ArgumentError, SpaceError
+from pegbox.model.display import model_progress
+from pegbox.model.index_inputs import index_inputs
+from pegbox.model.latency import Latency
+from pegbox.model.model import ModelLike, as_models, machine_of
+from pegbox.model.model_task import model_tasks
+from pegbox.model.result import ModelResult
+from pegbox.model.selection import Knowledge
+from pegbox.operators.kernel_library import StoreLike, held_store
+from pegbox.records.history import History
+from pegbox.records.journal import Journal
+from pegbox.search.allocation import AllocationLike, make_allocation
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.proposals import first_fault
+from pegbox.search.models.prediction import predicted_configs
+from pegbox.search.protocols import TunerFactory
+from pegbox.search.task_scheduler import TaskScheduler
+from pegbox.space import Config
+from pegbox.task.task import Task
+
+if TYPE_CHECKING:
+    from pegbox.measure.runners.runner import RunnerLike
+
+
+@with_checked_keywords
+def tune_model(
+    models: ModelLike | Sequence[ModelLike],
+    *,
+    trials: int | None = None,
+    budget: float | str | None = None,
+    records: str | os.PathLike[str] | Journal | None = None,
+    target: str | Target | None = None,
+    num_threads: int | None = None,
+    tuner: str | TunerFactory = "bayes",
+    allocation: AllocationLike = "gradient",
+    seed: int = 0,
+    runner: RunnerLike = "local",
+    timeout: float | str = 10.0,
+    callbacks: Iterable[CallbackLike] = (),
+    progress: bool = True,
+    measure_options: Mapping[str, Any] | None = None,
+    store: StoreLike = "user",
+) -> ModelResult:
+    """Search for the fastest kernels of a model, or of several, in rounds: that task next which promises most.
+
+    Each task begins with the configuration that `compile_model` would use. Where a node has several implementations,
+    such as a template and a sketch, each is a search of its own, and the fastest of them counts.
+
+    Args:
+        models: a model or its file, or a list of these, of which the sum of the times is made small.
+        trials: of all tasks together, those in the records among them; None where only the budget limits.
+        budget: the time of this call: seconds, or text such as "10m"; the round that runs when it ends is finished.
+        records: a file to which every trial is appended at once. The same call goes on from the records in it.
+        target, num_threads: as for `compile_model`.
+        allocation: "gradient", "round_robin", another name that a plugin registers, or a factory.
+        progress: show a live table on a terminal, a line after each round otherwise (on standard error).
+        tuner, seed, runner, timeout, callbacks, measure_options, store: as for `pegbox.tune`.
+
+    Returns:
+        A `ModelResult`. `print(result)` shows where the time went before and after; `.module` is the model with the
+        best kernels, `.to_html("model.html")` draws the curve of the whole. Ctrl-C ends the search early.
+
+    Raises:
+        ArgumentError: no limit, or an option outside its domain.
+        GraphError: as `load_model`.
+        UnknownName, PluginError, RecordError, TuningError: as `pegbox.tune`.
+    """
+    if trials is None and budget is None:
+        raise ArgumentError("tune_model: no limit; give budget='10m', trials=..., or both")
+    listed = as_models(models)
+    variants = [list(model.variants.values()) for model in listed]
+    first, *others = zip_longest(*variants)  # the tasks of the first variants are searched first
+    graphs = [graph for each in (first, *others) for graph in each if graph is not None]
+    tasks = model_tasks(graphs, machine_of(target, num_threads))
+    latency = Latency.of(variants, tasks)
+    kept = held_store(store)
+    knowledge = Knowledge.of(None, kept)
+    leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
+    implementations = [(task.implementations[place], task.constants) for task, place in leaders]
+    searched = [made.task for made, _ in implementations]
+    indices = [index_inputs(made, constants) for made, constants in implementations]
+    scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
+    shown = model_progress(tasks, latency) if progress else None
+    try:
+        reason = scheduler.search(
+            make_allocation(allocation, latency),
+            trials=trials,
+            budget=budget,
+            first=lambda number: _first(scheduler.tasks[number], knowledge),
+            inputs=lambda number: indices[number],
+            callbacks=callbacks,
+            on_round=shown.on_round if shown is not None else lambda *_: None,
+            runner=runner,
+            timeout=timeout,
+            measure_options=measure_options,
+            store=kept,
+        )
+    finally:
+        if shown is not None:
+            shown.close()
+    held = tuple(map(tuple, scheduler.records))
+    found = History([record for each in held for record in each], source="this search")
+    return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept))
+
+
+def _first(task: Task, knowledge: Knowledge) -> list[Config]:
+    """Find the configuration that a task's search begins with: the best that is known, or a predicted one."""
+    config = knowledge.best_config(task)
+    try:
+        config = config or next(predicted_configs(task), None)
+    except SpaceError:  # the search says so
+        return []
+    if config is None or first_fault([config], task.space):
+        return []
+    return [config]

@@ -1,0 +1,1 @@
+"""ONNX models: a reader, and a backend for the ONNX project's own tests."""

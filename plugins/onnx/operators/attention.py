@@ -1,0 +1,150 @@
+"""Attention, and the rotation of its queries and keys by their positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pegbox import te
+from pegbox.compute import elementwise, reshaped
+from pegbox.expr import is_float
+from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.casts import converted, dtype_of
+from pegbox.plugins.onnx.operators.computed import computed
+from pegbox.plugins.onnx.operators.reductions import reduced, row_sums
+from pegbox.plugins.onnx.operators.shapes import Index
+from pegbox.plugins.onnx.operators.slices import joined
+
+
+def _heads(x: te.Tensor, heads: int | None) -> te.Tensor:
+    """Bring [batch, steps, heads * size] into the order [batch, heads, steps, size]."""
+    if x.ndim == 4 or heads is None:
+        return x
+    b, t, width = x.shape
+    size = width // heads
+    return computed((b, heads, t, size), lambda i, h, t, e: x(i, t, h * size + e), name="heads")
+
+
+def _masked(mask: te.Tensor, at: tuple[Index, ...], dtype: str) -> Any:
+    """Return the mask's part of the bias; elements that the mask lacks are excluded."""
+    own = at[4 - mask.ndim :]
+    last = mask.shape[-1]
+    places = [
+        0 if extent == 1 and d < mask.ndim - 1 else i for d, (extent, i) in enumerate(zip(mask.shape, own, strict=True))
+    ]
+    value = mask(*places[:-1], te.minimum(places[-1], last - 1))
+    low, zero = te.min_value(dtype), te.const(0, dtype)
+    bias = te.cast(dtype, value) if is_float(mask.dtype) else te.if_then_else(value, zero, low)
+    return te.if_then_else(at[-1] < last, bias, low)
+
+
+@operator("Attention")
+def attention(
+    node: OperatorNode, q: te.Tensor, k: te.Tensor, v: te.Tensor, mask: te.Tensor | None = None,
+    past_k: te.Tensor | None = None, past_v: te.Tensor | None = None, lengths: te.Tensor | None = None,
+) -> list[te.Tensor]:  # fmt: skip
+    dtype, flat = q.dtype, q.ndim == 3
+    q, k, v = (_heads(x, node.get(f"{name}_num_heads")) for x, name in ((q, "q"), (k, "kv"), (v, "kv")))
+    past = 0 if past_k is None else past_k.shape[2]
+    k = k if past_k is None else joined([past_k, k], 2)
+    v = v if past_v is None else joined([past_v, v], 2)
+    batch, heads, steps, size = q.shape
+    total, group = k.shape[2], heads // k.shape[1]
+    scale, cap, mode = (
+        node.get("scale") or 1 / math.sqrt(size),
+        node.get("softcap", 0.0),
+        node.get("qk_matmul_output_mode", 0),
+    )
+    root = te.const(math.sqrt(scale), dtype)
+    d = te.reduce_axis((0, size), name="d")
+    small_q = elementwise(lambda e: e * root, q, name="scaled_q")
+    small_k = elementwise(lambda e: e * root, k, name="scaled_k")
+    kind = "float32" if dtype in ("float16", "bfloat16") else dtype
+
+    def scores(b: Index, h: Index, i: Index, j: Index) -> Any:
+        return te.sum(
+            te.cast(kind, small_q(b, h, i, d)) * te.cast(kind, small_k(b, te.floordiv(h, group), j, d)), axis=d
+        )
+
+    logits = raw = converted(computed((batch, heads, steps, total), scores, name="scores"), dtype)
+    if cap > 0:
+        logits = elementwise(lambda e: cap * te.tanh(e / cap), raw, name="capped")
+    causal, left, right = node.get("is_causal", 0), node.get("left_window_size", -1), node.get("right_window_size", -1)
+
+    def allowed(b: Index, i: Index, j: Index) -> list[Any]:
+        length = None if lengths is None else te.cast("int64", lengths(b))
+        here = i + (past if length is None else length - steps)
+        tests = [j <= here] if causal else []
+        tests += [here - j <= left] if left >= 0 else []
+        tests += [j - here <= right] if right >= 0 else []
+        return tests + ([] if length is None else [j < length])
+
+    bias = None
+    if causal or left >= 0 or right >= 0 or lengths is not None or mask is not None:
+
+        def biased(*at: Index) -> Any:
+            b, _, i, j = at
+            own = te.const(0, dtype) if mask is None else _masked(mask, at, dtype)
+            tests = allowed(b, i, j)
+            return te.if_then_else(te.all(*tests), own, te.min_value(dtype)) if tests else own
+
+        bias = computed(logits.shape, biased, name="bias")
+    shifted = logits if bias is None else elementwise(lambda e, x: e + x, logits, bias, name="biased")
+    kind = dtype_of(node, "softmax_precision", dtype)
+    high = reduced(converted(shifted, kind), [3], te.max, name="high")
+    exponents = elementwise(
+        lambda e, m: te.exp(te.cast(kind, e) - te.if_then_else(m.equal(te.min_value(kind)), te.const(0, kind), m)),
+        shifted, high, name="powers",
+    )  # fmt: skip
+    sums = row_sums(exponents, 3)
+    if bias is None:
+        weights = elementwise(lambda e, t: te.cast(dtype, e / t), exponents, sums, name="weights")
+    else:
+        most = reduced(bias, [3], te.max, name="most")  # a row without a key gives zeros
+        weights = elementwise(
+            lambda e, t, m: te.if_then_else(m.equal(te.min_value(dtype)), te.const(0, dtype), te.cast(dtype, e / t)),
+            exponents, sums, most, name="weights",
+        )  # fmt: skip
+    j = te.reduce_axis((0, total), name="j")
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+
+    def value(b: Index, h: Index, i: Index, e: Index) -> Any:
+        return te.sum(te.cast(wide, weights(b, h, i, j)) * te.cast(wide, v(b, te.floordiv(h, group), j, e)), axis=j)
+
+    made = converted(computed((batch, heads, steps, v.shape[3]), value, name="Attention"), dtype)
+    if flat:
+        width, attended = v.shape[3], made
+        made = computed(
+            (batch, steps, heads * width),
+            lambda b, i, c: attended(b, te.floordiv(c, width), i, te.floormod(c, width)), name="Attention",
+        )  # fmt: skip
+    # What the caller gives is no output of a kernel.
+    k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
+    return [made, k, v, [raw, logits, shifted, weights][mode]]
+
+
+@operator("RotaryEmbedding")
+def rotary_embedding(
+    node: OperatorNode, x: te.Tensor, cos: te.Tensor, sin: te.Tensor, positions: te.Tensor | None = None
+) -> te.Tensor:
+    heads = _heads(x, node.get("num_heads"))
+    size = heads.shape[3]
+    rotated = node.get("rotary_embedding_dim", 0) or size
+    half, interleaved = rotated // 2, node.get("interleaved", 0)
+
+    def turned(b: Index, h: Index, t: Index, e: Index) -> Any:
+        pair = te.floordiv(e, 2) if interleaved else te.floormod(e, half)
+        first, second = (2 * pair, 2 * pair + 1) if interleaved else (pair, pair + half)
+        is_first = te.floormod(e, 2).equal(0) if interleaved else e < half
+        inside = te.minimum(pair, half - 1)
+        row = [te.cast("int64", positions(b, t))] if positions is not None else [b, t]
+        c, s = cos(*row, inside), sin(*row, inside)
+        a, z = (heads(b, h, t, te.minimum(place, size - 1)) for place in (first, second))
+        made = te.if_then_else(is_first, c * a - s * z, s * a + c * z)
+        return made if rotated == size else te.if_then_else(e < rotated, made, heads(b, h, t, e))
+
+    if x.ndim == 4:
+        return computed(x.shape, turned, name="RotaryEmbedding")
+    return computed(
+        x.shape, lambda b, t, c: turned(b, te.floordiv(c, size), t, te.floormod(c, size)), name="RotaryEmbedding"
+    )

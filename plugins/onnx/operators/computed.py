@@ -1,0 +1,14 @@
+"""`computed`, the stage that most operators are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pegbox import te
+
+
+def computed(shape: Sequence[int], element: Callable[..., Any], *, name: str) -> te.Tensor:
+    """Make the tensor of a function of the indices."""
+    made: te.Tensor = te.compute(tuple(shape), element, name=name)
+    return made

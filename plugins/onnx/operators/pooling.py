@@ -1,0 +1,139 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pegbox import te
+from pegbox.compute import elementwise, flat_index, padded
+from pegbox.plugins.onnx.operator import OperatorNode, operator
+from pegbox.plugins.onnx.operators.casts import in_float32
+from pegbox.plugins.onnx.operators.computed import computed
+from pegbox.plugins.onnx.operators.windows import Windows, windows_of
+
+
+def _pooled(
+    node: OperatorNode, x: te.Tensor, combine: Any, fill: Any, map_: Any = lambda e: e
+) -> tuple[te.Tensor, Windows, tuple[int, ...]]:
+    windows = windows_of(node, x.shape[2:], node.get("kernel_shape"))
+    counts = windows.counts(x.shape[2:], ceil=bool(node.get("ceil_mode", 0)))
+    after = []  # the last window of a rounded-up count may reach beyond the border
+    for e, n, k, s, d, low, high in zip(
+        x.shape[2:],
+        counts,
+        windows.kernel,
+        windows.strides,
+        windows.dilations,
+        windows.before,
+        windows.after,
+        strict=True,
+    ):
+        after.append(max(high, (n - 1) * s + d * (k - 1) + 1 - e - low))
+    around = padded(x, (0, 0, *windows.before), (0, 0, *after), fill)
+    over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(windows.kernel)]
+
+    def element(n: Any, c: Any, *at: Any) -> Any:
+        places = [i * s + r * d for i, s, r, d in zip(at, windows.strides, over, windows.dilations, strict=True)]
+        return combine(map_(around(n, c, *places)), axis=over)
+
+    return computed((*x.shape[:2], *counts), element, name=node.kind), windows, counts
+
+
+@operator("MaxPool")
+def max_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor | list[te.Tensor]:
+    made, windows, counts = _pooled(node, x, te.max, te.min_value(x.dtype))
+    return made if node.outputs == 1 else [made, _places(node, x, made, windows, counts)]
+
+
+def _places(node: OperatorNode, x: te.Tensor, best: te.Tensor, windows: Windows, counts: tuple[int, ...]) -> te.Tensor:
+    """Find the first element of each window that is the largest one, counted in the whole of X."""
+    over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(windows.kernel)]
+    extents = x.shape[2:]
+    by_columns = bool(node.get("storage_order", 0))
+    steps = [math.prod(extents[:d] if by_columns else extents[d + 1 :]) for d in range(len(extents))]
+    size = math.prod(extents)
+
+    def element(n: Any, c: Any, *at: Any) -> Any:
+        tests, places, number = [], [], (n * x.shape[1] + c) * size
+        sides = zip(at, over, extents, windows.strides, windows.dilations, windows.before, steps, strict=True)
+        for i, r, e, stride, dilation, low, step in sides:
+            place = i * stride + r * dilation - low
+            tests += [place >= 0, place < e]
+            places.append(te.maximum(te.minimum(place, e - 1), 0))
+            number = number + place * step
+        found = te.all(*tests, x(n, c, *places).equal(best(n, c, *at)))
+        return te.min(te.if_then_else(found, number, te.max_value("int64")), axis=over)
+
+    return computed((*x.shape[:2], *counts), element, name="places")
+
+
+@operator("MaxUnpool", constants=(2,))
+def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor:
+    n, c, *extents = x.shape
+    kernel = node.get("kernel_shape")
+    rank = len(kernel)
+    strides, pads = node.get("strides") or [1] * rank, node.get("pads") or [0] * (2 * rank)
+    natural = [
+        (e - 1) * s + k - pads[d] - pads[d + rank]
+        for d, (e, s, k) in enumerate(zip(extents, strides, kernel, strict=True))
+    ]
+    shape = node.numbers(2, "", [n, c, *natural])
+    over = [te.reduce_axis((0, e), name=f"k{d}") for d, e in enumerate(extents)]
+
+    def element(i: Any, o: Any, *at: Any) -> Any:
+        # The places are counted in the natural shape.
+        inside = [p < e for p, e in zip(at, natural, strict=True)]
+        here = te.all(*inside, places(i, o, *over).equal(flat_index([n, c, *natural], [i, o, *at])))
+        return te.sum(te.if_then_else(here, x(i, o, *over), te.const(0, x.dtype)), axis=over)
+
+    return computed(shape, element, name="MaxUnpool")
+
+
+@operator("AveragePool")
+@in_float32
+def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
+    whole = bool(node.get("count_include_pad", 0))
+    sides = list(
+        zip(
+            x.shape[2:],
+            counts,
+            windows.kernel,
+            windows.strides,
+            windows.dilations,
+            windows.before,
+            windows.after,
+            strict=True,
+        )
+    )
+
+    def count(i: Any, e: int, k: int, s: int, d: int, low: int, high: int) -> Any:
+        first, extent = (0, e + low + high) if whole else (low, e)
+        begin = i * s - first  # the window's first element, from the first that counts
+        least = te.maximum(te.floordiv(d - 1 - begin, d), 0)
+        return te.minimum(te.floordiv(extent - 1 - begin, d) + 1, k) - least
+
+    def is_whole(e: int, n: int, k: int, s: int, d: int, low: int, high: int) -> bool:
+        """Check that each window has all of its elements."""
+        return (whole or not (low or high)) and (n - 1) * s + d * (k - 1) < e + low + high
+
+    if all(is_whole(*each) for each in sides):
+        share = 1 / math.prod(windows.kernel)
+        return elementwise(lambda e: e * share, total, name="AveragePool")
+
+    def element(n: Any, c: Any, *at: Any) -> Any:
+        number: Any = 1
+        for i, (e, _, *rest) in zip(at, sides, strict=True):
+            number = number * count(i, e, *rest)
+        return total(n, c, *at) / te.cast(x.dtype, number)
+
+    return computed(total.shape, element, name="AveragePool")
+
+
+@operator("LpPool")
+@in_float32
+def lp_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
+    p = node.get("p", 2)
+    total, _, _ = _pooled(node, x, te.sum, te.const(0, x.dtype), lambda e: te.pow(te.abs(e), float(p)))
+    return computed(total.shape, lambda *at: te.pow(total(*at), 1.0 / p), name="LpPool")

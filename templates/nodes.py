@@ -1,0 +1,131 @@
+"""Implementations of a model's nodes: convolutions and products by templates, what follows them as an epilogue.
+
+Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
+same elements in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pegbox as pb
+from pegbox import te
+from pegbox.codegen import Target
+from pegbox.compute import reshaped
+from pegbox.errors import TemplateError
+from pegbox.graph import Node, Value
+from pegbox.model import Argument, NodeTask
+from pegbox.task import Task
+from pegbox.templates.weights import pack_weights
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Constants: TypeAlias = "Mapping[Value, Array]"
+
+_DTYPES = {"float32", "float64"}
+
+
+def conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a convolution of one group in one or two dimensions, and of the pointwise nodes after it."""
+    first = _first(node, "Conv", {"strides", "pads", "dilations", "group", "layout"})
+    if first is None or first.attributes["group"] != 1 or len(first.inputs[0].shape) not in (3, 4):
+        return None
+    x, w = first.inputs
+    layout = first.attributes["layout"]
+    n, c, *size = x.shape if layout == "NCHW" else (x.shape[0], x.shape[-1], *x.shape[1:-1])
+    line = [1] * (4 - len(x.shape))  # one row
+    edge = [0] * len(line)
+    pads: Any = first.attributes["pads"]
+    before, after = [*edge, *pads[: len(size)]], [*edge, *pads[len(size) :]]
+    steps: list[Any] = [first.attributes[name] for name in ("strides", "dilations")]
+    arguments = {
+        "stride": [*line, *steps[0]],
+        "padding": before if before == after else [*before, *after],
+        "dilation": [*line, *steps[1]],
+        "layout": layout,
+        "weights": "packed" if w in constants else "OIHW",
+        "dtype": x.dtype,
+    }
+    filters = (w.shape[0], c, *line, *w.shape[2:])
+    shape = (n, c, *line, *size, w.shape[0], *filters[2:])
+    return _node_task(node, "conv2d", shape, arguments, target, (filters, "OIHW"))
+
+
+def matmul(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a product, and of the pointwise nodes after it.
+
+    The rows of all matrices on the left are those of one where there is one matrix on the right.
+    """
+    first = _first(node, "MatMul", set())
+    if first is None:
+        return None
+    a, b = (value.shape for value in first.inputs)
+    *lead, m, k = a if len(a) > 1 else (1, *a)
+    *batch, _, n = b if len(b) > 1 else (*b, 1)
+    is_packed = first.inputs[1] in constants
+    arguments = {"dtype": first.inputs[0].dtype, "weights": "packed" if is_packed else "plain"}
+    if math.prod(batch) == 1:
+        return _node_task(node, "matmul", (math.prod(lead) * m, k, n), arguments, target, ((k, n), ""))
+    if math.prod(lead) == 1 or lead != batch:
+        return None
+    count = math.prod(lead)
+    return _node_task(node, "batch_matmul", (count, m, k, n), arguments, target, ((count, k, n), ""))
+
+
+def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:
+    """Return the operator that a node begins with, if it is a canonical one of that kind, of floats of one type."""
+    first = (node.parts or (node,))[0]
+    dtypes = {value.dtype for value in (*first.inputs, *first.outputs)}
+    is_canonical = first.kind == kind and len(first.inputs) == 2 and attributes <= first.attributes.keys()
+    return first if is_canonical and len(dtypes) == 1 and dtypes <= _DTYPES and len(node.outputs) == 1 else None
+
+
+def _node_task(
+    node: Node,
+    template: str,
+    shape: Sequence[int],
+    arguments: Mapping[str, Any],
+    target: Target,
+    weights: tuple[tuple[int, ...], str],
+) -> NodeTask | None:
+    """Return the task of a template with the other parts of a node as its epilogue; None where it cannot follow.
+
+    Args:
+        weights: the shape and the layout that the second operand has for `pack_weights`.
+    """
+    first, *others = node.parts or (node,)
+    made = {value for part in (first, *others) for value in part.outputs}
+    further = list(dict.fromkeys(value for part in others for value in part.inputs if value not in made))
+    try:
+        task = pb.create_task(template, shape, arguments, target=target)
+        pack = partial(_packed, task, *weights) if arguments["weights"] == "packed" else None
+        if others:
+            task = task.with_epilogue(partial(_epilogue, node, further))
+    except TemplateError:
+        return None
+    operands = Argument(first.inputs[0]), Argument(first.inputs[1], pack)
+    return NodeTask(node, task, (*operands, *map(Argument, further), Argument(node.outputs[0])))
+
+
+def _packed(task: Task, shape: tuple[int, ...], layout: str, array: Array) -> Array:
+    return pack_weights(task, array.reshape(shape), layout)
+
+
+def _epilogue(node: Node, further: Sequence[Value], source: te.Tensor) -> list[te.Tensor]:
+    """Compute the parts of a node behind the first from its output; names of the model would tell equal ones apart."""
+    first, *others = node.parts
+    known = {first.outputs[0]: reshaped(source, first.outputs[0].shape)}
+    inputs = []
+    for number, value in enumerate(further):
+        shape = source.shape if math.prod(value.shape) == math.prod(source.shape) else value.shape
+        inputs.append(te.placeholder(shape, value.dtype, f"p{number}"))
+        known[value] = reshaped(inputs[-1], value.shape)
+    for part in others:
+        known |= zip(part.outputs, part.compute(*(known[value] for value in part.inputs)), strict=True)
+    last = reshaped(known[node.outputs[0]], source.shape)
+    return [*inputs, te.compute(source.shape, lambda *at: last(*at), name="out")]

@@ -1,0 +1,196 @@
+"""Implementations of a model's nodes by templates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from epilogues import ACTIVATIONS
+
+import pegbox as pb
+from pegbox import te
+from pegbox.codegen.targets.target import target_of
+from pegbox.graph import (
+    Node,
+    Value,
+    conv_node,
+    evaluate,
+    make_node,
+    matmul_node,
+    pointwise_node,
+    reshape_node,
+)
+from pegbox.graph.graph import Array, Graph
+from pegbox.hooks import registry
+from pegbox.model import NodeTask
+from pegbox.model.node_task import implementations_of
+
+TARGET = target_of("llvm -num-cores 1")
+
+
+def value(name: str, *shape: int, dtype: str = "float32") -> Value:
+    return Value(name, shape, dtype)
+
+
+def fused(*parts: Node) -> Node:
+    """Make one node of several, of which the last makes the output."""
+    made = {each for part in parts for each in part.outputs}
+    inputs = tuple(dict.fromkeys(each for part in parts for each in part.inputs if each not in made))
+
+    def compute(*tensors: te.Tensor) -> Sequence[te.Tensor]:
+        known = dict(zip(inputs, tensors, strict=True))
+        for part in parts:
+            known |= zip(part.outputs, part.compute(*(known[each] for each in part.inputs)), strict=True)
+        return [known[each] for each in parts[-1].outputs]
+
+    return Node("fused", "Fused", inputs, parts[-1].outputs, compute, parts=parts)
+
+
+def followed(first: Node, *shapes: tuple[int, ...]) -> Node:
+    """Follow a node by a sum with inputs of these shapes, and an activation."""
+    parts = [first]
+    for number, shape in enumerate(shapes):
+        given = value(f"given{number}", *shape)
+        parts.append(pointwise_node(f"add{number}", "Add", lambda a, b: a + b, [parts[-1].outputs[0], given]))
+    return fused(*parts, pointwise_node("end", "HardSwish", ACTIVATIONS["hard_swish"], parts[-1].outputs))
+
+
+def implemented(node: Node, constants: Collection[Value] = ()) -> tuple[NodeTask | None, dict[Value, Array]]:
+    rng = np.random.default_rng(0)
+    arrays: dict[Value, Array] = {each: rng.uniform(-1, 1, each.shape).astype(each.dtype) for each in node.inputs}
+    found = implementations_of(node, {each: arrays[each] for each in constants}, TARGET)[:-1]
+    assert len(found) <= 1
+    return (found[0] if found else None), arrays
+
+
+def check(node: Node, template: str, constants: Collection[Value] = ()) -> pb.Task:
+    """The task of the template computes the node, whose arrays it takes as they are or packed."""
+    made, arrays = implemented(node, constants)
+    assert made is not None
+    assert made.task.base.name == template
+    packed = {argument.value for argument in made.arguments if argument.pack is not None}
+    assert packed == set(constants) & {(node.parts or (node,))[0].inputs[1]}
+    (expected,) = evaluate(Graph("g", node.inputs, node.outputs, (node,), {}), arrays)
+    for row in made.task.space.sample(2, np.random.default_rng(0)):
+        given = []
+        for argument, spec in zip(made.arguments, made.task.arguments(), strict=True):
+            if spec.is_output:
+                given.append(np.full(spec.shape, np.nan, spec.dtype))
+            elif argument.pack is not None:
+                given.append(argument.pack(arrays[argument.value]))
+            else:
+                given.append(arrays[argument.value].reshape(spec.shape))
+        pb.build(made.task, config=made.task.space.config(row))(*given)
+        assert made.arguments[-1].value is node.outputs[0]
+        np.testing.assert_allclose(given[-1].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
+    return made.task
+
+
+def convolution(x: tuple[int, ...], w: tuple[int, ...], **attributes: Any) -> Node:
+    axes = len(x) - 2
+    usual = {"strides": [1] * axes, "pads": [1] * 2 * axes, "dilations": [1] * axes}
+    return conv_node("conv", value("x", *x), value("w", *w), **{**usual, **attributes})
+
+
+CONVOLUTIONS: list[tuple[Node, list[tuple[int, ...]]]] = [
+    (convolution((1, 3, 9, 8), (10, 3, 3, 3)), [(10, 1, 1), (1, 10, 9, 8)]),
+    (convolution((2, 9, 8, 5), (7, 5, 3, 3), layout="NHWC", strides=[2, 1]), [(7,), (2, 5, 8, 7)]),
+    (convolution((1, 6, 7, 5), (18, 5, 3, 2), layout="NHWC", pads=[0, 1, 2, 0]), [(1, 6, 7, 18)]),
+    (convolution((1, 4, 19), (6, 4, 3), dilations=[2]), [(6, 1)]),
+    (convolution((1, 19, 4), (6, 4, 3), layout="NHWC", pads=[2, 1]), []),
+]
+
+
+@pytest.mark.parametrize(("node", "further"), CONVOLUTIONS)
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_convolutions(node: Node, further: list[tuple[int, ...]], is_constant: bool) -> None:
+    task = check(followed(node, *further), "conv2d", [node.inputs[1]] if is_constant else [])
+    assert task.name.startswith("conv2d+out-")
+
+
+def test_a_convolution_alone_is_the_template_s_task() -> None:
+    node = convolution((1, 3, 9, 8), (10, 3, 3, 3))
+    assert check(node, "conv2d", [node.inputs[1]]).name == "conv2d"
+
+
+PRODUCTS: list[tuple[tuple[int, ...], tuple[int, ...], str, list[tuple[int, ...]]]] = [
+    ((6, 8), (8, 20), "matmul", [(20,)]),
+    ((2, 7, 12), (12, 20), "matmul", [(20,), (2, 7, 20), (1, 7, 20), (2, 1, 1)]),
+    ((2, 7, 12), (1, 12, 20), "matmul", [(20,)]),
+    ((8,), (8, 20), "matmul", [(20,)]),
+    ((3, 70), (70,), "matmul", [(3,)]),
+    ((2, 3, 7, 8), (2, 3, 8, 9), "batch_matmul", [(2, 1, 1, 9), (1,)]),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "template", "further"), PRODUCTS)
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_products(
+    a: tuple[int, ...], b: tuple[int, ...], template: str, further: list[tuple[int, ...]], is_constant: bool
+) -> None:
+    node = matmul_node("product", value("a", *a), value("b", *b))
+    check(followed(node, *further), template, [node.inputs[1]] if is_constant else [])
+
+
+def test_the_input_of_a_convolution_may_be_its_residual() -> None:
+    node = convolution((1, 5, 6, 6), (5, 5, 3, 3))
+    add = pointwise_node("add", "Add", lambda a, b: a + b, [node.outputs[0], node.inputs[0]])
+    check(fused(node, add), "conv2d", [node.inputs[1]])
+
+
+def test_names_of_the_model_do_not_tell_tasks_apart() -> None:
+    def named(name: str) -> NodeTask | None:
+        node = matmul_node(name, value(f"{name}a", 4, 8), value(f"{name}b", 8, 20))
+        add = pointwise_node(f"{name}add", "Add", lambda a, b: a + b, [node.outputs[0], value(f"{name}c", 20)])
+        return implemented(fused(node, add))[0]
+
+    one, other = named("first"), named("second")
+    assert one is not None
+    assert other is not None
+    assert one.task.workload == other.task.workload
+
+
+def softmax_like(x: te.Tensor) -> Sequence[te.Tensor]:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    total = te.compute((x.shape[0],), lambda i: te.sum(x[i, k], axis=k), name="total")
+    return [te.compute(x.shape, lambda i, j: x[i, j] / total[i], name="shares")]
+
+
+def product_then(make: Any) -> Node:
+    node = matmul_node("product", value("a", 6, 8), value("b", 8, 20))
+    return fused(node, make(node.outputs[0]))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        convolution((1, 4, 9, 9), (6, 2, 3, 3), group=2),
+        convolution((1, 2, 4, 4, 4), (3, 2, 3, 3, 3)),
+        conv_node("c", value("x", 1, 2, 4, 4, dtype="int32"), value("w", 3, 2, 1, 1, dtype="int32"),
+                  strides=[1, 1], pads=[0] * 4, dilations=[1, 1]),
+        matmul_node("broadcast", value("a", 1, 6, 8), value("b", 3, 8, 20)),
+        product_then(lambda x: make_node("share", "Share", [x], softmax_like)),
+        product_then(lambda x: make_node("turn", "Turn", [x],
+                     lambda t: [te.compute(t.shape, lambda i, j: t[5 - i, j], name="turned")])),
+        product_then(lambda x: pointwise_node("grow", "Add", lambda a, b: a + b, [x, value("c", 3, 1, 1)])),
+        pointwise_node("relu", "Relu", ACTIVATIONS["relu"], [value("x", 5)]),
+    ],
+)  # fmt: skip
+def test_other_nodes_are_left_to_others(node: Node) -> None:
+    assert implemented(node)[0] is None
+
+
+def test_a_view_behind_a_product_is_part_of_it() -> None:
+    check(product_then(lambda x: reshape_node("heads", x, (6, 4, 5))), "matmul")
+
+
+def test_a_convolution_that_is_not_canonical_is_left_to_others() -> None:
+    canonical = convolution((1, 3, 9, 8), (10, 3, 3, 3))
+    raw = Node("conv", "Conv", canonical.inputs, canonical.outputs, canonical.compute, {"auto_pad": "VALID"})
+    assert implemented(raw)[0] is None
+
+
+def test_their_names() -> None:
+    assert {"conv2d", "matmul"} <= set(registry.names("implementation"))
