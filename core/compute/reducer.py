@@ -173,7 +173,7 @@ def comm_reducer(
             last of which runs fastest, and schedules that would change it are refused.
     """
 
-    check_flag("comm_reducer: ordered", ordered, error=ComputeError)
+    ordered = check_flag("comm_reducer: ordered", ordered, error=ComputeError)
     check_text("comm_reducer: name", name, error=ComputeError)
     check_callable("comm_reducer: fcombine", fcombine, "a function of two values, lambda a, b: ...", error=ComputeError)
     check_callable("comm_reducer: fidentity", fidentity, "a function of the dtype, lambda t: ...", error=ComputeError)
