@@ -12,6 +12,7 @@ from pegbox.records.record import call
 from pegbox.search.factory import check_factory, tuner_label
 from pegbox.search.problem import check_task
 from pegbox.search.protocols import SearchTask, TunerFactory
+from pegbox.task.group import TaskGroup
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
@@ -57,7 +58,9 @@ def read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return chosen
 
 
-def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask]:
+def read_tasks(
+    tasks: SearchTask | TaskGroup | Sequence[SearchTask | TaskGroup],
+) -> dict[str, SearchTask | TaskGroup]:
     """Name all tasks for the report, with their arguments if they have any."""
     listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
     if not listed:

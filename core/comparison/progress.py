@@ -33,6 +33,7 @@ from pegbox.output import check_output
 from pegbox.search.loop.outcome import validated
 from pegbox.search.problem import MeasurerFactory
 from pegbox.search.protocols import SearchTask
+from pegbox.task.group import TaskGroup
 
 RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
 """A function of each finished run: the run, its task, the number of finished runs, and of all."""
@@ -47,7 +48,7 @@ class ComparisonInterrupted(KeyboardInterrupt):
 
 
 def compare(
-    tasks: SearchTask | Sequence[SearchTask],
+    tasks: SearchTask | TaskGroup | Sequence[SearchTask | TaskGroup],
     tuners: Tuners,
     *,
     measurer: MeasurerFactory | None = None,

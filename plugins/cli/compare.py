@@ -14,6 +14,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
+    add_implementations_argument,
     add_measuring_arguments,
     add_output_arguments,
     add_search_arguments,
@@ -22,7 +23,7 @@ from pegbox.plugins.cli.arguments import (
     check_outputs,
     check_simulate,
     given,
-    make_task,
+    make_tasks,
     measuring_options,
     natural,
     positive,
@@ -57,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Compare tuners: the same trials over several seeds, measured or simulated, with a test for every pair"""
     parser.epilog = _EPILOG
     add_task_arguments(parser, optional=True)
+    add_implementations_argument(parser)
     search = parser.add_argument_group("comparison")
     search.add_argument(
         "--tuners",
@@ -142,7 +144,7 @@ def _check(namespace: argparse.Namespace) -> None:
     from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.report import check_output
 
-    check_simulate(namespace, *MEASURING)
+    check_simulate(namespace, *MEASURING, "implementations")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
     check_outputs(namespace, json=namespace.json)
@@ -163,7 +165,7 @@ def _check_commas(namespace: argparse.Namespace) -> None:
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
     """Make the task that was named, or read its records, or those of whatever task the files hold."""
     if not namespace.simulate:
-        return [make_task(namespace)]
+        return [make_tasks(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
 
