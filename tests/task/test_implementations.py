@@ -29,7 +29,7 @@ def product() -> Task:
 
 def test_all_implementations_that_fit_are_a_group_with_the_task_first(product: Task) -> None:
     group = product.with_implementations()
-    assert list(group.tasks)[0] == "matmul"
+    assert next(iter(group.tasks)) == "matmul"
     assert {"rows", "sketch"} <= set(group.tasks)
     assert group.first is product
     assert (group.flop, group.target) == (product.flop, product.target)
