@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.comparison.arguments import Tuners
     from pegbox.measure.runners.runner import RunnerLike
+    from pegbox.suites import Suite
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]
 
@@ -321,9 +322,10 @@ def export(
 
 @with_checked_keywords
 def compare(
-    tasks: Task | TaskGroup | RecordedSpace | Sequence[Task | TaskGroup | RecordedSpace],
-    tuners: Tuners,
+    tasks: Task | TaskGroup | RecordedSpace | Sequence[Task | TaskGroup | RecordedSpace] | None = None,
+    tuners: Tuners = (),
     *,
+    suite: str | os.PathLike[str] | Suite | None = None,
     trials: int = 200,
     seeds: int | Sequence[int] = 10,
     start: int = 1,
@@ -336,10 +338,14 @@ def compare(
     save: str | os.PathLike[str] | None = None,
     measure_options: Mapping[str, Any] | None = None,
     jobs: int | str | Client = 1,
+    log: str | os.PathLike[str] | None = None,
+    keep_going: bool | None = None,
+    run_timeout: float | str | None = None,
 ) -> Comparison:
     """Compare tuners honestly: the same trials, seeds and start for each, interleaved; differences carry a test.
 
-    `print` shows the report; it has `.plot(path)`, `.to_html(path)` and `.save(path)`. See docs/compare.md.
+    `print` shows the report; it has `.plot(path)`, `.to_html(path)` and `.save(path)`. See docs/compare.md, and
+    docs/suites.md for comparisons over many spaces.
 
     Args:
         tasks: one or several. A group of implementations (`task.with_implementations()`) is one, whose trials each
@@ -361,6 +367,12 @@ def compare(
             timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a `distributed.Client`. Several
             only where nothing is timed: on recorded spaces, and on an `Objective` that is `pure`. The results are those
             of `jobs=1`.
+        suite: the problems of a benchmark suite, in place of `tasks`: the name of one that ships, or a folder.
+        log: a file to which each finished run is appended at once. Runs that it holds already are not made again, so
+            that the same call continues a comparison that was killed.
+        keep_going: go on without runs that break, which the report names; by default with a suite.
+        run_timeout: the longest time of a run, after which it is killed: seconds, or text such as "5m". By default
+            ten minutes with a suite, else none; only where nothing is timed.
 
     Raises:
         ArgumentError, UnknownName, SpaceError, RecordError: what cannot be compared, before anything is measured.
@@ -368,14 +380,17 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
+    from pegbox.comparison import SUITE_TIMEOUT, check_suite
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
     from pegbox.comparison.runs import print_run
 
+    problems = check_suite(tasks, suite)
+    limit = SUITE_TIMEOUT if run_timeout is None and suite is not None and callbacks is None else run_timeout
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner)
     if callbacks is not None:
         check_callable("callbacks", callbacks, "a function (task name, tuner, seed) that makes the callbacks of a run")
     return compare_tuners(
-        tasks,
+        problems,
         tuners,
         measurer=measurer,
         runner=runner,
@@ -389,4 +404,7 @@ def compare(
         on_run=print_run if check_flag("progress", progress) else None,
         save=save,
         jobs=jobs,
+        log=log,
+        keep_going=suite is not None if keep_going is None else keep_going,
+        run_timeout=None if limit is None else check_seconds("run_timeout", limit),
     )

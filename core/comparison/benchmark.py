@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pegbox.codegen.targets.host import describe_host
+from pegbox.comparison.landscape import objective_landscape, recorded_landscape
 from pegbox.comparison.runs import TaskInfo
 from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
@@ -27,6 +28,8 @@ from pegbox.search.objective import Objective
 from pegbox.search.problem import MeasurerFactory, Problem, problem_of
 from pegbox.search.protocols import SearchTask, SelfReporting, Tuner
 from pegbox.space import Config
+from pegbox.suites import Problem as SuiteProblem
+from pegbox.suites import recorded_digest
 from pegbox.task.group import TaskGroup
 from pegbox.task.task import Task
 
@@ -66,13 +69,29 @@ class Benchmark:
 
 
 def open_benchmark(
-    name: str, task: SearchTask | TaskGroup, *, measurer: MeasurerFactory | None, runner: object
+    name: str,
+    task: SearchTask | TaskGroup,
+    *,
+    trials: int = 200,
+    measurer: MeasurerFactory | None,
+    runner: object,
+    problem_of_suite: SuiteProblem | None = None,
 ) -> Benchmark:
     """Simulate if `task` is a recorded space or `runner` answers from records, else measure by `measurer`.
+
+    Args:
+        trials: of each run: random search's expectation is computed for as many.
+        problem_of_suite: the problem that the task is from.
 
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
     """
     problem = problem_of(task, runner, measurer)
+    digest, landscape = "", None
+    if isinstance(problem.task, RecordedSpace):
+        landscape = recorded_landscape(problem.task, trials)
+        digest = recorded_digest(problem.task) if problem_of_suite is None else problem_of_suite.digest
+    elif isinstance(problem.task, Objective) and problem_of_suite is not None:
+        landscape, digest = objective_landscape(problem.task, trials, problem_of_suite.optimum), problem_of_suite.digest
     recorded, subject = problem.task if isinstance(problem.task, RecordedSpace) else None, problem.subject
     info = TaskInfo(
         name=name,
@@ -84,6 +103,8 @@ def open_benchmark(
         host=describe_host() if recorded is None else recorded.host,
         bytes_moved=subject.bytes_moved,
         unit=subject.unit,
+        landscape=landscape,
+        digest=digest,
     )
     return Benchmark(problem, info)
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pegbox.checks import check_instance, check_int
+from pegbox.checks import check_flag, check_instance, check_int, check_seconds
 from pegbox.comparison.arguments import TunerLike
 from pegbox.comparison.benchmark import Benchmark, CommonStartTuner
 from pegbox.comparison.runs import Run
@@ -14,7 +14,7 @@ from pegbox.errors import TuningError
 from pegbox.measure.machine.blas import blas_threads
 from pegbox.measure.machine.run_delay import Reading, reading
 from pegbox.origin import explained
-from pegbox.search.factory import TunerInputs, declared_inputs, make_tuner
+from pegbox.search.factory import TunerInputs, check_tuner, declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult
@@ -31,7 +31,8 @@ class Plan:
     `start` is the number of random configurations that each run begins with, the same for all tuners with one seed;
     they are reported to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks
     of one run, `program` the program features of a task, for tuners that declare them. Without `experience` no tuner is
-    given any.
+    given any. Where a run breaks, the comparison ends, or goes on with `keep_going`. A run that takes longer than
+    `run_timeout` seconds is killed, which needs processes.
     """
 
     tuners: Mapping[str, TunerLike]
@@ -42,10 +43,15 @@ class Plan:
     batch_size: int | None = None
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
     program: Callable[[SearchTask], FeatureSource | None] | None = None
+    keep_going: bool = False
+    run_timeout: float | None = None
 
     def __post_init__(self) -> None:
         check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
         check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
+        check_flag("keep_going", self.keep_going)
+        if self.run_timeout is not None:
+            check_seconds("run_timeout", self.run_timeout)
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,16 @@ class Experiment:
         return specs
 
     def rehearse(self) -> None:
-        """Make every tuner and draw every start once, to raise their errors before anything is measured."""
+        """Make every tuner and draw every start once, to raise their errors before anything is measured.
+
+        Where the comparison goes on without broken runs, errors are left to these; a tuner that does not exist, or has
+        no such option, is an error all the same.
+        """
         seed = self.plan.seeds[0]
+        if self.plan.keep_going:
+            for tuner in self.plan.tuners.values():
+                check_tuner(tuner)
+            return
         for task, benchmark in self.benchmarks.items():
             benchmark.draw_start(seed, 1)
             for tuner in self.plan.tuners:
@@ -105,6 +119,8 @@ class Experiment:
             raise KeyboardInterrupt
         experienced = inputs["experience"] is not None and bool(getattr(tuner, "experienced", True))
         run = Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced)
+        if self.benchmarks[spec.task].problem.simulated:
+            run = run.simulated(result)
         return replace(run, run_queue_wait=run_queue_wait)
 
     def _search(self, spec: RunSpec, tuner: Tuner) -> TuneResult:
