@@ -1,8 +1,8 @@
 """Attention, softmax(Q · Kᵀ · scale) · V, blocked: never the whole matrix of scores.
 
-Keys and values go by in blocks. Of each block, the scores of a few query rows, their maximum, their exponentials and the
-sums of these are computed; a recurrence over the blocks keeps the maximum and the sum so far, and gives the two factors
-with which the output so far and the block's part of it are weighted (Rabe and Staats, "Self-attention does not need
+Keys and values go by in blocks. Of each block, the scores of a few query rows, their maximum, their exponentials and
+the sums of these are computed; a recurrence over the blocks keeps the maximum and the sum so far, and gives the two
+factors with which the output so far and the block's part of it are weighted (Rabe and Staats, "Self-attention does not need
 O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
 
     m' = max(m, top)    s' = s exp(m - m') + total exp(top - m')
@@ -14,7 +14,6 @@ The recurrence is a `te.scan` over the blocks, the output an ordered reduction o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
@@ -36,9 +35,9 @@ def attention(
     d_v: int | None = None,
     dtype: str = "float32",
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """O = softmax(Q · Kᵀ · scale) · V for Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d], V[batch, kv_heads, n_k, d_v].
+    """O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale) · V, over the leading axes.
 
-    Each of the `kv_heads` (`heads` by default) serves as many query heads. With `causal`, the last query sees all keys
+    The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. Each of the `kv_heads` (`heads` by default) serves as many query heads. With `causal`, the last query sees all keys
     and each one before it one key less, so there are at least as many keys as queries. The default of `scale` is
     1/√d. float32 or float64: sums of exponentials in narrower types are not accurate.
 
@@ -90,7 +89,9 @@ def _compute(
     by_block = (count, *lead, p.rows)
     top = te.compute(by_block, lambda t, b, x, i: te.max(s(b, x, i, t * size + key[0]), axis=key[0]), name="top")
     weight = te.compute(raw.shape, lambda b, x, i, j: te.exp(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
-    total = te.compute(by_block, lambda t, b, x, i: te.sum(weight(b, x, i, t * size + key[1]), axis=key[1]), name="total")
+    total = te.compute(
+        by_block, lambda t, b, x, i: te.sum(weight(b, x, i, t * size + key[1]), axis=key[1]), name="total"
+    )
 
     def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
         j = t * size + key[2]
@@ -174,7 +175,10 @@ def _combined(
 
 def _plain(p: Attention, q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
     """Compute the output without blocks."""
-    r, (j1, j2, j3) = te.reduce_axis((0, p.d), name="r"), (te.reduce_axis((0, p.n_k), name=n) for n in ("j1", "j2", "j3"))
+    r, (j1, j2, j3) = (
+        te.reduce_axis((0, p.d), name="r"),
+        (te.reduce_axis((0, p.n_k), name=n) for n in ("j1", "j2", "j3")),
+    )
     g, shape = p.group, (p.batch, p.heads, p.n_q, p.n_k)
     scale, lowest = te.const(p.scale, p.dtype), te.const(p.lowest, p.dtype)
     s = te.compute(shape, lambda b, h, i, j: te.sum(q[b, h, i, r] * k[b, h // g, j, r], axis=r), name="S")

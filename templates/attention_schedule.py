@@ -1,8 +1,8 @@
 """The schedule of attention: (heads, block of rows, block of keys), and in it the stages one after the other.
 
 The scores of a block are register tiles that run along keys, from panels of K that are packed once for each head; the
-part of the output is register tiles that run along its columns, from V as it lies. What is between them runs along keys,
-the recurrence over the blocks along rows.
+part of the output is register tiles that run along its columns, from V as it lies. What is between them runs along
+keys, the recurrence over the blocks along rows.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     return s
 
 
-def _schedule_out(
-    cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
-) -> te.IterVar:
+def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
     """Return the loop over blocks of rows."""
     stage = s[of.out]
     b, h, i, c = stage.op.axis

@@ -126,8 +126,13 @@ def _constrain(cfg: pb.TemplateConfig, p: Attention, ways: list[str]) -> None:
             reads=("mr", "vectors"),
             message=f"the tile of scores has {LATENCY} accumulators, and more multiply-adds than loads",
         )
+
+    def stays_in_cache(c: pb.Config) -> bool:
+        sizes = blocks_of(c, p)
+        return bool(c["tiles"].val == 1 or sizes.rows * sizes.keys * p.itemsize <= p.target.caches.l2 // 4)
+
     cfg.add_constraint(
-        lambda c: c["tiles"].val == 1 or blocks_of(c, p).rows * blocks_of(c, p).keys * p.itemsize <= p.target.caches.l2 // 4,
+        stays_in_cache,
         reads=_reads(ways, "mr", "vectors", "tiles", "columns", "block"),
         message="the scores of a block take a part of L2",
     )

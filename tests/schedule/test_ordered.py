@@ -150,7 +150,7 @@ def test_the_order_is_printed_pickled_and_checked() -> None:
         te.comm_reducer(_follow, lambda s, t: (s, t), ordered=np.zeros(2))  # type: ignore[arg-type]
 
 
-# Scans that are made as they are read ----------------------------------------------------------------------------------
+# Scans that are made as they are read -------------------------------------------------------------------------------
 
 
 def decay(where: Any = None) -> list[Any]:

@@ -153,7 +153,7 @@ class _Checks:
         found = combination_of(block)
         if is_ordered(block):
             self._refuse(
-                f"the reduction of {block.name} is ordered, and the loop's partial results would not be combined in order",
+                f"the reduction of {block.name} is ordered, and its partial results would not be combined in order",
                 "write the partial results as a stage of the computation",
                 block.name,
             )
