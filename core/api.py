@@ -372,8 +372,8 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
-    from pegbox.comparison import SUITE_TIMEOUT, check_suite
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
+    from pegbox.comparison.arguments import SUITE_TIMEOUT, check_suite
     from pegbox.comparison.runs import print_run
 
     problems = check_suite(tasks, suite)

@@ -10,8 +10,8 @@ from scipy.stats import friedmanchisquare
 
 from pegbox.comparison.aggregate.ranks import Ranking, cliques, ranking
 
-# Table 6 of the paper: C4.5 with and without two parameters tuned, on 14 data sets. The paper ranks the values before it
-# rounds them: the two of 0.975 are not a tie.
+# Table 6 of the paper: C4.5 with and without two parameters tuned, on 14 data sets. The paper ranks the values before
+# it rounds them: the two of 0.975 are not a tie.
 ACCURACY = [
     [0.763, 0.768, 0.771, 0.798],
     [0.599, 0.591, 0.590, 0.569],
