@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg, spread_word
-from pegbox.comparison.runs import Setup, TaskInfo
+from pegbox.comparison.runs import TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import columns, seeds_text, start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
@@ -44,7 +44,7 @@ def page(report: Comparison) -> str:
     spaces = f"<section><h2>Spaces of one computation</h2><ul>{said}</ul></section>" if said else ""
     tasks = [_task(report, task) for task in report.tasks]
     subtitle = f"{setup.trials} trials, {seeds_text(setup)}, {how}"
-    return document(title, subtitle, [warning, *tasks, spaces, _setup(setup), _FOOTER])
+    return document(title, subtitle, [warning, *tasks, spaces, _setup(report), _FOOTER])
 
 
 def _task(report: Comparison, task: TaskInfo) -> str:
@@ -123,7 +123,8 @@ def _pairs(verdicts: Sequence[Verdict]) -> str:
     return f"<details><summary>Every test</summary>{drawn}</details>"
 
 
-def _setup(setup: Setup) -> str:
+def _setup(report: Comparison) -> str:
+    setup = report.setup
     rows = [("tuners", ", ".join(setup.tuners))]
     for task in setup.tasks:
         about = [
@@ -141,5 +142,6 @@ def _setup(setup: Setup) -> str:
         ("start", start_text(setup)),
         ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s{at_once}"),
         ("with", f"pegbox {setup.version}"),
+        *report.libraries.items(),
     ]
     return f"<section><h2>Setup</h2>{definitions(rows)}</section>"

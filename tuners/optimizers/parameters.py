@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegbox.search import Floats
-from pegbox.space import ConfigSpace, Knob, ListedKnob, OptionKnob, SplitKnob
+from pegbox.space import ConfigSpace, Knob, OptionKnob, SplitKnob
 from pegbox.tuners.rows import Digits
 
 
@@ -70,10 +70,13 @@ class KnobParameters:
 
 
 def _ordered(knob: Knob) -> Floats | None:
-    """Return the coordinates of a knob of numbers, (values, levels); None for a choice."""
-    if not isinstance(knob, ListedKnob) or not isinstance(knob, OptionKnob | SplitKnob):
-        return None
-    return knob.coordinates()
+    """Return the coordinates of a knob of numbers, (values, levels); None for a choice.
+
+    The outermost level of a split follows from the others.
+    """
+    if isinstance(knob, SplitKnob):
+        return knob.coordinates()[:, 1:]
+    return knob.coordinates() if isinstance(knob, OptionKnob) else None
 
 
 class SpaceParameters:
