@@ -15,6 +15,7 @@ from pegbox.search.problem import check_task
 from pegbox.search.protocols import SearchTask, TunerFactory
 from pegbox.shown import value_text
 from pegbox.suites import Suite, load_suite
+from pegbox.task.group import TaskGroup
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
@@ -74,7 +75,9 @@ def read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return chosen
 
 
-def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask]:
+def read_tasks(
+    tasks: SearchTask | TaskGroup | Sequence[SearchTask | TaskGroup],
+) -> dict[str, SearchTask | TaskGroup]:
     """Name all tasks for the report, with their arguments if they have any."""
     listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
     if not listed:

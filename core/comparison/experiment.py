@@ -19,7 +19,9 @@ from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.models.experience import shipped_experience
+from pegbox.search.models.inputs import group_tuner
 from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
+from pegbox.task.group import TaskGroup
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Experiment:
 
     plan: Plan
     benchmarks: Mapping[str, Benchmark]
-    _features: dict[str, FeatureSource | None] = field(default_factory=dict)
+    _features: dict[tuple[str, str], FeatureSource | None] = field(default_factory=dict)
 
     @property
     def planned(self) -> int:
@@ -119,7 +121,7 @@ class Experiment:
         run = Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced)
         if self.benchmarks[spec.task].problem.simulated:
             run = run.simulated(result)
-        return replace(run, run_queue_wait=run_queue_wait)
+        return replace(run, run_queue_wait=run_queue_wait, library=str(getattr(tuner, "library", "")))
 
     def _search(self, spec: RunSpec, tuner: Tuner) -> TuneResult:
         plan, benchmark = self.plan, self.benchmarks[spec.task]
@@ -136,20 +138,33 @@ class Experiment:
             return problem.search(CommonStartTuner(tuner, start), opened, options)
 
     def _tuner(self, spec: RunSpec) -> tuple[Tuner, TunerInputs]:
-        """Make the tuner of a run; return its inputs, too."""
-        given, problem = self.plan.tuners[spec.tuner], self.benchmarks[spec.task].problem
-        takes = declared_inputs(given)
-        inputs: TunerInputs = {
-            "program": self._program(spec.task) if "program" in takes else None,
-            "experience": shipped_experience(problem.task) if self.plan.experience and "experience" in takes else None,
-        }
-        return make_tuner(given, problem.task.space, seed=spec.seed, **inputs), inputs
+        """Make the tuner of a run; return its inputs, too, of a group those of its first task."""
+        task = self.benchmarks[spec.task].problem.task
+        if not isinstance(task, TaskGroup):
+            inputs = self._inputs(spec, task)
+            return make_tuner(self.plan.tuners[spec.tuner], task.space, seed=spec.seed, **inputs), inputs
+        made = group_tuner(
+            task,
+            lambda each: make_tuner(
+                self.plan.tuners[spec.tuner], each.space, seed=spec.seed, **self._inputs(spec, each)
+            ),
+        )
+        return made, self._inputs(spec, task.first)
 
-    def _program(self, task: str) -> FeatureSource | None:
-        """Return the program features of the task, made when the first tuner declares that it wants them."""
-        if task not in self._features:
-            self._features[task] = self.plan.program(self.benchmarks[task].problem.task) if self.plan.program else None
-        return self._features[task]
+    def _inputs(self, spec: RunSpec, task: SearchTask) -> TunerInputs:
+        """Make the inputs of a run's tuner over a task."""
+        takes = declared_inputs(self.plan.tuners[spec.tuner])
+        return {
+            "program": self._program(spec.task, task) if "program" in takes else None,
+            "experience": shipped_experience(task) if self.plan.experience and "experience" in takes else None,
+        }
+
+    def _program(self, name: str, task: SearchTask) -> FeatureSource | None:
+        """Return the program features of a task, made when the first tuner declares that it wants them."""
+        key = name, task.name
+        if key not in self._features:
+            self._features[key] = self.plan.program(task) if self.plan.program else None
+        return self._features[key]
 
 
 def _run_queue_wait(began: Reading | None, ended: Reading | None) -> float:

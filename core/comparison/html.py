@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pegbox.comparison.aggregate.figures import figure_svg
 from pegbox.comparison.aggregate.text import HEADER, score_cells, space_rows, test_sentences
 from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg, spread_word
-from pegbox.comparison.runs import Setup, TaskInfo
+from pegbox.comparison.runs import TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import columns, missing_words, seeds_text, start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
@@ -46,7 +46,7 @@ def page(report: Comparison) -> str:
     spaces = f"<section><h2>Spaces of one computation</h2><ul>{said}</ul></section>" if said else ""
     tasks = [_task(report, task) for task in report.tasks]
     subtitle = f"{setup.trials} trials, {seeds_text(setup)}, {how}"
-    return document(title, subtitle, [warning, _aggregate(report), *tasks, spaces, _setup(setup), _FOOTER])
+    return document(title, subtitle, [warning, _aggregate(report), *tasks, spaces, _setup(report), _FOOTER])
 
 
 def _aggregate(report: Comparison) -> str:
@@ -156,7 +156,8 @@ def _pairs(verdicts: Sequence[Verdict]) -> str:
     return f"<details><summary>Every test</summary>{drawn}</details>"
 
 
-def _setup(setup: Setup) -> str:
+def _setup(report: Comparison) -> str:
+    setup = report.setup
     rows = [("tuners", ", ".join(setup.tuners))]
     for task in setup.tasks:
         about = [
@@ -174,5 +175,6 @@ def _setup(setup: Setup) -> str:
         ("start", start_text(setup)),
         ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s{at_once}"),
         ("with", f"pegbox {setup.version}"),
+        *report.libraries.items(),
     ]
     return f"<section><h2>Setup</h2>{definitions(rows)}</section>"

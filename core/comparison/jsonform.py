@@ -241,7 +241,7 @@ _SETUP: dict[str, _Check] = {
 }
 
 _RUN: dict[str, _Check] = {
-    **dict.fromkeys(("task", "tuner", "stopped_because", "host"), _text),
+    **dict.fromkeys(("task", "tuner", "stopped_because", "host", "library"), _text),
     **dict.fromkeys(("seconds", "tuner_seconds"), seconds),
     **dict.fromkeys(("seed", "dropped"), _count),
     "curve": partial(_each, _cost),

@@ -35,6 +35,7 @@ from pegbox.search.loop.outcome import validated
 from pegbox.search.problem import MeasurerFactory
 from pegbox.search.protocols import SearchTask
 from pegbox.suites import Suite
+from pegbox.task.group import TaskGroup
 
 RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
 """A function of each finished run: the run, its task, the number of finished runs, and of all."""
@@ -53,7 +54,7 @@ class ComparisonInterrupted(KeyboardInterrupt):
 
 
 def compare(
-    tasks: SearchTask | Sequence[SearchTask] | Suite,
+    tasks: SearchTask | TaskGroup | Sequence[SearchTask | TaskGroup] | Suite,
     tuners: Tuners,
     *,
     measurer: MeasurerFactory | None = None,
@@ -78,7 +79,8 @@ def compare(
     plan = Plan(read_tuners(tuners), read_seeds(options.pop("seeds", 10)), **options)
     check_output(save, REPORT)
     if isinstance(tasks, Suite):
-        suite, named = tasks, {problem.name: problem.task for problem in tasks}
+        suite: Suite | None = tasks
+        named: dict[str, SearchTask | TaskGroup] = {problem.name: problem.task for problem in tasks}
         problems = {problem.name: problem for problem in tasks}
     else:
         suite, named, problems = None, read_tasks(tasks), {}

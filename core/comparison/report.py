@@ -50,6 +50,11 @@ class Comparison:
         done = {run.task for run in self.runs}
         return tuple(task for task in self.setup.tasks if task.name in done)
 
+    @property
+    def libraries(self) -> dict[str, str]:
+        """The library, with its version, of each tuner that is an adapter over one."""
+        return {run.tuner: run.library for run in self.runs if run.library}
+
     def runs_of(self, task: str) -> dict[str, list[Run]]:
         """Group the finished runs on a task by tuner, in the order that the tuners were given."""
         found: dict[str, list[Run]] = {}

@@ -121,6 +121,7 @@ def report_text(report: Comparison) -> str:
     how = "simulated on recorded measurements" if setup.simulated else "winners measured again together"
     how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
     closing = f"{setup.trials} trials, {seeds_text(setup)}; {how}. {start_text(setup)}."
+    closing += "".join(f"\n{tuner}: {library}" for tuner, library in report.libraries.items())
     closing += f"\nincomplete: {setup.note}" if setup.note else ""
     closing += "".join(f"\n{line}" for sentence in missing_words(report) for line in _wrapped(sentence))
     closing += f"\nsuite {setup.suite}, digest {setup.suite_digest[:12]}, pegbox {setup.version}" if setup.suite else ""

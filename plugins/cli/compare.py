@@ -14,6 +14,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
+    add_implementations_argument,
     add_measuring_arguments,
     add_output_arguments,
     add_search_arguments,
@@ -22,7 +23,7 @@ from pegbox.plugins.cli.arguments import (
     check_outputs,
     check_simulate,
     given,
-    make_task,
+    make_tasks,
     measuring_options,
     natural,
     positive,
@@ -59,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Compare tuners: the same trials over several seeds, measured or simulated, with a test for every pair"""
     parser.epilog = _EPILOG
     add_task_arguments(parser, optional=True)
+    add_implementations_argument(parser)
     search = parser.add_argument_group("comparison")
     search.add_argument(
         "--suite", metavar="NAME|FOLDER", help="compare on all problems of a suite, in place of TEMPLATE or --simulate"
@@ -175,7 +177,7 @@ def _check(namespace: argparse.Namespace) -> None:
     from pegbox.report import check_output
 
     if namespace.suite is None:
-        check_simulate(namespace, *MEASURING)
+        check_simulate(namespace, *MEASURING, "implementations")
     elif namespace.template is not None or namespace.simulate:
         namespace.usage_error("--suite names the problems: leave TEMPLATE and --simulate out")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
@@ -200,7 +202,7 @@ def _check_commas(namespace: argparse.Namespace) -> None:
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
     """Make the task that was named, or read its records, or those of whatever task the files hold."""
     if not namespace.simulate:
-        return [make_task(namespace)]
+        return [make_tasks(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
 
