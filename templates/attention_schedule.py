@@ -65,11 +65,7 @@ def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TE
     b, h, i, c = stage.op.axis
     group, member = stage.split(h, factor=p.group)
     head = stage.fuse(b, group)
-    if p.is_folded:
-        # Rows of a block are queries of several heads.
-        row = stage.fuse(member, i)
-    else:
-        row = i
+    row = stage.fuse(member, i) if p.is_folded else i
     outer, inner = stage.split(row, factor=blocks.rows)
     order = [head, outer, inner, c] if p.is_folded else [head, member, outer, inner, c]
     stage.reorder(*order)
