@@ -1,7 +1,7 @@
 """2-D convolution by Winograd's minimal filtering, with fewer products than the direct sum: F(m × m, r × r).
 
-Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016). The template begins here, and goes on in
-these modules:
+Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016). The template begins here, and goes on
+in these modules:
 
 - `cook_toom`: the matrices of the transforms, and their errors; `linear_sums`: products with them as straight-line code
 - `winograd_shape`: the convolution with its tiles, and which m come into question

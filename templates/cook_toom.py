@@ -112,5 +112,7 @@ def _from_roots(roots: Sequence[Fraction]) -> list[Fraction]:
     """Return the coefficients of the product of (x - root), that of 1 first."""
     product = [Fraction(1)]
     for root in roots:
-        product = [high - root * low for high, low in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)]
+        product = [
+            high - root * low for high, low in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)
+        ]
     return product

@@ -102,10 +102,9 @@ def _transformed(task: Task, panels: np.ndarray[Any, Any]) -> np.ndarray[Any, An
     """Transform packed filters for tiles of the task's m, (n, n, ceil(O / lanes), C, lanes), computed in float64."""
     import numpy as np
 
-    from pegbox.templates.cook_toom import transforms
+    from pegbox.templates.winograd_shape import winograd_of
 
-    n, (_, r, *_) = task.arguments()[1].shape[0], panels.shape
-    matrix = np.array(transforms(n - r + 1, r).filters, np.float64)
+    matrix = np.array(winograd_of(task).transforms.filters, np.float64)
     half = np.tensordot(matrix, panels.astype(np.float64), axes=(1, 1))  # [row of the tile][vector][column][c][lane]
     whole = np.tensordot(matrix, half, axes=(1, 2))
     return np.ascontiguousarray(np.swapaxes(whole, 0, 1).astype(panels.dtype))

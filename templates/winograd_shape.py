@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pegbox.errors import TemplateError
 from pegbox.expr import nbytes
-from pegbox.templates.conv_shape import PACKED, Conv
+from pegbox.templates.conv_shape import PACKED, Conv, conv_of
 from pegbox.templates.cook_toom import Transforms, error_estimate, transforms
+
+if TYPE_CHECKING:
+    from pegbox.task import Task
 
 M = (2, 4, 6)
 R = (3, 5)
 
-_WORST = 1e-6
+WORST = 1e-6
 """The estimated error up to which m is chosen for weights that are packed ahead, relative to the outputs."""
 _RUN = 4
 """The most vectors in a row of pixels that is stored at a time."""
@@ -101,8 +105,14 @@ def tile_sizes(conv: Conv, m: int) -> list[int]:
         return [int(m)]
     if conv.weights != PACKED:
         return list(M)
-    accurate = [each for each in M if error_estimate(each, conv.kernel[0], conv.dtype) <= _WORST]
+    accurate = [each for each in M if error_estimate(each, conv.kernel[0], conv.dtype) <= WORST]
     return [min(accurate, key=lambda each: Winograd(conv, each).cycles)]
+
+
+def winograd_of(task: Task) -> Winograd:
+    """Return the convolution of a task, with the tiles that its weights are packed for, or the first ones."""
+    conv = conv_of(task)
+    return Winograd(conv, tile_sizes(conv, task.workload[1]["m"])[0])
 
 
 def _check(conv: Conv) -> None:

@@ -1,7 +1,7 @@
 """The knobs of Winograd convolutions, and their constraints.
 
-A block of `tiles` tiles is transformed, multiplied and transformed back before the next one: the transformed inputs of a
-block, and the products of a block of output channels, take the second cache. The transformed filters stream past.
+A block of `tiles` tiles is transformed, multiplied and transformed back before the next one: the transformed inputs of
+a block, and the products of a block of output channels, take the second cache. The transformed filters stream past.
 
 The products are register tiles, `rows` tiles of the image × `vectors` vectors of output channels. These need not divide
 the block: the rest has code of its own.
@@ -111,7 +111,8 @@ def good_shapes(w: Winograd) -> frozenset[Shape]:
 
 def _shapes(w: Winograd) -> Iterable[Shape]:
     runs = w.count // w.run
-    blocks = {w.run * -(-runs // -(-w.count // wanted)) for wanted in _TILES if w.run <= wanted <= w.count or wanted == 1}
+    wanted = [tiles for tiles in _TILES if w.run <= tiles <= w.count] or [w.run]
+    blocks = {w.run * -(-runs // -(-w.count // tiles)) for tiles in wanted}
     for tiles in blocks:
         for rows in ROWS:
             for vectors in VECTORS:

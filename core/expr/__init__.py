@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pegbox.expr.visit import children, free_vars, loads, rewrite, substitute, walk
 
 __all__ = [
-    "ARITY", "BITS", "EPSILON", "INDEX", "SLOW", "Binary", "Buffer", "Call", "Cast", "Compare", "Const", "Expr", "Linear",
-    "Load", "Logic", "Not", "Select", "Var", "all_of", "any_of", "cast", "children", "const", "floordiv", "floormod",
-    "free_vars", "is_float", "linear", "loads", "nbytes", "quoted", "rewrite", "select", "substitute", "unused_name",
-    "walk",
+    "ARITY", "BITS", "EPSILON", "INDEX", "SLOW", "Binary", "Buffer", "Call", "Cast", "Compare", "Const", "Expr",
+    "Linear", "Load", "Logic", "Not", "Select", "Var", "all_of", "any_of", "cast", "children", "const", "floordiv",
+    "floormod", "free_vars", "is_float", "linear", "loads", "nbytes", "quoted", "rewrite", "select", "substitute",
+    "unused_name", "walk",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)
