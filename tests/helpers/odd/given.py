@@ -319,6 +319,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.strict": lambda w: False,
     "Operator.implementations": lambda w: (),
     "Target.with_cores.count": lambda w: 1,
+    "Task.over.template": lambda w: task().template,
+    "Task.with_accuracy.accuracy": lambda w: 1e-4,
     "Task.with_epilogue.epilogue": lambda w: lambda out: te.compute(out.shape, lambda *i: out(*i) + 1, name="E"),
     "compile_model.model": lambda w: model(),
     "compile_model.store": lambda w: None,
