@@ -113,14 +113,30 @@ def _percent(share: float | None) -> str:
 
 def report_text(report: Comparison) -> str:
     """Write everything, the tasks one after the other."""
-    parts = [_task_text(report, task) for task in report.tasks]
+    many = sum(task.landscape is not None for task in report.tasks) > 1
+    whole = [report.aggregate().table()] if many else []
+    parts = whole if report.setup.suite else [_task_text(report, task) for task in report.tasks] + whole
     spaces = [line for sentence in report.space_words() for line in _wrapped(sentence)]
     setup = report.setup
     how = "simulated on recorded measurements" if setup.simulated else "winners measured again together"
     how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
     closing = f"{setup.trials} trials, {seeds_text(setup)}; {how}. {start_text(setup)}."
+    closing += "".join(f"\n{tuner}: {library}" for tuner, library in report.libraries.items())
     closing += f"\nincomplete: {setup.note}" if setup.note else ""
+    closing += "".join(f"\n{line}" for sentence in missing_words(report) for line in _wrapped(sentence))
+    closing += f"\nsuite {setup.suite}, digest {setup.suite_digest[:12]}, pegbox {setup.version}" if setup.suite else ""
     return "\n\n".join([*parts, *(["\n".join(spaces)] if spaces else []), closing])
+
+
+def missing_words(report: Comparison) -> list[str]:
+    """Name the problems that could not be opened, and the tuners whose runs broke, with the first reason of each."""
+    lost = [f"missing from the suite: {problem}" for problem in report.setup.missing]
+    for tuner in dict.fromkeys(run.tuner for run in report.broken):
+        some = [run for run in report.broken if run.tuner == tuner]
+        tasks = len({run.task for run in some})
+        count = f"{len(some)} run{'s' if len(some) != 1 else ''} of {tuner} on {tasks} task{'s' if tasks != 1 else ''}"
+        lost.append(f"missing: {count}; the first is {some[0].task}, seed {some[0].seed}: {some[0].reason}")
+    return lost
 
 
 def _task_text(report: Comparison, task: TaskInfo) -> str:
@@ -139,7 +155,8 @@ def task_line(task: TaskInfo, best_known: float) -> str:
         return f"{task.name}: nothing valid was found"
     speed = f", {written}" if (written := task.speed(best_known)) else ""
     recorded = f"the best recorded in {task.source or 'the recorded space'}"
-    origin = recorded if task.simulated else "the best that any run found"
+    known = "the lowest cost there is" if task.landscape is not None else "the best that any run found"
+    origin = recorded if task.simulated else known
     return f"{task.name}: best known {format_cost(best_known, task.unit)}{speed} ({origin})"
 
 

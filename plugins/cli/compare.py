@@ -14,6 +14,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
+    add_implementations_argument,
     add_measuring_arguments,
     add_output_arguments,
     add_search_arguments,
@@ -22,7 +23,7 @@ from pegbox.plugins.cli.arguments import (
     check_outputs,
     check_simulate,
     given,
-    make_task,
+    make_tasks,
     measuring_options,
     natural,
     positive,
@@ -44,6 +45,8 @@ examples:
   pegbox compare --simulate matmul-999x999x37 --tuners bayes,xgb --no-experience
   pegbox compare --simulate space.jsonl --seeds 60 --jobs auto                        one run on each core
   pegbox compare --simulate space.jsonl --seeds 60 --jobs dask:scheduler=tcp://host:8786
+  pegbox compare --suite hard --tuners bayes,ga,random --jobs auto --log hard-runs.jsonl
+  pegbox compare --suite my_suite/ --tuners my_tuner.py:MyTuner,random
 
 Every tuner gets each seed, the same trials and the same random start. With --simulate the answers come from records (a
 file, or the name of a recorded space that ships with pegbox), which know the template and its arguments. A name after a
@@ -57,7 +60,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Compare tuners: the same trials over several seeds, measured or simulated, with a test for every pair"""
     parser.epilog = _EPILOG
     add_task_arguments(parser, optional=True)
+    add_implementations_argument(parser)
     search = parser.add_argument_group("comparison")
+    search.add_argument(
+        "--suite", metavar="NAME|FOLDER", help="compare on all problems of a suite, in place of TEMPLATE or --simulate"
+    )
     search.add_argument(
         "--tuners",
         action="append",
@@ -83,11 +90,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="runs at the same time, where they are simulated; 'auto': one on each core; or a cluster, as in "
         "dask:scheduler=tcp://host:8786 (default: 1)",
     )
+    search.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="append each finished run at once; the same command then continues where it was stopped",
+    )
+    search.add_argument(
+        "--keep-going",
+        action="store_const",
+        const=True,
+        help="go on without runs that break (with --suite this is so)",
+    )
+    search.add_argument(
+        "--run-timeout",
+        metavar="TIME",
+        help="kill runs that take longer, e.g. 5m, where nothing is timed (default with --suite: 10m)",
+    )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
     add_measuring_arguments(measuring)
     output = parser.add_argument_group("output")
     add_output_arguments(output, page="the report", curve="the curves")
+    output.add_argument("--latex", type=Path, metavar="FILE", help="write the table over all spaces for LaTeX")
+    output.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each tuner and space")
+    output.add_argument(
+        "--paper", type=Path, metavar="FOLDER", help="write report, tables, values, and figures as SVG and PDF"
+    )
     output.add_argument("--json", type=Path, metavar="FILE", help="write everything, curves included, after every run")
     output.add_argument("-q", "--quiet", action="store_true", help="print the report only")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -97,10 +126,15 @@ def run(namespace: argparse.Namespace) -> int:
     """Compare, print the report and write what was asked for; also of the runs before one that broke."""
     _check(namespace)
     tuners = split_tuners(namespace.tuners or [TUNERS])
-    options = given(namespace, "trials", "seeds", "start", "experience", "batch_size", "jobs")
+    options = given(
+        namespace, "trials", "seeds", "start", "experience", "batch_size", "jobs", "log", "keep_going", "run_timeout"
+    )
     options |= {**measuring_options(namespace), "save": namespace.json, "progress": not namespace.quiet}
     try:
-        report = pb.compare(_tasks(namespace), tuners, **options)
+        if namespace.suite is None:
+            report = pb.compare(_tasks(namespace), tuners, **options)
+        else:
+            report = pb.compare(suite=namespace.suite, tuners=tuners, **options)
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except (ComparisonError, KeyboardInterrupt) as error:
@@ -142,10 +176,15 @@ def _check(namespace: argparse.Namespace) -> None:
     from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.report import check_output
 
-    check_simulate(namespace, *MEASURING)
+    if namespace.suite is None:
+        check_simulate(namespace, *MEASURING, "implementations")
+    elif namespace.template is not None or namespace.simulate:
+        namespace.usage_error("--suite names the problems: leave TEMPLATE and --simulate out")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
-    check_outputs(namespace, json=namespace.json)
+    check_outputs(namespace, json=namespace.json, latex=namespace.latex, csv=namespace.csv)
+    for file in (namespace.latex, namespace.csv):
+        check_output(file)
     check_output(namespace.json, REPORT)
     _check_commas(namespace)
 
@@ -163,11 +202,19 @@ def _check_commas(namespace: argparse.Namespace) -> None:
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
     """Make the task that was named, or read its records, or those of whatever task the files hold."""
     if not namespace.simulate:
-        return [make_task(namespace)]
+        return [make_tasks(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
 
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:
+    from pegbox.report import write_file
+
     print(report)
     write_outputs(namespace, html=report.to_html, plot=report.plot, json=report.save)
+    if namespace.latex is not None:
+        write_file(namespace.latex, report.aggregate().to_latex())
+    if namespace.csv is not None:
+        write_file(namespace.csv, report.aggregate().to_csv())
+    if namespace.paper is not None:
+        report.write_paper(namespace.paper)
