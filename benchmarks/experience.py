@@ -67,6 +67,7 @@ from pegbox.search.protocols import Features, Floats, Transfer
 from pegbox.search.sweep.sweep import Sweep
 from pegbox.space import Config
 from pegbox.space.uniform_sample import uniform_order
+from pegbox.suites.folder import SHIPPED
 from pegbox.task.task import Task
 
 Verdict: TypeAlias = tuple[float, float, float]
@@ -260,7 +261,8 @@ def chosen(task: Task, uniform: int, liked: int) -> list[Config]:
 
 def spaces(folder: Path = HERE) -> Iterator[RecordedSpace]:
     """Open the recorded spaces of a folder, those that the templates still have; of this one, also those that ship."""
-    for file in (*sorted(folder.glob("*/*.jsonl.xz")), *(recorded_spaces() if folder == HERE else ())):
+    shipped = (*recorded_spaces(), *sorted((SHIPPED / "templates").glob("*.jsonl.xz")))
+    for file in (*sorted(folder.glob("*/*.jsonl.xz")), *(shipped if folder == HERE else ())):
         try:
             yield pb.recorded_space(file)
         except RecordError as error:
