@@ -57,10 +57,10 @@ def load_suite(source: str | os.PathLike[str] | Suite) -> Suite:
 
 def _find(source: str | os.PathLike[str]) -> Path:
     path = check_path("suite", source)
+    if isinstance(source, str) and source in shipped_suites():  # a checkout has a folder `templates`
+        return SHIPPED / source
     if path.is_dir():
         return path
-    if isinstance(source, str) and source in shipped_suites():
-        return SHIPPED / source
     known = ", ".join(shipped_suites())
     raise ArgumentError(
         f"suite {str(source)!r} is neither a folder nor a suite that ships with pegbox ({known})"
