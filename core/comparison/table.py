@@ -113,7 +113,9 @@ def _percent(share: float | None) -> str:
 
 def report_text(report: Comparison) -> str:
     """Write everything, the tasks one after the other."""
-    parts = [_task_text(report, task) for task in report.tasks]
+    many = sum(task.landscape is not None for task in report.tasks) > 1
+    whole = [report.aggregate().table()] if many else []
+    parts = whole if report.setup.suite else [_task_text(report, task) for task in report.tasks] + whole
     spaces = [line for sentence in report.space_words() for line in _wrapped(sentence)]
     setup = report.setup
     how = "simulated on recorded measurements" if setup.simulated else "winners measured again together"

@@ -111,6 +111,7 @@ def implementation(task: Task, name: str) -> Task | None:
         return None
     if not isinstance(made, type(task)):
         raise PluginError(f"implementation {name!r} of {task!r} returned {value_text(made)}; return a Task, or None")
+    made = made.with_accuracy(task.given_accuracy)
     if why := other_arguments(task.arguments(), made.arguments(), packed=_is_packed(task)):
         raise PluginError(f"implementation {name!r} of {task!r} takes other arguments: {why}")
     return made
