@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
@@ -113,17 +114,20 @@ class League:
 
     reports: dict[str, Comparison]
 
+    @cached_property
+    def scores(self) -> dict[int, dict[str, dict[tuple[str, str], float]]]:
+        """For each budget and tuner, its scores by suite and space."""
+        found: dict[int, dict[str, dict[tuple[str, str], float]]] = {}
+        for budget in BUDGETS:
+            held = found[budget] = defaultdict(dict)
+            for suite, report in self.reports.items():
+                for score in report.aggregate(budget).scores:
+                    held[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
+        return found
+
     @property
     def tuners(self) -> list[str]:
         return list(dict.fromkeys(run.tuner for report in self.reports.values() for run in report.runs))
-
-    def scores(self, budget: int) -> dict[str, dict[tuple[str, str], float]]:
-        """For each tuner, its scores by suite and space."""
-        found: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
-        for suite, report in self.reports.items():
-            for score in report.aggregate(budget).scores:
-                found[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
-        return found
 
     def seeds(self) -> dict[str, tuple[int, int]]:
         """For each tuner, the spaces with runs, and the median number of seeds on them."""
@@ -188,7 +192,7 @@ def duels(league: League, first: str, second: str, budget: int) -> tuple[int, in
 
 def paired(league: League, first: str, second: str, budget: int) -> tuple[float, float, int]:
     """Mean scores of two tuners over the spaces that both have, and how many these are."""
-    scores = league.scores(budget)
+    scores = league.scores[budget]
     both = sorted(scores.get(first, {}).keys() & scores.get(second, {}).keys())
     if not both:
         return math.nan, math.nan, 0
@@ -228,7 +232,7 @@ def versions(tuners: Sequence[str]) -> list[str]:
 def part(league: League) -> list[str]:
     """A table of tuners: scores at each budget, and the spaces on which each beats the default tuner."""
     seeds, overheads = league.seeds(), league.overheads()
-    scores = {budget: league.scores(budget) for budget in BUDGETS}
+    scores = league.scores
     lines = [
         f"| tuner | {' | '.join(f'{budget} trials' for budget in BUDGETS)} | beats `{DEFAULT}` on | spaces × seeds | "
         "ms a trial |",
