@@ -142,7 +142,8 @@ class League:
         spent: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
         for suite, report in self.reports.items():
             for run in report.runs:
-                spent[run.tuner][suite, run.task].append(run.tuner_seconds / max(1, len(run.curve)) * 1e3)
+                seconds = run.tuner_seconds * (1.0 - run.run_queue_wait)
+                spent[run.tuner][suite, run.task].append(seconds / max(1, len(run.curve)) * 1e3)
         return {
             tuner: statistics.median(statistics.median(values) for values in held.values())
             for tuner, held in spent.items()
@@ -207,8 +208,8 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "Our tuners and those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
         f"{today}.",
         "",
-        f"- Machine: {describe_host()}, busy with other work. Costs come from records and functions, so the machine",
-        "  matters for the tuners' own times only.",
+        f"- Machine: {describe_host()}. Costs come from records and functions, so the machine matters for the tuners'",
+        "  own times only; those leave out the time that a run waited for a core.",
         f"- Versions: pegbox {pb.__version__}, {', '.join(versions(tuners))}.",
         "- Score: the mean over the trials of the way from random search (0, calculated) to the optimum (1), and of",
         "  that the mean over the spaces. A tuner that is worse than random search is below 0.",
@@ -217,8 +218,12 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "",
     ]
     alone = league_of(folder, suites, tuners, experience=False)
-    lines += ["## Without experience", "", *part(alone)]
     experienced = league_of(folder, suites, tuners, experience=True)
+    if absent := [f"`{tuner}`" for tuner in tuners if tuner not in alone.tuners]:
+        lines += [f"There are no runs of {', '.join(absent)} yet.", ""]
+    if not experienced.reports:
+        lines += ["There are no runs with experience yet.", ""]
+    lines += ["## Without experience", "", *part(alone)]
     if experienced.reports:
         lines += ["## With experience", "", *part(experienced)]
     return [*lines, "## The bar", "", *bar(alone)]
