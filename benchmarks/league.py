@@ -218,6 +218,8 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "",
     ]
     alone = league_of(folder, suites, tuners, experience=False)
+    held = [f"`{suite}` {len(report.setup.seeds)}" for suite, report in alone.reports.items()]
+    lines += [f"Seeds without experience: {', '.join(held)}. With few seeds, small differences are luck.", ""]
     experienced = league_of(folder, suites, tuners, experience=True)
     if absent := [f"`{tuner}`" for tuner in tuners if tuner not in alone.tuners]:
         lines += [f"There are no runs of {', '.join(absent)} yet.", ""]
