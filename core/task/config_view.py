@@ -132,8 +132,8 @@ class TemplateConfig:
         """Give the plain computation that NumPy is timed on, where pegbox cannot derive it from the template's.
 
         `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments, without the
-        copies and layouts of a schedule. It is called only after a search. Or it is NumPy code: an expression of `np`
-        and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
+        copies and layouts of a schedule. Kernels are checked against them, too. Or it is NumPy code: an expression of
+        `np` and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
         """
         if not isinstance(outputs, str):
             check_callable("define_plain: outputs", outputs, "a function that gives tensors, or NumPy code as a text")

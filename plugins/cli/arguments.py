@@ -101,7 +101,8 @@ def task_words(namespace: argparse.Namespace) -> list[str]:
     words = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
     if implementations := getattr(namespace, "implementations", None):
         words += ["--implementations", implementations]
-    words += [] if namespace.accuracy is None else ["--accuracy", str(namespace.accuracy)]
+    if (accuracy := getattr(namespace, "accuracy", None)) is not None:
+        words += ["--accuracy", str(accuracy)]
     return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
 
 
@@ -306,6 +307,6 @@ def default_records(namespace: argparse.Namespace) -> Path:
     parts += sorted(word for word in namespace.args if "=" in word)
     parts += [namespace.space] if namespace.space else []
     parts += [namespace.implementations] if getattr(namespace, "implementations", None) else []
-    parts += [] if namespace.accuracy is None else [f"accuracy={namespace.accuracy}"]
+    parts += [f"accuracy={namespace.accuracy}"] if getattr(namespace, "accuracy", None) is not None else []
     parts += [namespace.target] if namespace.target != "llvm" else []
     return Path("-".join(re.sub(r"[^\w.=+,]+", "_", part) for part in parts if part) + ".jsonl")
