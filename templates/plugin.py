@@ -11,6 +11,7 @@ def pegbox_register_templates() -> dict[str, str]:
         "matmul": "pegbox.templates.matmul:matmul",
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
         "conv2d": "pegbox.templates.conv2d:conv2d",
+        "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
     }
 
 
