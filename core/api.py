@@ -45,6 +45,7 @@ from pegbox.shown import value_text
 from pegbox.space.config import Config
 from pegbox.space.given_config import GivenConfig, given_config
 from pegbox.store import best_config
+from pegbox.task.group import TaskGroup, Tasks, task_of, tasks_of
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.comparison.arguments import Tuners
     from pegbox.measure.runners.runner import RunnerLike
+    from pegbox.suites import Suite
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]
 
@@ -184,7 +186,7 @@ def build(
 
 @overload
 def build(
-    what: Task | TESchedule | Schedule | Function,
+    what: Task | TaskGroup | TESchedule | Schedule | Function,
     args: Sequence[Tensor] = (),
     target: str | Target | None = None,
     *,
@@ -197,7 +199,7 @@ def build(
 
 @with_checked_keywords
 def build(
-    what: Task | TESchedule | Schedule | Function | IRModule,
+    what: Task | TaskGroup | TESchedule | Schedule | Function | IRModule,
     args: Sequence[Tensor] = (),
     target: str | Target | None = None,
     *,
@@ -213,7 +215,8 @@ def build(
     name), or else with the best one of the records that
     `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
     predicted one that can be compiled: then its `origin` is "predicted, not tuned". A stored one that cannot be built
-    any more is left out, with a warning. A schedule or program is built as it is, for `target` (by default that of the
+    any more is left out, with a warning. Of a group of implementations it is the best of all; without measurements, the
+    first one's. A schedule or program is built as it is, for `target` (by default that of the
     `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are those of
     `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for each set
     of sizes that it is called with.
@@ -233,17 +236,20 @@ def build(
             f"build(..., {str(args)!r}): the second argument is the kernel's tensors; give the target by its name: "
             f"target={str(args)!r}"
         )
-    if isinstance(what, Task):
+    if isinstance(what, Task | TaskGroup):
         if target is not None:
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
         if args or name is not None:
             raise ArgumentError("build(task): its template names the kernel and its arguments; leave args and name out")
         if (chosen := _chosen(what, config)) is not None:
-            return compiled(what.lower(chosen), timeout=seconds)
+            return compiled(task_of(what, chosen).lower(chosen), timeout=seconds)
         stored = best_config(what)
-        if stored is not None and (known := compiled_stored(what, stored, timeout=seconds)) is not None:
+        if (
+            stored is not None
+            and (known := compiled_stored(task_of(what, stored), stored, timeout=seconds)) is not None
+        ):
             return known
-        kernel, _ = next(compiled_predictions(what, timeout=seconds))
+        kernel, _ = next(compiled_predictions(tasks_of(what)[0], timeout=seconds))
         kernel.origin = PREDICTED
         return kernel
     if config is not None:
@@ -259,10 +265,10 @@ def build(
     return compiled(emit(lower(what, args, name, sizes=sizes), machine), timeout=seconds)
 
 
-def _chosen(task: Task, config: GivenConfig | None) -> Config | None:
+def _chosen(task: Tasks, config: GivenConfig | None) -> Config | None:
     """Find the configuration that was asked for, or else the best of the records in effect; None without these."""
     if config is not None:
-        return given_config(task.space, config)
+        return task.given_config(config) if isinstance(task, TaskGroup) else given_config(task.space, config)
     history = current_history()
     if history is None:
         return None
@@ -273,7 +279,9 @@ def _chosen(task: Task, config: GivenConfig | None) -> Config | None:
 
 
 @with_checked_keywords
-def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
+def export(
+    task: Task | TaskGroup, config: GivenConfig | None, path: str | os.PathLike[str], *, header: bool = True
+) -> None:
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
     Args:
@@ -290,7 +298,7 @@ def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str],
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
     from pegbox.operators.choice import made_of_stored
 
-    if not isinstance(task, Task):
+    if not isinstance(task, Task | TaskGroup):
         raise ArgumentError(f"export({value_text(task)}, ...): no task; make one with pegbox.create_task(...)")
     out = check_path("export: path", path)
     writers: dict[str, Callable[[Program, Path], None]] = {".o": write_object, ".so": write_shared_library}
@@ -299,24 +307,25 @@ def export(task: Task, config: GivenConfig | None, path: str | os.PathLike[str],
     beside = check_export(out, header=header)
 
     def written(chosen: Config) -> Program:
-        program = task.lower(chosen)
+        program = task_of(task, chosen).lower(chosen)
         writers[out.suffix](program, out)
         return program
 
     chosen, program = _chosen(task, config), None
     if chosen is None and (stored := best_config(task)) is not None:
-        program = made_of_stored(task, stored, lambda: written(stored))
+        program = made_of_stored(task_of(task, stored), stored, lambda: written(stored))
     if program is None:
-        program = written(chosen or next(predicted_configs(task)))
+        program = written(chosen or next(predicted_configs(tasks_of(task)[0])))
     if beside is not None:
         write_file(beside, c_header(program))
 
 
 @with_checked_keywords
 def compare(
-    tasks: Task | RecordedSpace | Sequence[Task | RecordedSpace],
-    tuners: Tuners,
+    tasks: Task | TaskGroup | RecordedSpace | Sequence[Task | TaskGroup | RecordedSpace] | None = None,
+    tuners: Tuners = (),
     *,
+    suite: str | os.PathLike[str] | Suite | None = None,
     trials: int = 200,
     seeds: int | Sequence[int] = 10,
     start: int = 1,
@@ -329,13 +338,18 @@ def compare(
     save: str | os.PathLike[str] | None = None,
     measure_options: Mapping[str, Any] | None = None,
     jobs: int | str | Client = 1,
+    log: str | os.PathLike[str] | None = None,
+    keep_going: bool | None = None,
+    run_timeout: float | str | None = None,
 ) -> Comparison:
     """Compare tuners honestly: the same trials, seeds and start for each, interleaved; differences carry a test.
 
-    `print` shows the report; it has `.plot(path)`, `.to_html(path)` and `.save(path)`. See docs/compare.md.
+    `print` shows the report; it has `.plot(path)`, `.to_html(path)` and `.save(path)`. See docs/compare.md, and
+    docs/suites.md for comparisons over many spaces.
 
     Args:
-        tasks: one or several. A `RecordedSpace` is answered from its records, on a virtual clock.
+        tasks: one or several. A group of implementations (`task.with_implementations()`) is one, whose trials each
+            tuner shares out among them. A `RecordedSpace` is answered from its records, on a virtual clock.
         tuners: names with options ("xgb:plan_size=32"), factories, `MyTuner.with_options(alpha=2)` of classes that
             derive from `BaseTuner`; or a mapping from names for the report to these.
         trials: of each run.
@@ -353,6 +367,12 @@ def compare(
             timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a `distributed.Client`. Several
             only where nothing is timed: on recorded spaces, and on an `Objective` that is `pure`. The results are those
             of `jobs=1`.
+        suite: the problems of a benchmark suite, in place of `tasks`: the name of one that ships, or a folder.
+        log: a file to which each finished run is appended at once. Runs that it holds already are not made again, so
+            that the same call continues a comparison that was killed.
+        keep_going: go on without runs that break, which the report names; by default with a suite.
+        run_timeout: the longest time of a run, after which it is killed: seconds, or text such as "5m". By default
+            ten minutes with a suite, else none; only where nothing is timed.
 
     Raises:
         ArgumentError, UnknownName, SpaceError, RecordError: what cannot be compared, before anything is measured.
@@ -360,14 +380,17 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
+    from pegbox.comparison import SUITE_TIMEOUT, check_suite
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
     from pegbox.comparison.runs import print_run
 
+    problems = check_suite(tasks, suite)
+    limit = SUITE_TIMEOUT if run_timeout is None and suite is not None and callbacks is None else run_timeout
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner)
     if callbacks is not None:
         check_callable("callbacks", callbacks, "a function (task name, tuner, seed) that makes the callbacks of a run")
     return compare_tuners(
-        tasks,
+        problems,
         tuners,
         measurer=measurer,
         runner=runner,
@@ -381,4 +404,7 @@ def compare(
         on_run=print_run if check_flag("progress", progress) else None,
         save=save,
         jobs=jobs,
+        log=log,
+        keep_going=suite is not None if keep_going is None else keep_going,
+        run_timeout=None if limit is None else check_seconds("run_timeout", limit),
     )

@@ -103,7 +103,7 @@ def _node_task(
     further = list(dict.fromkeys(value for part in others for value in part.inputs if value not in made))
     try:
         task = pb.create_task(template, shape, arguments, target=target)
-        pack = partial(_packed, task, *weights) if arguments["weights"] == "packed" else None
+        pack = partial(_packed, *weights) if arguments["weights"] == "packed" else None
         if others:
             task = task.with_epilogue(partial(_epilogue, node, further))
     except TemplateError:
@@ -112,7 +112,7 @@ def _node_task(
     return NodeTask(node, task, (*operands, *map(Argument, further), Argument(node.outputs[0])))
 
 
-def _packed(task: Task, shape: tuple[int, ...], layout: str, array: Array) -> Array:
+def _packed(shape: tuple[int, ...], layout: str, task: Task, array: Array) -> Array:
     return pack_weights(task, array.reshape(shape), layout)
 
 

@@ -1,19 +1,23 @@
 """Comparison of tuners: the runs, the statistics, and the report."""
 
-from pegbox.comparison.arguments import TunerLike
+from pegbox.comparison.arguments import SUITE_TIMEOUT, TunerLike, check_suite
 from pegbox.comparison.experiment import RunSpec
 from pegbox.comparison.jsonform import REPORT
+from pegbox.comparison.landscape import Landscape
 from pegbox.comparison.pool import LocalPool, RunPool
 from pegbox.comparison.progress import ComparisonInterrupted, compare
 from pegbox.comparison.report import Comparison
-from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.runs import BrokenRun, Run, Setup, TaskInfo
 from pegbox.comparison.summary import Reach, Summary
 from pegbox.comparison.verdicts import Question, Verdict
 
 __all__ = [
     "REPORT",
+    "SUITE_TIMEOUT",
+    "BrokenRun",
     "Comparison",
     "ComparisonInterrupted",
+    "Landscape",
     "LocalPool",
     "Question",
     "Reach",
@@ -25,5 +29,6 @@ __all__ = [
     "TaskInfo",
     "TunerLike",
     "Verdict",
+    "check_suite",
     "compare",
 ]

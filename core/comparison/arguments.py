@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError
@@ -12,11 +13,28 @@ from pegbox.records.record import call
 from pegbox.search.factory import check_factory, tuner_label
 from pegbox.search.problem import check_task
 from pegbox.search.protocols import SearchTask, TunerFactory
+from pegbox.shown import value_text
+from pegbox.suites import Suite, load_suite
+from pegbox.task.group import TaskGroup
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
 
 MOST_SEEDS = 100_000
+
+SUITE_TIMEOUT = 600.0
+"""The most seconds of a run of a suite, by default."""
+
+
+def check_suite(tasks: Any, suite: str | os.PathLike[str] | Suite | None) -> Any:
+    """Return the opened suite, or the tasks where none is given. Raises `ArgumentError` for both, or neither."""
+    if suite is None:
+        if tasks is None:
+            raise ArgumentError("compare: give tasks, or suite= with the name or the folder of a suite")
+        return tasks
+    if tasks is not None:
+        raise ArgumentError(f"suite={value_text(suite)} has its own problems; leave the tasks out, and name tuners=...")
+    return load_suite(suite)
 
 
 def read_tuners(tuners: Tuners) -> dict[str, TunerLike]:
@@ -57,7 +75,9 @@ def read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return chosen
 
 
-def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask]:
+def read_tasks(
+    tasks: SearchTask | TaskGroup | Sequence[SearchTask | TaskGroup],
+) -> dict[str, SearchTask | TaskGroup]:
     """Name all tasks for the report, with their arguments if they have any."""
     listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
     if not listed:

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pegbox.codegen.targets.host import describe_host
+from pegbox.comparison.landscape import objective_landscape, recorded_landscape
 from pegbox.comparison.runs import TaskInfo
-from pegbox.errors import PegboxError, SpaceError
+from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
-from pegbox.measure.trial.bench import make_inputs
-from pegbox.measure.trial.check import Tolerance, difference
-from pegbox.origin import explained
+from pegbox.measure.trial.equivalence import other_values
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.experience import template_task
 from pegbox.search.models.report import ModelReport
@@ -29,10 +28,10 @@ from pegbox.search.objective import Objective
 from pegbox.search.problem import MeasurerFactory, Problem, problem_of
 from pegbox.search.protocols import SearchTask, SelfReporting, Tuner
 from pegbox.space import Config
-
-if TYPE_CHECKING:
-    from pegbox.codegen.compiled import ArgSpec
-    from pegbox.task.task import Task
+from pegbox.suites import Problem as SuiteProblem
+from pegbox.suites import recorded_digest
+from pegbox.task.group import TaskGroup
+from pegbox.task.task import Task
 
 _START_STREAM = 0x57A27
 """A constant that keeps the draw of the common start apart from tuners with a generator of the same seed."""
@@ -52,37 +51,66 @@ class Benchmark:
         return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 
     def draw_start(self, seed: int, count: int) -> list[Config]:
-        """Draw the random configurations that every tuner starts from with this seed.
+        """Draw the random configurations that every tuner starts from with this seed; of a group, some of each task.
 
         Raises `SpaceError` if no configuration is valid.
         """
-        space = self.problem.task.space
-        try:
-            rows = space.sample(count, np.random.default_rng([_START_STREAM, seed]))
-        except SpaceError as error:
-            raise SpaceError(f"{self.info.name}: {error}") from error
-        return [space.config(tuple(row)) for row in rows.tolist()]
+        task = self.problem.task
+        spaces = [each.space for each in task.tasks.values()] if isinstance(task, TaskGroup) else [task.space]
+        found: list[Config] = []
+        for place, space in enumerate(spaces):
+            wanted = len(range(place, count, len(spaces)))
+            try:
+                rows = space.sample(max(1, wanted), np.random.default_rng([_START_STREAM, seed]))[:wanted]
+            except SpaceError as error:
+                raise SpaceError(f"{self.info.name}: {error}") from error
+            found += [space.config(tuple(row)) for row in rows.tolist()]
+        return found
 
 
-def open_benchmark(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Benchmark:
+def open_benchmark(
+    name: str,
+    task: SearchTask | TaskGroup,
+    *,
+    trials: int = 200,
+    measurer: MeasurerFactory | None,
+    runner: object,
+    problem_of_suite: SuiteProblem | None = None,
+) -> Benchmark:
     """Simulate if `task` is a recorded space or `runner` answers from records, else measure by `measurer`.
+
+    Args:
+        trials: of each run: random search's expectation is computed for as many.
+        problem_of_suite: the problem that the task is from.
 
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
     """
     problem = problem_of(task, runner, measurer)
+    digest, landscape = "", None
+    if isinstance(problem.task, RecordedSpace):
+        landscape = recorded_landscape(problem.task, trials)
+        digest = recorded_digest(problem.task) if problem_of_suite is None else problem_of_suite.digest
+    elif isinstance(problem.task, Objective) and problem_of_suite is not None:
+        landscape, digest = objective_landscape(problem.task, trials, problem_of_suite.optimum), problem_of_suite.digest
     recorded, subject = problem.task if isinstance(problem.task, RecordedSpace) else None, problem.subject
     info = TaskInfo(
         name=name,
         target=str(getattr(problem.task, "target", "")),
         flop=subject.flop,
-        configurations=problem.task.space.size if recorded is None else len(recorded),
+        configurations=_configurations(problem.task) if recorded is None else len(recorded),
         recorded_best=None if recorded is None else recorded.best_cost,
         source="" if recorded is None else Path(recorded.source).name,
         host=describe_host() if recorded is None else recorded.host,
         bytes_moved=subject.bytes_moved,
         unit=subject.unit,
+        landscape=landscape,
+        digest=digest,
     )
     return Benchmark(problem, info)
+
+
+def _configurations(task: SearchTask | TaskGroup) -> int:
+    return task.size if isinstance(task, TaskGroup) else task.space.size
 
 
 class CommonStartTuner:
@@ -136,40 +164,17 @@ def with_computations(benchmarks: Sequence[Benchmark]) -> list[Benchmark]:
     ]
 
 
+def _other_values(one: Task | None, other: Task | None) -> str:
+    """Explain why the two do not compute the same; empty where they do."""
+    if one is None or other is None:
+        return "the template that knows the computation of one of them is missing here"
+    return other_values(one, other)
+
+
 def _other_costs(one: Benchmark, other: Benchmark) -> str:
     """Explain why costs of the two cannot be compared; empty where they are of one target and machine."""
     if one.info.target != other.info.target:
         return f"their targets are {one.info.target!r} and {other.info.target!r}"
     if one.info.host != other.info.host:
         return f"their costs come from the machines {one.info.host!r} and {other.info.host!r}"
-    return ""
-
-
-def _other_values(one: Task | None, other: Task | None) -> str:
-    """Explain why the two do not compute the same; empty where they do."""
-    if one is None or other is None:
-        return "the template that knows the computation of one of them is missing here"
-    if why := _other_arguments(one.arguments(), other.arguments()):
-        return why
-    inputs = make_inputs(one.arguments(), seed=0)
-    try:
-        wanted, got = one.reference(inputs), other.reference(inputs)
-    except (PegboxError, MemoryError) as error:  # measuring raises it, too
-        return f"their reference values cannot be computed ({explained(error)})"
-    tolerance = Tolerance.of(wanted, flop=max(one.flop, other.flop))
-    faults = [difference("output", g, w, tolerance) for g, w in zip(got, wanted, strict=True)]
-    return "they give other values for the same inputs" if any(fault is not None for fault in faults) else ""
-
-
-def _other_arguments(one: Sequence[ArgSpec], other: Sequence[ArgSpec]) -> str:
-    """Describe the first of the arguments that are not alike; empty where all are."""
-    if len(one) != len(other):
-        return f"they take {len(one)} and {len(other)} arguments"
-    for place, (mine, theirs) in enumerate(zip(one, other, strict=True)):
-        if (mine.shape, mine.dtype, mine.is_output) != (theirs.shape, theirs.dtype, theirs.is_output):
-            first, second = (
-                f"the {'output' if spec.is_output else 'input'} {spec.name}: {spec.dtype}{list(spec.shape)}"
-                for spec in (mine, theirs)
-            )
-            return f"argument {place} is {first} in one and {second} in the other"
     return ""

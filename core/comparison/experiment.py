@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pegbox.checks import check_instance, check_int
+from pegbox.checks import check_flag, check_instance, check_int, check_seconds
 from pegbox.comparison.arguments import TunerLike
 from pegbox.comparison.benchmark import Benchmark, CommonStartTuner
 from pegbox.comparison.runs import Run
@@ -14,12 +14,14 @@ from pegbox.errors import TuningError
 from pegbox.measure.machine.blas import blas_threads
 from pegbox.measure.machine.run_delay import Reading, reading
 from pegbox.origin import explained
-from pegbox.search.factory import TunerInputs, declared_inputs, make_tuner
+from pegbox.search.factory import TunerInputs, check_tuner, declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.options import SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.models.experience import shipped_experience
+from pegbox.search.models.inputs import group_tuner
 from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
+from pegbox.task.group import TaskGroup
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Plan:
     `start` is the number of random configurations that each run begins with, the same for all tuners with one seed;
     they are reported to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks
     of one run, `program` the program features of a task, for tuners that declare them. Without `experience` no tuner is
-    given any.
+    given any. Where a run breaks, the comparison ends, or goes on with `keep_going`. A run that takes longer than
+    `run_timeout` seconds is killed, which needs processes.
     """
 
     tuners: Mapping[str, TunerLike]
@@ -40,10 +43,15 @@ class Plan:
     batch_size: int | None = None
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
     program: Callable[[SearchTask], FeatureSource | None] | None = None
+    keep_going: bool = False
+    run_timeout: float | None = None
 
     def __post_init__(self) -> None:
         check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
         check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
+        check_flag("keep_going", self.keep_going)
+        if self.run_timeout is not None:
+            check_seconds("run_timeout", self.run_timeout)
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Experiment:
 
     plan: Plan
     benchmarks: Mapping[str, Benchmark]
-    _features: dict[str, FeatureSource | None] = field(default_factory=dict)
+    _features: dict[tuple[str, str], FeatureSource | None] = field(default_factory=dict)
 
     @property
     def planned(self) -> int:
@@ -80,8 +88,16 @@ class Experiment:
         return specs
 
     def rehearse(self) -> None:
-        """Make every tuner and draw every start once, to raise their errors before anything is measured."""
+        """Make every tuner and draw every start once, to raise their errors before anything is measured.
+
+        Where the comparison goes on without broken runs, errors are left to these; a tuner that does not exist, or has
+        no such option, is an error all the same.
+        """
         seed = self.plan.seeds[0]
+        if self.plan.keep_going:
+            for tuner in self.plan.tuners.values():
+                check_tuner(tuner)
+            return
         for task, benchmark in self.benchmarks.items():
             benchmark.draw_start(seed, 1)
             for tuner in self.plan.tuners:
@@ -103,6 +119,8 @@ class Experiment:
             raise KeyboardInterrupt
         experienced = inputs["experience"] is not None and bool(getattr(tuner, "experienced", True))
         run = Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced)
+        if self.benchmarks[spec.task].problem.simulated:
+            run = run.simulated(result)
         return replace(run, run_queue_wait=run_queue_wait)
 
     def _search(self, spec: RunSpec, tuner: Tuner) -> TuneResult:
@@ -120,20 +138,33 @@ class Experiment:
             return problem.search(CommonStartTuner(tuner, start), opened, options)
 
     def _tuner(self, spec: RunSpec) -> tuple[Tuner, TunerInputs]:
-        """Make the tuner of a run; return its inputs, too."""
-        given, problem = self.plan.tuners[spec.tuner], self.benchmarks[spec.task].problem
-        takes = declared_inputs(given)
-        inputs: TunerInputs = {
-            "program": self._program(spec.task) if "program" in takes else None,
-            "experience": shipped_experience(problem.task) if self.plan.experience and "experience" in takes else None,
-        }
-        return make_tuner(given, problem.task.space, seed=spec.seed, **inputs), inputs
+        """Make the tuner of a run; return its inputs, too, of a group those of its first task."""
+        task = self.benchmarks[spec.task].problem.task
+        if not isinstance(task, TaskGroup):
+            inputs = self._inputs(spec, task)
+            return make_tuner(self.plan.tuners[spec.tuner], task.space, seed=spec.seed, **inputs), inputs
+        made = group_tuner(
+            task,
+            lambda each: make_tuner(
+                self.plan.tuners[spec.tuner], each.space, seed=spec.seed, **self._inputs(spec, each)
+            ),
+        )
+        return made, self._inputs(spec, task.first)
 
-    def _program(self, task: str) -> FeatureSource | None:
-        """Return the program features of the task, made when the first tuner declares that it wants them."""
-        if task not in self._features:
-            self._features[task] = self.plan.program(self.benchmarks[task].problem.task) if self.plan.program else None
-        return self._features[task]
+    def _inputs(self, spec: RunSpec, task: SearchTask) -> TunerInputs:
+        """Make the inputs of a run's tuner over a task."""
+        takes = declared_inputs(self.plan.tuners[spec.tuner])
+        return {
+            "program": self._program(spec.task, task) if "program" in takes else None,
+            "experience": shipped_experience(task) if self.plan.experience and "experience" in takes else None,
+        }
+
+    def _program(self, name: str, task: SearchTask) -> FeatureSource | None:
+        """Return the program features of a task, made when the first tuner declares that it wants them."""
+        key = name, task.name
+        if key not in self._features:
+            self._features[key] = self.plan.program(task) if self.plan.program else None
+        return self._features[key]
 
 
 def _run_queue_wait(began: Reading | None, ended: Reading | None) -> float:

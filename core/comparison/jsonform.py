@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.checks import check_path
-from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.landscape import Landscape
+from pegbox.comparison.runs import BrokenRun, Run, Setup, TaskInfo
 from pegbox.errors import RecordError
 from pegbox.output import Content
 from pegbox.records.document import checked, config, costs, field, read_document, seconds, with_new_names
@@ -47,13 +48,24 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
         "verdicts": [{**asdict(verdict), "decided": verdict.decided} for verdict in report.verdicts()],
         "words": {task.name: report.words(task.name) for task in report.tasks},
         "spaces": report.space_words(),
-        "runs": [asdict(run) for run in report.runs],
+        "runs": [run_to_json(run) for run in report.runs],
+        "broken": [asdict(run) for run in report.broken],
     }
-    return dict(_finite(plain))
+    return dict(finite(plain))
 
 
-def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
-    """Read the setup and the runs of a file, checked field by field. Raises `RecordError`."""
+def run_to_json(run: Run) -> dict[str, Any]:
+    """Write the fields of a run."""
+    return asdict(run)
+
+
+def run_from_json(form: Any) -> Run:
+    """Read the fields of a run, each checked. Raises `KeyError` or `ValueError` for a missing or a wrong one."""
+    return _of(Run, "a run", form, _RUN)
+
+
+def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...], tuple[BrokenRun, ...]]:
+    """Read the setup, the runs and the broken ones of a file, checked field by field. Raises `RecordError`."""
     file = check_path("report", path, error=RecordError)
     try:
         form = read_document(file.read_text(encoding="utf-8"))
@@ -70,18 +82,20 @@ def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
         if version > VERSION:
             raise RecordError(f"{path} has version {version}, newer than this pegbox reads ({VERSION}): update it")
         setup = _setup_of(field(form, "setup", dict))
-        return setup, _runs_of(field(form, "runs", list), setup)
+        broken = tuple(_of(BrokenRun, "a broken run", each, _BROKEN) for each in field(form, "broken", list, []))
+        return setup, _runs_of(field(form, "runs", list), setup), broken
     except KeyError as error:
         raise RecordError(f"{path}: the field {error} is missing") from None
     except ValueError as error:
         raise RecordError(f"{path}: a field has the wrong form: {error}") from None
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Write infinities and NaN as None, tuples as lists, and keys as text."""
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -98,7 +112,7 @@ def _setup_of(form: Mapping[str, Any]) -> Setup:
 
 def _runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
     """Read the runs of a report with this setup. Raises as `_setup_of` does."""
-    runs = tuple(_of(Run, "a run", form, _RUN) for form in forms)
+    runs = tuple(map(run_from_json, forms))
     known = {"task": [task.name for task in setup.tasks], "tuner": setup.tuners, "seed": setup.seeds}
     for run in runs:
         for name, values in known.items():
@@ -106,6 +120,8 @@ def _runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
                 raise ValueError(f"a run has the {name} {reprlib.repr(value)}, but the setup does not")
         if len(run.curve) > setup.trials:
             raise ValueError(f"a run has {len(run.curve)} trials, more than the {setup.trials} of the setup")
+        if len(run.times) not in (0, len(run.curve)) or list(run.times) != sorted(run.times):
+            raise ValueError("a run has other times than one for each trial, in ascending order")
         if not run.curve and (setup.start or run.final_cost < math.inf):
             raise ValueError("a run has an empty curve, although it began with random trials or found something valid")
     if not runs and not setup.note:
@@ -161,6 +177,12 @@ def _share(name: str, value: Any) -> float:
     return float(value)
 
 
+def _correlation(name: str, value: Any) -> float:
+    if type(value) not in (int, float) or not -1.0001 <= value <= 1.0001:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a correlation is from -1 to 1")
+    return float(value)
+
+
 def _cost(name: str, value: Any) -> float:
     """Read a cost, or infinity for None: nothing valid was found."""
     return math.inf if value is None else costs([value])[0]
@@ -185,15 +207,27 @@ _MODEL: dict[str, _Check] = {
     "pairwise_accuracy": partial(_optional, _share, math.nan),
 }
 
+_LANDSCAPE: dict[str, _Check] = {
+    "knobs": _count,
+    "failures": _share,
+    **dict.fromkeys(("optimum", "median", "random_trials"), _cost),
+    "random": partial(_each, _cost, least=1),
+    **dict.fromkeys(("autocorrelation", "fitness_distance"), partial(_optional, _correlation, math.nan)),
+    "seconds": seconds,
+    "sampled": _flag,
+}
+
 _TASK: dict[str, _Check] = {
-    **dict.fromkeys(("name", "target", "source", "host", "unit", "computation", "apart"), _text),
+    **dict.fromkeys(("name", "target", "source", "host", "unit", "computation", "apart", "digest"), _text),
     **dict.fromkeys(("flop", "bytes_moved"), _amount),
     "configurations": partial(_optional, _count, None),
     "recorded_best": partial(_optional, _cost, None),
+    "landscape": partial(_optional, lambda _, value: _of(Landscape, "a landscape", value, _LANDSCAPE), None),
 }
 
 _SETUP: dict[str, _Check] = {
-    **dict.fromkeys(("note", "started", "version"), _text),
+    **dict.fromkeys(("note", "started", "version", "suite", "suite_digest"), _text),
+    "missing": partial(_each, _text),
     "tasks": partial(_each, lambda name, value: _of(TaskInfo, "a task", value, _TASK), least=1),
     "tuners": partial(_each, _text, least=1),
     "trials": partial(_count, least=1, most=MOST_TRIALS),
@@ -216,4 +250,7 @@ _RUN: dict[str, _Check] = {
     "model": partial(_optional, lambda _, value: _of(ModelReport, "a model", value, _MODEL), None),
     "experienced": _flag,
     "run_queue_wait": _share,
+    "times": partial(_each, seconds),
 }
+
+_BROKEN: dict[str, _Check] = {**dict.fromkeys(("task", "tuner", "reason"), _text), "seed": _count}

@@ -36,6 +36,7 @@ class _Payload:
     tasks: Mapping[str, bytes]
     infos: tuple[TaskInfo, ...]
     registered: tuple[tuple[str, bytes], ...]
+    run_timeout: float | None = None
 
 
 def pack(experiment: Experiment) -> bytes:
@@ -51,8 +52,15 @@ def pack(experiment: Experiment) -> bytes:
         tasks={name: _packed(f"task {name!r}", one.problem.task) for name, one in experiment.benchmarks.items()},
         infos=tuple(benchmark.info for benchmark in experiment.benchmarks.values()),
         registered=tuple(_registered()),
+        run_timeout=plan.run_timeout,
     )
     return pickle.dumps(payload, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def run_timeout(packed: bytes) -> float | None:
+    """Return the most seconds of a run of the payload; None without a limit."""
+    payload: _Payload = pickle.loads(packed)
+    return payload.run_timeout
 
 
 def unpack(packed: bytes) -> Experiment:

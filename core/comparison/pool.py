@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pegbox.checks import check_int
 from pegbox.codegen.targets.cores import usable_cores
 from pegbox.comparison.experiment import Experiment, RunSpec
+from pegbox.comparison.payload import run_timeout
 from pegbox.comparison.run_job import CompletedRun, Notice
 from pegbox.comparison.runs import Run
 from pegbox.errors import ArgumentError, MeasureError, TuningError, UnknownName
@@ -23,7 +24,7 @@ from pegbox.measure.runners.runner import class_of, runner_factory
 from pegbox.origin import users_level
 from pegbox.search.objective import Objective
 from pegbox.workers.pool import Pool
-from pegbox.workers.process import GivenUp, Worker, WorkerDied
+from pegbox.workers.process import GivenUp, Worker, WorkerDied, WorkerTimeout
 
 JOBS = "a number of processes, 'auto' for one on each core, or a cluster such as 'dask:scheduler=tcp://host:8786'"
 
@@ -31,6 +32,8 @@ _LONGEST = 2e6
 """The most seconds that a run may take; `select.poll` counts no more milliseconds than those of 24 days."""
 
 _MOST_REPLY = 1 << 30
+
+TOOK_LONGER = "the run took longer than"
 
 _LOOK_SECONDS = 1.0
 """The time between looks at the number of simultaneous runs: machines of a cluster come and go."""
@@ -79,10 +82,12 @@ class LocalPool:
         """Make a run on a free process; from any thread."""
         try:
             with self._pool.worker() as worker:
-                reply: bytes = worker.call("run", spec, timeout=_LONGEST)
+                reply: bytes = worker.call("run", spec, timeout=self._timeout)
                 return reply
         except WorkerDied as error:
             raise MeasureError(f"the process of the run {error}") from error
+        except WorkerTimeout:
+            raise MeasureError(f"{TOOK_LONGER} {self._timeout:g} s, and was killed") from None
         except GivenUp:
             raise MeasureError("the comparison has ended") from None
 
@@ -91,6 +96,10 @@ class LocalPool:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
         self._threads.shutdown()
+
+    @functools.cached_property
+    def _timeout(self) -> float:
+        return run_timeout(self._payload) or _LONGEST
 
     def _start(self, place: int) -> Worker:
         worker = Worker("pegbox.comparison.run_job", warm=WARM, most_reply=_MOST_REPLY)
@@ -109,7 +118,7 @@ def read_jobs(jobs: Any, experiment: Experiment) -> Any:
         raise ArgumentError(f"jobs={jobs!r}: give {JOBS}")
     if hasattr(jobs, "__index__"):
         jobs = min(check_int("jobs", jobs), experiment.planned)
-        if jobs == 1:
+        if jobs == 1 and experiment.plan.run_timeout is None:
             return 1
     if why := _hindrance(experiment):
         raise ArgumentError(f"jobs={jobs!r}: {why}")
@@ -172,14 +181,15 @@ class RunTraceback(Exception):
 class CompletedRuns:
     """The completed runs of all `specs`, in the order of finishing.
 
-    After one that broke no other run begins, those that have begun are finished, and the one that broke comes last:
-    where there are several, the first of `specs`. It is the one that would have been the first without a pool.
+    With `keep_going` those that broke are among them. Otherwise, after one that broke no other run begins, those that
+    have begun are finished, and the one that broke comes last: where there are several, the first of `specs`. It is the
+    one that would have been the first without a pool.
 
     Iterating raises `MeasureError` where the pool's cluster is gone, after its last reply.
     """
 
-    def __init__(self, pool: RunPool, specs: Sequence[RunSpec]) -> None:
-        self._pool, self._specs = pool, list(specs)
+    def __init__(self, pool: RunPool, specs: Sequence[RunSpec], *, keep_going: bool = False) -> None:
+        self._pool, self._specs, self._keep_going = pool, list(specs), keep_going
         self._queue = deque(specs)
         self._asked: dict[Future[bytes], RunSpec] = {}
         self.jobs = 1
@@ -192,7 +202,7 @@ class CompletedRuns:
             seconds = 0.0 if gone else _LOOK_SECONDS
             for future in wait(self._asked, timeout=seconds, return_when=FIRST_COMPLETED).done:
                 spec, completed = self._asked.pop(future), _reply(future)
-                if completed.run is not None:
+                if completed.run is not None or self._keep_going:
                     yield spec, completed
                     continue
                 broken[spec] = completed
@@ -203,6 +213,12 @@ class CompletedRuns:
         if broken:
             first = min(broken, key=self._specs.index)
             yield first, broken[first]
+
+    def drop(self, task: str, tuner: str) -> list[RunSpec]:
+        """Take back the runs of a tuner on a task that have not been asked for; return them."""
+        dropped = [spec for spec in self._queue if (spec.task, spec.tuner) == (task, tuner)]
+        self._queue = deque(spec for spec in self._queue if spec not in dropped)
+        return dropped
 
     def _ask(self) -> MeasureError | None:
         """Ask for as many runs as the pool makes, and as many again, so that each has the next one at hand."""

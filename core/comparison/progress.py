@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -24,18 +24,25 @@ from pegbox.comparison.benchmark import Benchmark, open_benchmark, with_computat
 from pegbox.comparison.experiment import Experiment, Plan, RunSpec, reason_of
 from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.payload import pack
-from pegbox.comparison.pool import CompletedRuns, RunPool, open_pool, read_jobs, run_of
+from pegbox.comparison.pool import TOOK_LONGER, CompletedRuns, RunPool, open_pool, read_jobs, run_of
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.run_job import Notice
-from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.run_log import RunLog
+from pegbox.comparison.runs import BrokenRun, Run, Setup, TaskInfo
 from pegbox.errors import ComparisonError, PegboxError
 from pegbox.output import check_output
 from pegbox.search.loop.outcome import validated
 from pegbox.search.problem import MeasurerFactory
 from pegbox.search.protocols import SearchTask
+from pegbox.suites import Suite
+from pegbox.task.group import TaskGroup
 
 RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
 """A function of each finished run: the run, its task, the number of finished runs, and of all."""
+
+
+HANGS = 2
+"""The number of runs on a task that take too long, after which the other seeds of the tuner are left out."""
 
 
 class ComparisonInterrupted(KeyboardInterrupt):
@@ -47,7 +54,7 @@ class ComparisonInterrupted(KeyboardInterrupt):
 
 
 def compare(
-    tasks: SearchTask | Sequence[SearchTask],
+    tasks: SearchTask | TaskGroup | Sequence[SearchTask | TaskGroup] | Suite,
     tuners: Tuners,
     *,
     measurer: MeasurerFactory | None = None,
@@ -55,6 +62,7 @@ def compare(
     jobs: Any = 1,
     on_run: RunListener | None = None,
     save: str | os.PathLike[str] | None = None,
+    log: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Comparison:
     """Run every tuner on every task with every seed, as `pegbox.compare` does, with a measurer of the caller's.
@@ -64,15 +72,28 @@ def compare(
         runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
         on_run: called with each finished run.
         options: `seeds` (a count, or the seeds), and other fields of `Plan`: `trials`, `start`, `experience`,
-            `batch_size`, `callbacks`, `program`.
+            `batch_size`, `callbacks`, `program`, `keep_going`, `run_timeout`.
 
     Raises what `pegbox.compare` does.
     """
     plan = Plan(read_tuners(tuners), read_seeds(options.pop("seeds", 10)), **options)
     check_output(save, REPORT)
-    opened = [open_benchmark(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
-    experiment = Experiment(plan, {one.info.name: one for one in with_computations(opened)})
-    return _Progress(experiment, read_jobs(jobs, experiment), on_run, save).run()
+    if isinstance(tasks, Suite):
+        suite: Suite | None = tasks
+        named: dict[str, SearchTask | TaskGroup] = {problem.name: problem.task for problem in tasks}
+        problems = {problem.name: problem for problem in tasks}
+    else:
+        suite, named, problems = None, read_tasks(tasks), {}
+    opened = [
+        open_benchmark(
+            name, task, trials=plan.trials, measurer=measurer, runner=runner, problem_of_suite=problems.get(name)
+        )
+        for name, task in named.items()
+    ]
+    benchmarks = with_computations(opened) if suite is None else opened
+    experiment = Experiment(plan, {one.info.name: one for one in benchmarks})
+    kept = None if log is None else RunLog(log, experiment)
+    return _Progress(experiment, read_jobs(jobs, experiment), on_run, save, kept, suite).run()
 
 
 class _Broken(Exception):
@@ -96,7 +117,13 @@ class _Progress:
     """A comparison in progress."""
 
     def __init__(
-        self, experiment: Experiment, jobs: Any, on_run: RunListener | None, save: str | os.PathLike[str] | None
+        self,
+        experiment: Experiment,
+        jobs: Any,
+        on_run: RunListener | None,
+        save: str | os.PathLike[str] | None,
+        log: RunLog | None,
+        suite: Suite | None,
     ) -> None:
         self.experiment = experiment
         self.benchmarks = experiment.benchmarks
@@ -105,13 +132,18 @@ class _Progress:
         self.on_run = on_run
         self.save = save
         self.planned = experiment.planned
+        self.log = log
+        self.suite = suite
         self.runs: list[Run] = []
+        self.broken: list[BrokenRun] = []
+        self.saving = 0.0
         self.began = time.monotonic()
         self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
     def run(self) -> Comparison:
         self.experiment.rehearse()
-        pool = None if self.jobs == 1 else open_pool(self.jobs, pack(self.experiment))
+        in_process = self.jobs == 1 and self.experiment.plan.run_timeout is None
+        pool = None if in_process else open_pool(self.jobs, pack(self.experiment))
         try:
             if pool is None:
                 for task in self.benchmarks:
@@ -133,27 +165,75 @@ class _Progress:
                 pool.close()
 
     def _one_by_one(self, task: str) -> None:
-        for spec in self.experiment.specs(task):
-            with _named(spec):
-                run = self.experiment.run(spec)
-            self._add(run)
+        for spec in self._unfinished([task]):
+            with self._breakable(spec):
+                with _named(spec):
+                    run = self.experiment.run(spec)
+                self._add(spec, run)
 
     def _side_by_side(self, pool: RunPool) -> None:
-        """Make all runs of all tasks; where one breaks, those that have begun are finished."""
+        """Make all runs of all tasks; where one breaks, those that have begun are finished, or all are."""
         shown: set[Notice] = set()
-        completed = CompletedRuns(pool, [spec for task in self.benchmarks for spec in self.experiment.specs(task)])
+        keep_going = self.experiment.plan.keep_going
+        completed = CompletedRuns(pool, self._unfinished(self.benchmarks), keep_going=keep_going)
         for spec, reply in completed:
             self.most_jobs = completed.jobs
-            with _named(spec):
-                run = run_of(reply, shown)
-            self._add(run)
+            with self._breakable(spec):
+                with _named(spec):
+                    run = run_of(reply, shown)
+                self._add(spec, run)
+            if self._hangs(spec):
+                why = f"left out: {HANGS} runs on this task took too long"
+                left_out = completed.drop(spec.task, spec.tuner)
+                self.broken += [BrokenRun(left.task, left.tuner, left.seed, why) for left in left_out]
 
-    def _add(self, run: Run) -> None:
+    def _unfinished(self, tasks: Iterable[str]) -> list[RunSpec]:
+        """List the runs of the tasks that are to be made: those that the log does not hold."""
+        left = []
+        for spec in (spec for task in tasks for spec in self.experiment.specs(task)):
+            run = None if self.log is None else self.log.find(spec)
+            if run is None:
+                left.append(spec)
+            else:
+                self.runs.append(run)
+        return left
+
+    @contextmanager
+    def _breakable(self, spec: RunSpec) -> Iterator[None]:
+        """Note a run of the body that breaks, in a comparison that goes on without it."""
+        try:
+            yield
+        except _Broken as broken:
+            if not self.experiment.plan.keep_going:
+                raise
+            reason = reason_of(broken.error)
+            self.broken.append(BrokenRun(spec.task, spec.tuner, spec.seed, reason))
+
+    def _hangs(self, spec: RunSpec) -> bool:
+        """Decide whether the tuner took too long so often on this task that its other seeds are left out."""
+        late = [
+            each
+            for each in self.broken
+            if (each.task, each.tuner) == (spec.task, spec.tuner) and each.reason.startswith(TOOK_LONGER)
+        ]
+        return len(late) == HANGS
+
+    def _add(self, spec: RunSpec, run: Run) -> None:
         self.runs.append(run)
+        if self.log is not None:
+            self.log.append(spec, run)
         if self.on_run:
             self.on_run(run, self.benchmarks[run.task].info, len(self.runs), self.planned)
         if self.save and len(self.runs) < self.planned:
-            self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
+            self._save_now_and_then()
+
+    def _save_now_and_then(self) -> None:
+        """Save the report, but spend at most a tenth of the time on it: that of thousands of runs is large."""
+        now = time.monotonic()
+        if self.saving > max((now - self.began) / 10, 1.0):
+            return
+        self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
+        self.saving += time.monotonic() - now
 
     @contextmanager
     def _then_winners(self, tasks: Sequence[str]) -> Iterator[None]:
@@ -210,6 +290,8 @@ class _Progress:
     def _report(self, note: str) -> Comparison:
         hosts = {run.task: run.host for run in self.runs if run.host}
         infos = [benchmark.info for benchmark in self.benchmarks.values()]
+        if not note and self.broken:
+            note = f"{len(self.broken)} of {self.planned} runs broke or were left out"
         plan, tasks, tuners = self.experiment.plan, list(self.benchmarks), list(self.experiment.plan.tuners)
         setup = Setup(
             tasks=tuple(replace(info, host=hosts.get(info.name, info.host)) for info in infos),
@@ -224,10 +306,13 @@ class _Progress:
             started=self.started,
             seconds=time.monotonic() - self.began,
             version=pegbox.__version__,
+            suite="" if self.suite is None else self.suite.name,
+            suite_digest="" if self.suite is None else self.suite.digest,
+            missing=() if self.suite is None else tuple(map(str, self.suite.missing)),
         )
         places = {seed: place for place, seed in enumerate(plan.seeds)}
         order = sorted(self.runs, key=lambda run: (tasks.index(run.task), tuners.index(run.tuner), places[run.seed]))
-        return Comparison(setup, tuple(order))
+        return Comparison(setup, tuple(order), tuple(self.broken))
 
     def _saved(self, report: Comparison) -> Comparison:
         if self.save:

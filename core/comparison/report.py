@@ -13,7 +13,7 @@ from pegbox.checks import check_path
 from pegbox.comparison.html import page
 from pegbox.comparison.jsonform import REPORT, read_report, report_to_json
 from pegbox.comparison.plot import save_plot
-from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.runs import BrokenRun, Run, Setup, TaskInfo
 from pegbox.comparison.sentences import remarks, sentences, space_sentence
 from pegbox.comparison.statistics import median
 from pegbox.comparison.summary import Summary, summarize
@@ -29,11 +29,13 @@ from pegbox.shown import value_text
 class Comparison:
     """The report of `pegbox.compare`. `print` shows a table per task, and its tests in words.
 
-    Lower-level: `summaries()` and `verdicts()` are the same as values, `runs` has every curve.
+    Lower-level: `summaries()` and `verdicts()` are the same as values, `runs` has every curve. `broken` are the runs
+    that gave none, in a comparison that went on without them.
     """
 
     setup: Setup
     runs: tuple[Run, ...]
+    broken: tuple[BrokenRun, ...] = ()
 
     @property
     def trials(self) -> int:
@@ -56,8 +58,9 @@ class Comparison:
         return found
 
     def best_known(self, task: str) -> float:
-        """Find the best known cost: recorded, or else found by any run and measured at the end."""
-        recorded = self.setup.task(task).recorded_best
+        """Find the best known cost: recorded or declared, or else found by any run and measured at the end."""
+        info = self.setup.task(task)
+        recorded = info.landscape.optimum if info.landscape is not None else info.recorded_best
         found = min((run.final_cost for run in self.runs if run.task == task), default=math.inf)
         return found if recorded is None else min(recorded, found)
 

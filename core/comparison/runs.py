@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from pegbox.checks import check_cost, check_int
+from pegbox.comparison.landscape import Landscape
 from pegbox.errors import ArgumentError
+from pegbox.records.recorded_space import seconds_of
 from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.shown import value_text
@@ -28,7 +31,8 @@ class Run:
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
     `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` is True
     for a tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real
-    time in which a simulated run waited for a core that other programs, or other runs, had.
+    time in which a simulated run waited for a core that other programs, or other runs, had. `times` are the recorded
+    seconds of compiling and running until the end of each trial, without those of the tuner; empty where none are.
     """
 
     task: str
@@ -48,6 +52,7 @@ class Run:
     dropped: int = 0
     experienced: bool = False
     run_queue_wait: float = 0.0
+    times: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:
@@ -68,6 +73,11 @@ class Run:
             dropped=sum(result.dropped.values()),
             experienced=experienced,
         )
+
+    def simulated(self, result: TuneResult) -> Run:
+        """Add the recorded seconds of each trial of the tuning result."""
+        spent = (sum(seconds_of(trial.result)) for trial in result.trials if not trial.remeasured)
+        return replace(self, times=tuple(accumulate(spent)))
 
     @property
     def not_recorded(self) -> int:
@@ -105,13 +115,27 @@ class Run:
 
 
 @dataclass(frozen=True)
+class BrokenRun:
+    """A run that gave no result, with the reason: the tuner raised, took too long, or was left out after others had."""
+
+    task: str
+    tuner: str
+    seed: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.task}, seed {self.seed}, {self.tuner}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class TaskInfo:
     """A task of a comparison. `configurations` counts the valid ones where that is known; `unit` is that of its costs.
 
     `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
     `source` and `host` say where the costs come from. `computation` is the first task's name of those that compute the
     same, on one machine, and empty where no other one does; `apart` says of one with the arithmetic of an earlier task
-    why the two spaces are not compared.
+    why the two spaces are not compared. `landscape` has the features of the space and random search's expectation,
+    where its costs are known; `digest` is that of its content, and empty where that is not known.
     """
 
     name: str
@@ -125,6 +149,8 @@ class TaskInfo:
     unit: str = "s"
     computation: str = ""
     apart: str = ""
+    landscape: Landscape | None = None
+    digest: str = ""
 
     def speed(self, seconds: float) -> str:
         """Write the speed of a call of that many seconds, in words; empty where it is not known."""
@@ -141,7 +167,8 @@ class Setup:
 
     Without `experience` no tuner was given measurements of other workloads. `jobs` is how many runs were made at
     the same time. `planned` counts the runs that it should have; `note` says why some are missing, and is empty where
-    none is.
+    none is. `suite` and `suite_digest` name the suite that the tasks are from, and `missing` are its problems that
+    could not be opened, with the reasons.
     """
 
     tasks: tuple[TaskInfo, ...]
@@ -156,6 +183,9 @@ class Setup:
     started: str = ""
     seconds: float = 0.0
     version: str = ""
+    suite: str = ""
+    suite_digest: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> bool:

@@ -77,6 +77,14 @@ def smallest_p(first: int, second: int) -> float:
     return min(1.0, 2.0 / math.comb(first + second, first))
 
 
+def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Compute Spearman's rank correlation; NaN where all values of one are equal."""
+    one, other = _midranks(first), _midranks(second)
+    one, other = one - one.mean(), other - other.mean()
+    spread = math.sqrt(float(one @ one) * float(other @ other))
+    return float(one @ other) / spread if spread else math.nan
+
+
 def holm(ps: Sequence[float]) -> list[float]:
     """Return the p values of a family of tests, corrected so that one at a level may be believed at that level."""
     corrected = [0.0] * len(ps)
@@ -100,7 +108,7 @@ def _exact(first: Sequence[float], second: Sequence[float]) -> float:
     return min(1.0, float(ways[size, far].sum()) / math.comb(len(ranks), size))
 
 
-def _midranks(values: Sequence[float]) -> NDArray[np.float64]:
+def _midranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank from 1; equal values share the mean of theirs. Infinities are values like others."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)

@@ -120,7 +120,20 @@ def report_text(report: Comparison) -> str:
     how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
     closing = f"{setup.trials} trials, {seeds_text(setup)}; {how}. {start_text(setup)}."
     closing += f"\nincomplete: {setup.note}" if setup.note else ""
+    closing += "".join(f"\n{line}" for sentence in missing_words(report) for line in _wrapped(sentence))
+    closing += f"\nsuite {setup.suite}, digest {setup.suite_digest[:12]}, pegbox {setup.version}" if setup.suite else ""
     return "\n\n".join([*parts, *(["\n".join(spaces)] if spaces else []), closing])
+
+
+def missing_words(report: Comparison) -> list[str]:
+    """Name the problems that could not be opened, and the tuners whose runs broke, with the first reason of each."""
+    lost = [f"missing from the suite: {problem}" for problem in report.setup.missing]
+    for tuner in dict.fromkeys(run.tuner for run in report.broken):
+        some = [run for run in report.broken if run.tuner == tuner]
+        tasks = len({run.task for run in some})
+        count = f"{len(some)} run{'s' if len(some) != 1 else ''} of {tuner} on {tasks} task{'s' if tasks != 1 else ''}"
+        lost.append(f"missing: {count}; the first is {some[0].task}, seed {some[0].seed}: {some[0].reason}")
+    return lost
 
 
 def _task_text(report: Comparison, task: TaskInfo) -> str:
@@ -139,7 +152,8 @@ def task_line(task: TaskInfo, best_known: float) -> str:
         return f"{task.name}: nothing valid was found"
     speed = f", {written}" if (written := task.speed(best_known)) else ""
     recorded = f"the best recorded in {task.source or 'the recorded space'}"
-    origin = recorded if task.simulated else "the best that any run found"
+    known = "the lowest cost there is" if task.landscape is not None else "the best that any run found"
+    origin = recorded if task.simulated else known
     return f"{task.name}: best known {format_cost(best_known, task.unit)}{speed} ({origin})"
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegbox.model import NodeTask
     from pegbox.records import ResultsReader
     from pegbox.search import Allocation, CostModel, Tuner
-    from pegbox.task import SpaceGenerator
+    from pegbox.task import SpaceGenerator, Task
 
 PROJECT = "pegbox"
 
@@ -153,12 +153,25 @@ def pegbox_register_allocations() -> Mapping[str, Callable[..., Allocation] | st
 
 
 @hookspec
-def pegbox_register_implementations() -> Mapping[str, Callable[..., NodeTask | None] | str]:
-    """Implementations of a model's nodes by name. Called once per process, when any name is first looked up or listed.
+def pegbox_register_implementations() -> Mapping[str, Callable[[Task], Task | None] | str]:
+    """Implementations of operators by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a function of a task; it returns a task that computes the same from the same arguments in the same
+    order, by another algorithm or schedule, or None for an operator that it does not implement. Where it implements the
+    operator, but not with these arguments, it raises the error that says why (`pegbox.TemplateError`). Users search
+    several together: `task.with_implementations()`, `pegbox.operator(..., implementations="all")`, models.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_node_tasks() -> Mapping[str, Callable[..., NodeTask | None] | str]:
+    """Tasks of a model's nodes by name. Called once per process, when any name is first looked up or listed.
 
     The object is a function `(node, constants, target)` of a node of a graph, of the arrays of those inputs that are
     constants, and of a target; it gives the task whose kernels compute the node (`pegbox.model.NodeTask`), or None for
-    a node that it does not implement. Where several give one, the fastest is used.
+    a node that it does not know. The implementations of the task, and those of other tasks that are given for the node,
+    are candidates, too: the fastest is used.
     """
     raise NotImplementedError
 
@@ -181,6 +194,7 @@ HOOK_OF_KIND: dict[str, str] = {
     "runner_object": "pegbox_register_runner_objects",
     "allocation": "pegbox_register_allocations",
     "implementation": "pegbox_register_implementations",
+    "node_task": "pegbox_register_node_tasks",
     "model_reader": "pegbox_register_model_readers",
     "template": "pegbox_register_templates",
     "workload": "pegbox_register_workloads",

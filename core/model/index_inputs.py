@@ -26,7 +26,7 @@ def index_inputs(made: NodeTask, constants: Mapping[Value, Array]) -> dict[str, 
     arguments = zip(task.arguments(), made.arguments, strict=True)
     integers = [(spec, each) for spec, each in arguments if not spec.is_output and dtypes.is_int(spec.dtype)]
     known = {
-        spec.name: constants[each.value] if each.pack is None else each.pack(constants[each.value])
+        spec.name: constants[each.value] if each.pack is None else each.pack(made.task, constants[each.value])
         for spec, each in integers
         if each.value in constants
     }

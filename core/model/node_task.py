@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.inlining import inlined
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import REFUSED, TemplateError
+from pegbox.errors import REFUSED, PegboxError, TemplateError
 from pegbox.graph.graph import Array, Node, Value
 from pegbox.hooks import registry
 from pegbox.model.default_schedule import default_schedule
+from pegbox.task.epilogue import EpilogueTemplate
+from pegbox.task.implementations import others_of
 from pegbox.task.task import Task, create_task
 from pegbox.task.workload import SpaceGenerator
+
+SKETCH = "sketch"
+"""The implementation that is made of the whole computation of a node, not of the operator that it begins with."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +29,11 @@ class Argument:
 
     Attributes:
         value: the value of the graph that it is made of.
-        pack: the function that lays a constant out as the kernel takes it, once; None for an array as it is.
+        pack: the function that lays a constant out as the kernels of a task take it, once; None for an array as it is.
     """
 
     value: Value
-    pack: Callable[[Array], Array] | None = None
+    pack: Callable[[Task, Array], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +54,34 @@ class NodeTask:
 def implementations_of(node: Node, constants: Mapping[Value, Array], target: Target) -> list[NodeTask]:
     """List the tasks that compute a node, one of each implementation that fits; the sketch generator's is the last.
 
+    These are the tasks that plugins give for the node, each followed by the further implementations of its operator.
+
     A computation that the generator refuses, because it has too many sketches for example, has the default schedule.
 
     Raises:
         PluginError: an implementation cannot be imported.
     """
-    named = [registry.get("implementation", name) for name in registry.names("implementation")]
-    found = [made for implement in named if (made := implement(node, constants, target)) is not None]
+    named = [registry.get("node_task", name) for name in registry.names("node_task")]
+    given = [made for implement in named if (made := implement(node, constants, target)) is not None]
+    found = [each for made in given for each in (made, *_others(made))]
     try:
         return [*found, sketch_task(node, target)]
     except (TemplateError, *REFUSED):
         return found or [sketch_task(node, target, space=default_schedule)]
 
 
-def sketch_task(node: Node, target: Target, *, space: str | SpaceGenerator = "sketch") -> NodeTask:
+def _others(made: NodeTask) -> Iterator[NodeTask]:
+    """Yield the node task of each further implementation of an operator, with the same epilogue."""
+    template, base = made.task.template, made.task.base
+    for task in others_of(base, but=[SKETCH]).values():
+        if not isinstance(template, EpilogueTemplate):
+            yield replace(made, task=task)
+            continue
+        with suppress(PegboxError):  # the epilogue cannot follow
+            yield replace(made, task=Task(template.over(task.template), task.args, task.kwargs, task.target))
+
+
+def sketch_task(node: Node, target: Target, *, space: str | SpaceGenerator = SKETCH) -> NodeTask:
     """Make the task of a node whose space is generated from its computation."""
     inputs, outputs = canonical_tensors(node)
     task = create_task([*inputs, *outputs], space=space, target=target)

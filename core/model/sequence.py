@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from math import prod
 
 from pegbox.codegen.call_sequence import CONSTANTS, WORKSPACE, Call, CallSequence, Copy, Place, Step, argument
@@ -16,6 +17,7 @@ from pegbox.model.constants import Constants
 from pegbox.model.memory import Arena, Block, plan_memory
 from pegbox.model.node_task import Argument
 from pegbox.model.selection import Selection
+from pegbox.task.task import Task
 
 
 def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, name: str) -> tuple[CallSequence, Arena]:
@@ -96,22 +98,22 @@ class _Planner:
         return arena, workspaces
 
     def _call(self, selection: Selection, workspace: Place | None) -> Call:
-        program, arguments = selection.program, selection.node_task.arguments
+        program, task, arguments = selection.program, selection.node_task.task, selection.node_task.arguments
         key = program.object_code, program.name
         number, _ = self._kernels.setdefault(key, (len(self._kernels), program))
         if len(arguments) != len(program.args):
             name = selection.node_task.node.name
             raise GraphError(f"{name}: its kernel takes {len(program.args)} arrays; its task gives {len(arguments)}")
-        return Call(number, tuple(map(self._argument, arguments, program.args)), workspace)
+        return Call(number, tuple(map(self._argument, repeat(task), arguments, program.args)), workspace)
 
-    def _argument(self, given: Argument, spec: ArgSpec) -> Place:
+    def _argument(self, task: Task, given: Argument, spec: ArgSpec) -> Place:
         value = given.value
         array = self._constant(value)
         if array is None:
             if given.pack is not None or _nbytes(value) != spec.nbytes or value.dtype != spec.dtype:
                 raise GraphError(f"a kernel takes {spec}, which cannot be the value {value} as it is")
             return self._place(value)
-        packed = array if given.pack is None else given.pack(array)
+        packed = array if given.pack is None else given.pack(task, array)
         if packed.nbytes != spec.nbytes:
             raise GraphError(f"the constant {value} has {packed.nbytes} bytes for a kernel that takes {spec}")
         return Place(CONSTANTS, self._constants.add(packed))

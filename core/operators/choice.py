@@ -11,7 +11,7 @@ import numpy as np
 
 from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.errors import REFUSED
+from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError
 from pegbox.operators.implementation import Implementation, Packers, allocated
 from pegbox.origin import users_level
 from pegbox.records.journal import RecordWarning
@@ -27,19 +27,44 @@ _TURN = 2_000_000
 """The nanoseconds of one kernel's turn, more or less."""
 
 
-def predicted(task: Task, *, first_use: int, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[Kernel, Config]:
+def predicted(
+    members: Sequence[tuple[Task, Packers]], *, first_use: int, inputs: Sequence[np.ndarray[Any, Any]]
+) -> Implementation:
     """Return the kernel that experience predicts to be the fastest, of those that can be compiled.
 
+    Experience does not compare implementations: of several, the kernels that it predicts for each are timed.
+
     Args:
-        first_use: the number of predicted kernels that are timed, where it is more than one.
-        inputs: arrays to time them with.
+        members: the task, or those of several implementations, with the functions that pack their inputs.
+        first_use: the number of predicted kernels of a task that are timed, where it is more than one. Kernels with
+            packed inputs are timed only beside those of other implementations.
+        inputs: arrays to time them with, none of them packed.
 
     Raises:
         CompileError: none can be compiled.
         RecordError: the file of the model is damaged.
     """
-    found = list(islice(compiled_predictions(task), first_use))
-    return found[0] if len(found) == 1 else found[fastest([kernel for kernel, _ in found], inputs)]
+    found: list[Implementation] = []
+    refused: PegboxError | None = None
+    for task, packers in members:
+        try:
+            kernels = list(islice(compiled_predictions(task), 1 if packers else first_use))
+        except (CompileError, SpaceError) as error:
+            refused = refused or error
+            continue
+        found += [Implementation(kernel, "predicted, not tuned", task, config, packers) for kernel, config in kernels]
+    if not found and refused is not None:
+        raise refused
+    return found[0] if len(found) == 1 else found[_fastest(found, inputs)]
+
+
+def _fastest(found: Sequence[Implementation], inputs: Sequence[np.ndarray[Any, Any]]) -> int:
+    """Time implementations in turns, each with the inputs as it takes them."""
+    packed = [
+        [each.packers[place](array) if place in each.packers else array for place, array in enumerate(inputs)]
+        for each in found
+    ]
+    return fastest([each.kernel for each in found], packed)
 
 
 def tuned(task: Task, config: Config, packers: Packers) -> Implementation:
@@ -66,13 +91,14 @@ def made_of_stored(task: Task, config: Config, make: Callable[[], _T]) -> _T | N
         return None
 
 
-def fastest(kernels: Sequence[Kernel], inputs: Sequence[np.ndarray[Any, Any]]) -> int:
-    """Time kernels in turns on some inputs, and return the number of the one with the least time."""
-    given = iter(inputs)
-    arrays = [allocated(spec) if spec.is_output else next(given) for spec in kernels[0].args]
-    numbers = [max(1, _TURN // max(1, kernel.time_ns(arrays))) for kernel in kernels]
-    turns = [
-        [kernel.time_ns(arrays, number) / number for kernel, number in zip(kernels, numbers, strict=True)]
-        for _ in range(_ROUNDS)
+def fastest(kernels: Sequence[Kernel], inputs: Sequence[Sequence[np.ndarray[Any, Any]]]) -> int:
+    """Time kernels in turns, each on its inputs, and return the number of the one with the least time."""
+    arrays = []
+    for kernel, own in zip(kernels, inputs, strict=True):
+        given = iter(own)
+        arrays.append([allocated(spec) if spec.is_output else next(given) for spec in kernel.args])
+    calls = [
+        (kernel, own, max(1, _TURN // max(1, kernel.time_ns(own)))) for kernel, own in zip(kernels, arrays, strict=True)
     ]
+    turns = [[kernel.time_ns(own, number) / number for kernel, own, number in calls] for _ in range(_ROUNDS)]
     return int(np.argmin(np.min(turns, axis=0)))

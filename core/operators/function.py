@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,10 @@ from pegbox.operators.call_key import Inputs
 from pegbox.operators.implementation import Packers
 from pegbox.operators.sizes import Input, Shape, SizeSolver, open_sizes
 from pegbox.origin import Definition
+from pegbox.space import Config
 from pegbox.task.code_fingerprint import code_fingerprint
+from pegbox.task.group import TaskGroup, Tasks, task_of
+from pegbox.task.implementations import ImplementationNames
 from pegbox.task.packing import PackedForm
 from pegbox.task.task import Task
 from pegbox.task.template import Template, takes_config
@@ -25,6 +29,24 @@ from pegbox.task.workload import GeneratedTemplate, Workload, generated_template
 
 _DTYPE = "dtype"
 """The argument of templates and workloads that is the type of their inputs."""
+
+
+@dataclass(frozen=True)
+class CallTask:
+    """The task of a call, or the group of its implementations.
+
+    Attributes:
+        task: the task or group.
+        members: each task with the functions that pack its inputs.
+    """
+
+    task: Tasks
+    members: tuple[tuple[Task, Packers], ...]
+
+    def of(self, config: Config) -> tuple[Task, Packers]:
+        """Return the task of a configuration, and the functions that pack its inputs."""
+        owner = task_of(self.task, config)
+        return next((task, packers) for task, packers in self.members if task is owner)
 
 
 class OperatorFunction:
@@ -91,6 +113,27 @@ class OperatorFunction:
         given = ", ".join(f"{t.name}: {dtype}" for t, (_, dtype) in zip(tensors, inputs, strict=True))
         taken = ", ".join(f"{each.name}: {each.dtype}" for each in tensors)
         raise ArgumentError(f"{self.name} was given {given}; it takes {taken}: convert with .astype(...)")
+
+    def call_task(self, inputs: Inputs, places: Sequence[int], implementations: ImplementationNames) -> CallTask:
+        """Return the task of a call, or the group of its implementations, with the functions that pack its inputs.
+
+        Args:
+            places: those of the inputs that are operands of `pack`.
+            implementations: their names, "all", or none for the function itself.
+
+        Raises:
+            ArgumentError, UnknownName, PluginError: as `task`, and as `Task.with_implementations`.
+        """
+        plain = self.task(inputs)
+        if not implementations:
+            task, packers = self.packed(plain, places)
+            return CallTask(task, ((task, packers),))
+        made = {
+            name: self.packed(each, places) for name, each in plain.with_implementations(implementations).tasks.items()
+        }
+        is_packed = any(packers for _, packers in made.values())
+        group = TaskGroup({name: task for name, (task, _) in made.items()}, packed=is_packed)
+        return CallTask(group, tuple(made.values()))
 
     def packed(self, plain: Task, places: Sequence[int]) -> tuple[Task, Packers]:
         """Return the task for inputs of which some are packed ahead, and the functions that pack these.

@@ -10,21 +10,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
-from pegbox.checks import check_instance, check_int
+from pegbox.checks import check_instance, check_int, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.operators.arrays import Array, contiguous
 from pegbox.operators.call_key import CallKey, Inputs
 from pegbox.operators.chain import KernelChain
-from pegbox.operators.implementation import Implementation, Packers
+from pegbox.operators.implementation import Implementation
 from pegbox.operators.kept import keep_kernel, kept_kernel
 from pegbox.records.in_effect import in_effect
 
 if TYPE_CHECKING:
-    from pegbox.operators.function import OperatorFunction
+    from pegbox.operators.function import CallTask, OperatorFunction
     from pegbox.records.history import History
     from pegbox.space import Config
     from pegbox.store import TuningStore
-    from pegbox.task.task import Task
+    from pegbox.task.group import Tasks
 
 StoreLike: TypeAlias = "TuningStore | Literal['user'] | None"
 """A store, "user" for that of this user, or None."""
@@ -50,7 +50,7 @@ class KernelLibrary:
     compiled: for the best configuration that the store knows, or the one that experience predicts to be the fastest.
 
     Args:
-        name, given, target, space, first_use, store: as for `operator`.
+        name, given, target, space, first_use, store, implementations: as for `operator`.
         chain: the kernels that calls find by themselves.
     """
 
@@ -63,8 +63,10 @@ class KernelLibrary:
         space: object,
         first_use: int,
         store: StoreLike,
+        implementations: str | Sequence[str],
         chain: KernelChain,
     ) -> None:
+        self.implementations = _checked_names(implementations)
         self._name, self._given, self._target, self._chain = name, given, target, chain
         self.space, self.first_use, self.store = space, check_int("first_use", first_use), _checked_store(store)
         self.known: _Implementations = {}
@@ -95,18 +97,26 @@ class KernelLibrary:
             known.pop((inputs, packed), None)  # these have no record of it, or find it again
         self._keep_for_others(inputs, packed, found)
 
-    def task(self, inputs: Inputs, packed: tuple[int, ...]) -> tuple[Task, Packers]:
-        """Make the task of a call, and the functions that pack its inputs."""
-        return self.function.packed(self.function.task(inputs), packed)
+    def task(self, inputs: Inputs, packed: tuple[int, ...]) -> CallTask:
+        """Make the task of a call, or the group of its implementations, with the functions that pack its inputs."""
+        return self.function.call_task(inputs, packed, self.implementations)
 
-    def stored(self, task: Task, store: StoreLike) -> Config | None:
+    def stored(self, task: Tasks, store: StoreLike) -> Config | None:
         """Find the best configuration that a store knows."""
         held = held_store(store)
         return None if held is None else held.best_config(task)
 
-    def call_key(self, inputs: Inputs, packed: tuple[int, ...]) -> CallKey:
-        """Return the key by which other processes find the kernel of a call."""
+    def call_key(self, inputs: Inputs, packed: tuple[int, ...], config: Config | None = None) -> CallKey:
+        """Return the key by which other processes find the kernel of a call.
+
+        Args:
+            config: of one of several implementations the best that was measured: without any, the predicted one has a
+                key of its own.
+        """
         space = self.space if isinstance(self.space, str) else ""
+        if self.implementations:
+            owner = "" if config is None else config.space.fingerprint
+            space = space and f"{space} {self.implementations!r} {owner}"
         given = _json_of(self._given) if self._given else "{}"
         return CallKey(self._place if space else "", given, inputs, self._target.key, space, packed)
 
@@ -149,7 +159,8 @@ class KernelLibrary:
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later processes find a kernel, where they can make the key of the call."""
         if self.store == "user":
-            keep_kernel(self.call_key(inputs, packed), found)
+            config = found.config if found.origin == "tuned" else None
+            keep_kernel(self.call_key(inputs, packed, config), found)
 
     def _new(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
@@ -159,9 +170,11 @@ class KernelLibrary:
             return best
         if history is not None and (known := self.known.get((inputs, packed))) is not None:
             return known
-        if self.store == "user" and (kernel := kept_kernel(self.call_key(inputs, packed))) is not None:
-            task, packers = self.task(inputs, packed) if packed else (None, {})
-            return Implementation(kernel, "kept", task, packers=packers)
+        if self.store == "user" and not self.implementations:
+            kernel = kept_kernel(self.call_key(inputs, packed))
+            if kernel is not None:
+                task, packers = self.task(inputs, packed).members[0] if packed else (None, {})
+                return Implementation(kernel, "kept", task, packers=packers)
         found = self._compiled(inputs, packed, plain)
         self._keep_for_others(inputs, packed, found)
         return found
@@ -169,22 +182,30 @@ class KernelLibrary:
     def _best_recorded(self, inputs: Inputs, packed: tuple[int, ...], history: History) -> Implementation | None:
         from pegbox.operators.choice import tuned
 
-        task, packers = self.task(inputs, packed)
-        config = history.best_config(task)
-        return None if config is None else tuned(task, config, packers)
+        called = self.task(inputs, packed)
+        config = history.best_config(called.task)
+        if config is None:
+            return None
+        task, packers = called.of(config)
+        return tuned(task, config, packers)
 
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
         """Compile the best configuration that the store knows, or else the one that experience predicts."""
         from pegbox.operators.choice import compiled_stored, predicted
 
-        task, packers = self.task(inputs, packed)
-        config = self.stored(task, self.store)
-        if config is not None and (stored := compiled_stored(task, config)) is not None:
-            return Implementation(stored, "tuned", task, config, packers)
-        wanted = 1 if packed else self.first_use
-        given = [contiguous(each) for each in plain] if wanted > 1 else []
-        kernel, config = predicted(task, first_use=wanted, inputs=given)
-        return Implementation(kernel, "predicted, not tuned", task, config, packers)
+        called = self.task(inputs, packed)
+        config = self.stored(called.task, self.store)
+        if self.implementations and self.store == "user":
+            key = self.call_key(inputs, packed, config)
+            kernel = None if packed and config is None else kept_kernel(key)
+            if kernel is not None:
+                task, packers = called.members[0] if config is None else called.of(config)
+                return Implementation(kernel, "kept", task, packers=packers)
+        if config is not None:
+            task, packers = called.of(config)
+            if (stored := compiled_stored(task, config)) is not None:
+                return Implementation(stored, "tuned", task, config, packers)
+        return predicted(called.members, first_use=self.first_use, inputs=[contiguous(each) for each in plain])
 
 
 def _json_of(given: Mapping[str, Any]) -> str:
@@ -195,6 +216,13 @@ def _json_of(given: Mapping[str, Any]) -> str:
         return json.dumps(given, sort_keys=True)
     except (TypeError, ValueError):
         return ""
+
+
+def _checked_names(given: str | Sequence[str]) -> str | tuple[str, ...]:
+    """Return the names of implementations: "all", or a tuple. Raises `ArgumentError` for anything else."""
+    if isinstance(given, str):
+        return given if given == "all" else (given,)
+    return tuple(check_list("implementations", given, "'all', or names such as ['conv2d', 'sketch']", of=str))
 
 
 def held_store(store: object) -> TuningStore | None:

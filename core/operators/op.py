@@ -70,6 +70,7 @@ class Operator(OwnCall):
         strict: bool,
         first_use: int,
         store: StoreLike,
+        implementations: str | Sequence[str] = (),
     ) -> None:
         if not isinstance(name, str) and not callable(name):
             wanted = "the name of a template or workload, or the function"
@@ -79,7 +80,14 @@ class Operator(OwnCall):
         self._strict = check_flag("strict", strict)
         self._chain = KernelChain(self._dispatch, self.call_by)
         self._library = KernelLibrary(
-            name, self.given, self.target, space=space, first_use=first_use, store=store, chain=self._chain
+            name,
+            self.given,
+            self.target,
+            space=space,
+            first_use=first_use,
+            store=store,
+            implementations=implementations,
+            chain=self._chain,
         )
         self._warned: set[int] = set()
         if not isinstance(name, str):
@@ -99,7 +107,8 @@ class Operator(OwnCall):
         return "\n".join([f"{self!r} for {self.target}", *(lines or ["  not called yet"])])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self._library.space, self._strict, self._library.first_use, self._library.store)
+        library = self._library
+        options = (library.space, self._strict, library.first_use, library.store, library.implementations)
         return _unpickled, (self.name, self.given, self.target, options)
 
     def implementation(self, *arrays: Any) -> Implementation:
@@ -240,6 +249,7 @@ def operator(
     strict: bool = False,
     first_use: int = 1,
     store: StoreLike = "user",
+    implementations: str | Sequence[str] = (),
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -254,6 +264,9 @@ def operator(
             timing them.
         store: that of this user, which knows the best of earlier searches and the kernels of earlier processes; or
             another `pegbox.store.TuningStore`, without kernels; or None.
+        implementations: the names of implementations of the operator, such as ["conv2d", "sketch"], among which calls
+            use the fastest known, or "all" that fit a call; none for the template or workload itself. Of a shape that
+            was not tuned, the first call times what experience predicts for each.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
 
     Raises:
@@ -262,12 +275,30 @@ def operator(
         TemplateError: an object that is neither a template nor a workload. A name that is neither is refused by the
             first call.
     """
-    return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
+    return Operator(
+        name,
+        given,
+        target,
+        space=space,
+        strict=strict,
+        first_use=first_use,
+        store=store,
+        implementations=implementations,
+    )
 
 
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:
-    space, strict, first_use, store = options
-    return Operator(name, given, target, space=space, strict=strict, first_use=first_use, store=store)
+    space, strict, first_use, store, implementations = options
+    return operator(
+        name,
+        target=target,
+        space=space,
+        strict=strict,
+        first_use=first_use,
+        store=store,
+        implementations=implementations,
+        **given,
+    )
 
 
 def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[int, ...], list[Array]]:

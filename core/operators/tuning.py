@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pegbox.checks import check_choice, check_int, check_list, with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.expr import dtypes
+from pegbox.measure.trial.equivalence import check_values
 from pegbox.operators.arrays import Array
 from pegbox.operators.call_key import Inputs
 from pegbox.operators.choice import compiled_stored, tuned
-from pegbox.operators.implementation import Implementation, Packers
+from pegbox.operators.function import CallTask
+from pegbox.operators.implementation import Implementation
 from pegbox.operators.kept import kept_config
 from pegbox.operators.kernel_library import KernelLibrary, StoreLike, held_store
 from pegbox.records.in_effect import in_effect
@@ -27,6 +29,7 @@ from pegbox.search.protocols import TunerFactory
 from pegbox.search.task_scheduler import TaskScheduler
 from pegbox.search.tune import tune
 from pegbox.space import Config
+from pegbox.task.group import TaskGroup, Tasks, tasks_of
 from pegbox.task.speed_text import format_seconds
 from pegbox.task.task import Task
 
@@ -51,7 +54,12 @@ def tune_call(
 
     Raises what `library.task` and `pegbox.tune` raise.
     """
-    task, packers = library.task(inputs, packed)
+    called = library.task(inputs, packed)
+    task = called.task
+    if isinstance(task, TaskGroup) and task.packed:  # which take inputs that do not compare
+        plain_group = library.task(inputs, ()).task
+        assert isinstance(plain_group, TaskGroup)
+        check_values(plain_group)
     if task.has_indirect_reads:  # random indices could leave an array
         names = [spec.name for spec in task.arguments() if not spec.is_output]
         measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
@@ -59,7 +67,7 @@ def tune_call(
     options = {"store": library.store, "first": _in_use(library, inputs, packed, task), **options}
     result = tune(task, **options)
     if result.best is not None:
-        found = _best(library, result.best.config, options, (task, packers))
+        found = _best(library, result.best.config, options, called)
         library.use(inputs, packed, found)
     return result
 
@@ -79,45 +87,53 @@ def tune_shapes(
     ]
     if not calls:
         raise ArgumentError(f"{library.label}.tune(shapes=[]): give {wanted}")
-    tasks = [library.task(inputs, ())[0] for inputs in calls]
+    if library.implementations:
+        raise ArgumentError(
+            f"{library.label}.tune(shapes=...): of several implementations, shapes are tuned one by one: tune(arrays)"
+        )
+    called = [library.task(inputs, ()) for inputs in calls]
+    tasks = [task for each in called for task, _ in each.members]
     first = [_in_use(library, inputs, (), task) for inputs, task in zip(calls, tasks, strict=True)]
     options = {"store": library.store, "first": first, **options}
     best = tune_tasks(tasks, **options)
     begun = options["first"] or [()] * len(calls)
-    for inputs, task, start, trial in zip(calls, tasks, begun, best, strict=True):
+    for inputs, each, start, trial in zip(calls, called, begun, best, strict=True):
         if trial is not None:
-            found = _best(library, trial.config, {**options, "first": start}, (task, {}))
+            found = _best(library, trial.config, {**options, "first": start}, each)
             library.use(inputs, (), found)
     return best
 
 
-def _in_use(library: KernelLibrary, inputs: Inputs, packed: tuple[int, ...], task: Task) -> list[Config]:
+def _in_use(library: KernelLibrary, inputs: Inputs, packed: tuple[int, ...], task: Tasks) -> list[Config]:
     """Find the configuration that a call would use now; none where none can be predicted."""
     history, known = in_effect.get(), library.known.get((inputs, packed))
     config = None if history is None else history.best_config(task)
     if config is None and known is not None:
-        config = known.config or kept_config(library.call_key(inputs, packed), task)
+        config = known.config
+        if config is None and isinstance(task, Task):
+            config = kept_config(library.call_key(inputs, packed), task)
     if config is None:
-        config = library.stored(task, library.store) or next(predicted_configs(task), None)
-    if config is None or first_fault([config], task.space):  # a record may be of one that the space excludes
+        config = library.stored(task, library.store) or next(predicted_configs(tasks_of(task)[0]), None)
+    if config is None or first_fault(
+        [config], task if isinstance(task, TaskGroup) else task.space
+    ):  # a record may be of one that the space excludes
         return []
     return [config]
 
 
-def _best(
-    library: KernelLibrary, best: Config, options: Mapping[str, Any], tasked: tuple[Task, Packers]
-) -> Implementation:
+def _best(library: KernelLibrary, best: Config, options: Mapping[str, Any], called: CallTask) -> Implementation:
     """Compile the best of a search.
 
     That is the best of the store where the search kept its own, unless the search began with that one: then it has
     compared the two itself.
     """
-    task, packers = tasked
-    stored = library.stored(task, options["store"])
+    stored = library.stored(called.task, options["store"])
     if stored is not None and stored not in (best, *options["first"]):
+        task, packers = called.of(stored)
         kernel = compiled_stored(task, stored)
         if kernel is not None:
             return Implementation(kernel, "tuned", task, stored, packers)
+    task, packers = called.of(best)
     return tuned(task, best, packers)
 
 

@@ -20,10 +20,12 @@ from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import Record, call, check_records, workload_of
 from pegbox.shown import value_text
 from pegbox.task.code_fingerprint import differ
+from pegbox.task.group import tasks_of
 
 if TYPE_CHECKING:
     from pegbox.measure.baselines.baseline import Baseline
     from pegbox.space import Config
+    from pegbox.task.group import Tasks
     from pegbox.task.task import Task
 
 RecordSource: TypeAlias = str | os.PathLike[str] | Journal
@@ -187,9 +189,9 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list({_key(record): record for record in records}.values())
 
 
-def _key(record: Record) -> str:
+def _key(record: Record) -> tuple[str, str]:
     """Make a key that is equal for records of one config."""
-    return json.dumps(record.config, sort_keys=True)
+    return record.space, json.dumps(record.config, sort_keys=True)
 
 
 def by_task(records: Iterable[Record]) -> list[list[Record]]:
@@ -268,23 +270,32 @@ class History:
         self.records = tuple(check_records(records))
         self.source = source
 
-    def best_config(self, task: Task) -> Config | None:
+    def best_config(self, task: Tasks) -> Config | None:
         """Find the config of the best record of this task; None when its workload was never measured well.
 
         Raises as `best_record` does.
         """
         found = self.best_record(task)
-        return None if found is None else to_config(found, task, source=self.source)
+        if found is None:
+            return None
+        owner = next(each for each in tasks_of(task) if found.is_of(each))
+        return to_config(found, owner, source=self.source)
 
-    def best_record(self, task: Task) -> Record | None:
-        """Find the best record of this task; None when its workload was never measured well.
+    def best_record(self, task: Tasks) -> Record | None:
+        """Find the best record of this task, or of all tasks of a group; None when none was ever measured well.
 
         Records of emulators, whose times do not measure a processor, are ignored with a `RecordWarning`. Raises
         `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
-        own = _without(_EMULATED, matching(self.records, task, source=self.source), task, self.source)
-        found = best([record for record in own if not is_of_other_code(record, task)])
-        subject = f"{self.source}: the best configuration of {call(*task.workload)}"
+        own: list[Record] = []
+        current: list[Record] = []
+        for each in tasks_of(task):
+            known = _without(_EMULATED, matching(self.records, each, source=self.source), each, self.source)
+            own += known
+            current += [record for record in known if not is_of_other_code(record, each)]
+        places = {id(record): place for place, record in enumerate(self.records)}
+        found = best(sorted(current, key=lambda record: places[id(record)]))
+        subject = f"{self.source}: the best configuration of {call(*tasks_of(task)[0].workload)}"
         if found is None and (found := best(own)) is not None:
             message = "was measured with other code than it has now, and may not be the best any more: tune again"
             warnings.warn(f"{subject} {message}", RecordWarning, stacklevel=users_level())
@@ -293,10 +304,10 @@ class History:
             warnings.warn(f"{subject} {message} best here: tune again", RecordWarning, stacklevel=users_level())
         return found
 
-    def absence(self, task: Task) -> str:
+    def absence(self, task: Tasks) -> str:
         """Explain why `best_config` has none of this task, and what to do."""
         message = f"no valid record of {value_text(task)} in {self}"
-        own = matching(self.records, task, source=self.source)
+        own = [record for each in tasks_of(task) for record in matching(self.records, each, source=self.source)]
         hosts = dict.fromkeys(record.host for record in own if record.emulated and record.result.ok)
         if not hosts:
             return f"{message}; tune it first"

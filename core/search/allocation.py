@@ -148,3 +148,27 @@ class GradientAllocation:
         similar = self.beta * task.flop / max([task.speed, *alike]) if task.similar and alike else math.inf
         forward = min(min(hoped, similar) - task.cost, 0.0)
         return slope * (self.alpha * backward + (1 - self.alpha) * forward)
+
+
+@dataclass(frozen=True)
+class BestOfAllocation:
+    """An allocation to implementations of one operator, of which only the fastest counts.
+
+    That one is next which an optimist expects to be the fastest: after n rounds, one more is hoped to take it from the
+    seconds of its best, c, to c (1 - 1/n), the mean gain of the rounds so far, as in `GradientAllocation`. So one that
+    takes twice as long as the fastest has two rounds, one that takes a tenth longer ten, and all others are the
+    fastest's. The principle is optimism in the face of uncertainty (Lai and Robbins, "Asymptotically efficient adaptive
+    allocation rules", 1985), for the best of all draws in place of their mean.
+    """
+
+    def next(self, tasks: Sequence[Progress]) -> int | None:
+        """Choose the implementation with the least hoped seconds; among equals, the one with the fewest rounds."""
+        open_ones = [number for number, task in enumerate(tasks) if not task.exhausted]
+        if not open_ones:
+            return None
+        return min(open_ones, key=lambda number: (self.hoped(tasks[number]), len(tasks[number].best)))
+
+    @staticmethod
+    def hoped(task: Progress) -> float:
+        """Return the seconds that an optimist expects after one more round."""
+        return task.cost * (1.0 - 1.0 / len(task.best)) if task.best else 0.0

@@ -174,6 +174,12 @@ def make_tuner(
     return tuner
 
 
+def check_tuner(spec: str | Spec | TunerFactory) -> None:
+    """Raise what `make_tuner` does for an unknown tuner, or options that it does not take."""
+    factory, name, written = _resolve("tuner", spec)
+    bind_options(f"tuner {name!r}", factory, written, but=RESERVED)
+
+
 def _options(options: object) -> Mapping[str, object]:
     return {} if options is None else check_mapping("options", options, "options by name")
 

@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError, MeasureError, TuningError
 from pegbox.hooks.options import bind_options
+from pegbox.measure.pipeline.group import GroupMeasurer
 from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
+from pegbox.measure.trial.equivalence import check_values
 from pegbox.records.recorded_space import RecordedSpace
-from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
+from pegbox.records.simulation import SimulatedMeasurer, SimulatedRunner, recorded_space_for
 from pegbox.search.loop.callbacks import Callback, CallbackLike
 from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.options import PriorTrials, SearchOptions
@@ -28,6 +30,7 @@ from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.task.advice import advice
 from pegbox.task.function import NamedFunction
+from pegbox.task.group import TaskGroup
 from pegbox.task.task import Task
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
@@ -36,15 +39,15 @@ MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A task to search: tuners are made over its space, their proposals have to belong to `full_space`.
+    """A task or group to search: tuners are made over its space, their proposals have to belong to `full_space`.
 
     `open(**options)` makes the measurer of one run; a simulation ignores the options. `measured` is the object that the
     user named.
     """
 
-    task: SearchTask
+    task: SearchTask | TaskGroup
     open: MeasurerFactory
-    measured: Task | RecordedSpace | Objective
+    measured: Task | TaskGroup | RecordedSpace | Objective
 
     @property
     def simulated(self) -> bool:
@@ -52,14 +55,16 @@ class Problem:
         return isinstance(self.task, RecordedSpace)
 
     @property
-    def full_space(self) -> ConfigSpace:
-        """The space of the configurations; of a recorded task, the space that they are a part of."""
+    def full_space(self) -> ConfigSpace | TaskGroup:
+        """The space of the configurations; of a recorded task, the one that they are a part of; a group has several."""
+        if isinstance(self.task, TaskGroup):
+            return self.task
         return self.task.full_space if isinstance(self.task, RecordedSpace) else self.task.space
 
     @property
     def watches(self) -> list[Callback]:
         """The callbacks that watch this machine, where tasks are timed."""
-        return [NoiseWatch(self.task.target.num_cores)] if isinstance(self.task, Task) else []
+        return [NoiseWatch(self.task.target.num_cores)] if isinstance(self.task, Task | TaskGroup) else []
 
     @property
     def subject(self) -> Subject:
@@ -67,7 +72,7 @@ class Problem:
         own = self.measured.task if isinstance(self.measured, RecordedSpace) else self.measured
         return Subject(
             self.measured.name,
-            own if isinstance(own, Task) else None,  # nothing else has programs to show
+            own if isinstance(own, Task | TaskGroup) else None,  # nothing else has programs to show
             flop=self.task.flop,
             bytes_moved=float(getattr(self.task, "bytes_moved", 0.0)),
             unit=self.task.unit if isinstance(self.task, Objective) else "s",
@@ -77,8 +82,9 @@ class Problem:
         self, tuner: Tuner, measurer: Measurer, options: SearchOptions, *, prior: PriorTrials = PriorTrials()
     ) -> TuneResult:
         """Search with a tuner and an open measurer; see `pegbox.search.run`."""
-        full_space, space = self.full_space, self.task.space
-        return run(tuner, measurer, options, subject=self.subject, space=full_space, searched=space, prior=prior)
+        searched = None if isinstance(self.task, TaskGroup) else self.task.space
+        space = self.full_space
+        return run(tuner, measurer, options, subject=self.subject, space=space, searched=searched, prior=prior)
 
     def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
         """Raise `ArgumentError` where a simulation, which must not pass for a measurement, is given its options."""
@@ -105,6 +111,8 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
         RecordError: the runner's records are of something else.
     """
     check_task(task)
+    if isinstance(task, TaskGroup):
+        return _group_problem(task, runner, measurer)
     if isinstance(task, Objective):
         if runner != "local":
             raise ArgumentError(f"runner={runner!r}: {task!r} is called in this process; leave the runner out")
@@ -115,6 +123,22 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     if measurer is None:
         raise ArgumentError(f"{task.name}: it has no records, and no measurer was given")
     return Problem(task, partial(measurer, task), task)
+
+
+def _group_problem(group: TaskGroup, runner: object, measurer: MeasurerFactory | None) -> Problem:
+    """Make the problem of a group, whose tasks are measured.
+
+    Raises:
+        ArgumentError: it is to be simulated, there is no measurer, or its tasks do not compute the same.
+    """
+    if isinstance(runner, SimulatedRunner) or measurer is None:
+        raise ArgumentError(f"{group!r}: implementations are searched together by measuring; simulate one task of them")
+    check_values(group)
+
+    def opened(**options: Any) -> GroupMeasurer:
+        return GroupMeasurer(group, lambda task: measurer(task, **options))
+
+    return Problem(group, opened, group)
 
 
 def measuring_host(measurer: Measurer) -> str:
@@ -134,12 +158,14 @@ def check_recording_host(callbacks: Iterable[CallbackLike], measurer: Measurer) 
     Raises `RecordError` where they do not, and `TuningError` where the cluster cannot be used.
     """
     for each in callbacks:
-        if isinstance(each, Recorder) and isinstance(each.task, Task):
+        if isinstance(each, Recorder) and isinstance(each.task, Task | TaskGroup):
             each.check_host(measuring_host(measurer))
 
 
 def is_task(task: object) -> bool:
-    """Decide whether it is a task, a recorded space or an objective. A configuration has a space, too."""
+    """Decide whether it is a task, a group, a recorded space or an objective. A configuration has a space, too."""
+    if isinstance(task, TaskGroup):
+        return True
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
 
 

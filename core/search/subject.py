@@ -10,7 +10,7 @@ from pegbox.measure.result import Ok, Result
 from pegbox.task.speed_text import format_cost, format_speed
 
 if TYPE_CHECKING:
-    from pegbox.task.task import Task
+    from pegbox.task.group import Tasks
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,15 @@ class Subject:
 
     Attributes:
         name: its name in results.
-        task: the task whose programs results show; None for a function, and where only a space is known.
+        task: the task, or group of tasks, whose programs results show; None for a function, and where only a space is
+            known.
         flop: operations of one call, 0 where they are not known; they turn seconds into GFLOP/s.
         bytes_moved: bytes of one call, at least; they give a speed in GB/s where there is no arithmetic.
         unit: the unit of the costs, "s" for seconds.
     """
 
     name: str = ""
-    task: Task | None = field(default=None, compare=False)
+    task: Tasks | None = field(default=None, compare=False)
     flop: float = 0.0
     bytes_moved: float = 0.0
     unit: str = "s"

@@ -25,6 +25,7 @@ from pegbox.search.problem import Problem, check_recording_host, local_measurer,
 from pegbox.search.protocols import TunerFactory
 from pegbox.space import Config, ConfigSpace
 from pegbox.store.store import TuningStore, user_store
+from pegbox.task.group import TaskGroup
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @with_checked_keywords
 def tune(
-    task: Task | RecordedSpace,
+    task: Task | TaskGroup | RecordedSpace,
     *,
     tuner: str | TunerFactory = "bayes",
     trials: int | None = 200,
@@ -52,12 +53,14 @@ def tune(
     store: TuningStore | Literal["user"] | None = "user",
     first: Sequence[Config] = (),
 ) -> TuneResult:
-    """Search the task's space for the fastest configuration.
+    """Search the task's space for the fastest configuration, or those of several implementations together.
 
     Given a `RecordedSpace` for the task, or a `SimulatedRunner` for the runner, nothing is compiled and run: the
     search goes over what was recorded, answers come from there, and all times are those of a virtual clock.
 
     Args:
+        task: a task; its implementations (`task.with_implementations()`), among which the trials are shared, the more
+            the more one promises; or a recorded space.
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
         trials: new measurements at most, at least 1; None when only the budget limits.
         budget: seconds, or text such as "60s", "5m", "1m30s".
@@ -87,7 +90,8 @@ def tune(
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
         `.best.cost` (seconds), `.best.gflops`, `.best.baseline` (NumPy's time for the same, and the machine's limits);
         `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
-        say how the run ended. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
+        say how the run ended. Of a group `.implementation` names the winner, and `.task` is its task. `print(result)`
+        shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
         Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
         `stopped_because="interrupted"`. A loop over tasks has to ask for that, and `break`; else it goes on. A second
         Ctrl-C within 5 s of the first raises `KeyboardInterrupt`, and so ends the loop.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pegbox.records.record import Record
     from pegbox.space import Config
+    from pegbox.task.group import Tasks
     from pegbox.task.task import Task
 
 VARIABLE = "PEGBOX_STORE"
@@ -80,11 +81,15 @@ class TuningStore:
         lines = self.database.read("select record from best order by measured desc, task")
         return [record for (line,) in lines if (record := self._read(line)) is not None]
 
-    def best(self, task: Task, *, processor: str | None = None) -> Record | None:
-        """Find the best record of a task on a processor, by default on this machine's."""
-        key = self.key_of(task, processor_of(describe_host()) if processor is None else processor)
-        lines = self.database.read("select record from best where task = ?", (key,))
-        return self._read(lines[0][0]) if lines else None
+    def best(self, task: Tasks, *, processor: str | None = None) -> Record | None:
+        """Find the best record of a task, or of all tasks of a group, on a processor, by default on this machine's."""
+        from pegbox.task.group import tasks_of
+
+        where = processor_of(describe_host()) if processor is None else processor
+        keys = [self.key_of(each, where) for each in tasks_of(task)]
+        lines = [self.database.read("select record from best where task = ?", (key,)) for key in keys]
+        found = [record for each in lines if each and (record := self._read(each[0][0])) is not None]
+        return min(found, key=lambda record: record.cost, default=None)
 
     def key_of(self, task: Task, processor: str) -> str:
         """Write the key of a task on a processor; empty where records cannot hold its arguments."""
@@ -97,8 +102,8 @@ class TuningStore:
         except RecordError:
             return ""
 
-    def best_config(self, task: Task) -> Config | None:
-        """Find the best configuration of a task on this machine's processor.
+    def best_config(self, task: Tasks) -> Config | None:
+        """Find the best configuration of a task, or of all tasks of a group, on this machine's processor.
 
         A configuration that was measured with other code of the template comes with a `RecordWarning`.
         """
@@ -199,7 +204,10 @@ def _usual_folder() -> Path | None:
     return Path(data if os.path.isabs(data) else f"{home}/.local/share") / "pegbox"
 
 
-def best_config(task: Task) -> Config | None:
-    """Find the best configuration of a task on this machine's processor in the user's store; None if there is none."""
+def best_config(task: Tasks) -> Config | None:
+    """Find the best configuration of a task, or of all tasks of a group, in the user's store; None if there is none.
+
+    It is that of this machine's processor.
+    """
     store = user_store()
     return None if store is None else store.best_config(task)

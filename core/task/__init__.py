@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pegbox.task.apply import handle
     from pegbox.task.config_view import ApplyingConfig, KnobValues, TemplateConfig
     from pegbox.task.dag import ComputeDAG
+    from pegbox.task.group import TaskGroup, task_of, tasks_of
     from pegbox.task.speed_text import format_cost, format_speed
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import Template
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApplyingConfig", "ComputeDAG", "GeneratedTemplate", "KnobValues", "Space", "SpaceGenerator",
-    "Task", "Template", "TemplateConfig", "Workload", "create_task", "find_workload", "format_cost", "format_speed",
-    "handle",
+    "Task", "TaskGroup", "Template", "TemplateConfig", "Workload", "create_task", "find_workload", "format_cost",
+    "format_speed", "handle", "task_of", "tasks_of",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

@@ -111,7 +111,11 @@ class EpilogueTemplate(Template):
         def pack(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
             return form.pack(type(task)(form.template, task.args, task.kwargs, task.target), array, replaced)
 
-        return PackedForm(_template(form.template, self.function.epilogue), form.given, pack)
+        return PackedForm(self.over(form.template), form.given, pack)
+
+    def over(self, base: Template) -> EpilogueTemplate:
+        """Return another template with this one's epilogue."""
+        return _template(base, self.function.epilogue)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _template, (self.function.base, self.function.epilogue)

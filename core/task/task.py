@@ -29,6 +29,8 @@ from pegbox.space.given_config import GivenConfig, given_config
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.epilogue import GivenEpilogue, epilogue_template
+from pegbox.task.group import TaskGroup
+from pegbox.task.implementations import ALL, ImplementationNames, implementations_of
 from pegbox.task.speed_text import bytes_of
 from pegbox.task.template import Template
 from pegbox.task.workload import generated_template, template_of
@@ -150,6 +152,17 @@ class Task:
         return self._tensors
 
     @property
+    def plain_tensors(self) -> tuple[Tensor, ...]:
+        """The kernel's arguments in call order, with the outputs of `cfg.define_plain` where the template has it.
+
+        These are computed without the copies and layouts of the template's schedule.
+        """
+        if not callable(self._plain):
+            return self._tensors
+        outputs = iter(self._plain())
+        return tuple(each if isinstance(each.op, PlaceholderOp) else next(outputs) for each in self._tensors)
+
+    @property
     def outputs(self) -> tuple[Tensor, ...]:
         return tuple(t for t in self._tensors if isinstance(t.op, ComputeOp))
 
@@ -255,6 +268,19 @@ class Task:
         check_callable("epilogue", epilogue, "a function of the template's output that returns a tensor")
         found = epilogue_template(self.template, self._tensors, epilogue)
         return Task(found, self.args, self.kwargs, self.target)
+
+    def with_implementations(self, names: ImplementationNames = ALL) -> TaskGroup:
+        """Return this task with the further implementations of its operator, to be searched together.
+
+        Args:
+            names: of the implementations, such as ["conv2d", "sketch"], the one to use without measurements first; or
+                "all": this task, and all that are registered and fit it.
+
+        Raises:
+            UnknownName, ArgumentError: there is no such implementation, or it does not fit the task.
+            PluginError: one takes other arguments than the task.
+        """
+        return implementations_of(self, names)
 
     @property
     def symbol(self) -> str:

@@ -83,6 +83,10 @@ class Template(NamedFunction):
         found = self._packed_forms.get(name)
         return None if found is None else PackedForm(self, *found)
 
+    def is_packed(self, arguments: Mapping[str, Any]) -> bool:
+        """Decide whether the template takes an input packed, given its arguments by name."""
+        return any(given.items() <= arguments.items() for given, _ in self._packed_forms.values())
+
     @property
     def _packed_forms(self) -> Mapping[str, tuple[Mapping[str, Any], Pack]]:
         return getattr(self.function, _PACKED_FORMS, {})

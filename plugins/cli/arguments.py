@@ -20,7 +20,7 @@ from pegbox.records import check_archive
 if TYPE_CHECKING:
     from pegbox.records import RecordedSpace
     from pegbox.space import Config
-    from pegbox.task import Task
+    from pegbox.task import Task, TaskGroup
 
 
 MEASURING = ("runner", "timeout", "inputs")
@@ -71,9 +71,29 @@ def make_task(namespace: argparse.Namespace) -> Task:
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
+def add_implementations_argument(parser: argparse.ArgumentParser) -> None:
+    """Add --implementations for `make_tasks`."""
+    parser.add_argument(
+        "--implementations",
+        metavar="NAME,...|all",
+        help="implementations of the operator to search together: names ('pegbox plugins' has them), or 'all' that fit",
+    )
+
+
+def make_tasks(namespace: argparse.Namespace) -> Task | TaskGroup:
+    """Make the task of `make_task`, or the group that --implementations names."""
+    task = make_task(namespace)
+    if namespace.implementations is None:
+        return task
+    names = [name.strip() for name in namespace.implementations.split(",")]
+    return task.with_implementations("all" if names == ["all"] else names)
+
+
 def task_words(namespace: argparse.Namespace) -> list[str]:
     """Write the task as it was given, for another command."""
     words = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
+    if implementations := getattr(namespace, "implementations", None):
+        words += ["--implementations", implementations]
     return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
 
 
@@ -84,19 +104,24 @@ def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> No
     parser.set_defaults(usage_error=parser.error)
 
 
-def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
+def choose_config(namespace: argparse.Namespace, task: Task | TaskGroup) -> Config:
     """Find the configuration that the arguments name. Raises SpaceError, RecordError or NothingFound."""
+    from pegbox.task import tasks_of  # loads schedules, which 'pegbox --help' should not wait for
+
     if namespace.config is not None and namespace.records is not None:
         namespace.usage_error("--config and --records exclude each other")
     if namespace.config is not None:
+        if getattr(namespace, "implementations", None) is not None:
+            namespace.usage_error("--config is the number of a configuration of one task: leave --implementations out")
         try:
-            return task.space.get(namespace.config)
+            return tasks_of(task)[0].space.get(namespace.config)
         except SpaceError as error:
             raise SpaceError(f"--config {namespace.config}: {error}") from error
     if namespace.records is not None:
         from pegbox.plugins.cli.history import best_config  # loads NumPy, which 'pegbox --help' should not wait for
 
         return best_config(namespace.records, task)
+    task = tasks_of(task)[0]
     first = next(iter(task.space.iterate()), None)
     if first is None:
         raise exits.NothingFound(f"the space of {task.name} has no valid configuration")
@@ -272,5 +297,6 @@ def default_records(namespace: argparse.Namespace) -> Path:
     parts = [stem, "x".join(word for word in namespace.args if "=" not in word)]
     parts += sorted(word for word in namespace.args if "=" in word)
     parts += [namespace.space] if namespace.space else []
+    parts += [namespace.implementations] if getattr(namespace, "implementations", None) else []
     parts += [namespace.target] if namespace.target != "llvm" else []
     return Path("-".join(re.sub(r"[^\w.=+,]+", "_", part) for part in parts if part) + ".jsonl")

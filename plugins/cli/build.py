@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 import pegbox as pb
 from pegbox.errors import ArgumentError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_config_arguments, add_task_arguments, check_files, choose_config, make_task
+from pegbox.plugins.cli.arguments import (
+    add_config_arguments,
+    add_implementations_argument,
+    add_task_arguments,
+    check_files,
+    choose_config,
+    make_tasks,
+)
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task import Task
+    from pegbox.task import Task, TaskGroup
 
 _EPILOG = f"""\
 examples:
@@ -32,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Write a kernel as a shared library or an object file, with a C header"""
     parser.epilog = _EPILOG
     add_task_arguments(parser)
+    add_implementations_argument(parser)
     add_config_arguments(parser, default="default: the best of the store, or else a predicted one")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="kernel.so or kernel.o")
     parser.add_argument(
@@ -43,26 +51,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Write the files and name them."""
     from pegbox.codegen import check_export  # loads what 'pegbox --help' should not wait for
+    from pegbox.task import task_of
 
     out: Path = namespace.out
     if out.suffix not in (".so", ".o"):
         raise ArgumentError(f"--out {str(out)!r} ends in neither .so (shared library) nor .o (object file)")
     check_files(namespace, out=out, records=namespace.records)
     check_export(out, header=namespace.header)
-    task = make_task(namespace)
+    task = make_tasks(namespace)
     named = namespace.config is not None or namespace.records is not None
     config = choose_config(namespace, task) if named else _known_config(task)
     pb.export(task, config, out, header=namespace.header)
+    if namespace.implementations is not None:
+        print(f"implementation: {task_of(task, config).name}")
     print(f"wrote {out}" + (f" and {out.with_suffix('.h')}" if namespace.header else ""))
     return exits.DONE
 
 
-def _known_config(task: Task) -> Config:
+def _known_config(task: Task | TaskGroup) -> Config:
     """Find the best configuration of the user's store, or else a predicted one; print a note for the latter."""
     from pegbox.search import predicted_configs  # loads NumPy, which 'pegbox --help' should not wait for
     from pegbox.store import best_config
+    from pegbox.task import tasks_of
 
     if (best := best_config(task)) is not None:
         return best
     print("note: predicted, not tuned; 'pegbox tune' searches for a faster kernel", file=sys.stderr)
-    return next(predicted_configs(task))
+    return next(predicted_configs(tasks_of(task)[0]))

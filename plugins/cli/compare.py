@@ -14,6 +14,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
+    add_implementations_argument,
     add_measuring_arguments,
     add_output_arguments,
     add_search_arguments,
@@ -22,7 +23,7 @@ from pegbox.plugins.cli.arguments import (
     check_outputs,
     check_simulate,
     given,
-    make_task,
+    make_tasks,
     measuring_options,
     natural,
     positive,
@@ -44,6 +45,8 @@ examples:
   pegbox compare --simulate matmul-999x999x37 --tuners bayes,xgb --no-experience
   pegbox compare --simulate space.jsonl --seeds 60 --jobs auto                        one run on each core
   pegbox compare --simulate space.jsonl --seeds 60 --jobs dask:scheduler=tcp://host:8786
+  pegbox compare --suite hard --tuners bayes,ga,random --jobs auto --log hard-runs.jsonl
+  pegbox compare --suite my_suite/ --tuners my_tuner.py:MyTuner,random
 
 Every tuner gets each seed, the same trials and the same random start. With --simulate the answers come from records (a
 file, or the name of a recorded space that ships with pegbox), which know the template and its arguments. A name after a
@@ -57,7 +60,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Compare tuners: the same trials over several seeds, measured or simulated, with a test for every pair"""
     parser.epilog = _EPILOG
     add_task_arguments(parser, optional=True)
+    add_implementations_argument(parser)
     search = parser.add_argument_group("comparison")
+    search.add_argument(
+        "--suite", metavar="NAME|FOLDER", help="compare on all problems of a suite, in place of TEMPLATE or --simulate"
+    )
     search.add_argument(
         "--tuners",
         action="append",
@@ -83,6 +90,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="runs at the same time, where they are simulated; 'auto': one on each core; or a cluster, as in "
         "dask:scheduler=tcp://host:8786 (default: 1)",
     )
+    search.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="append each finished run at once; the same command then continues where it was stopped",
+    )
+    search.add_argument(
+        "--keep-going",
+        action="store_const",
+        const=True,
+        help="go on without runs that break (with --suite this is so)",
+    )
+    search.add_argument(
+        "--run-timeout",
+        metavar="TIME",
+        help="kill runs that take longer, e.g. 5m, where nothing is timed (default with --suite: 10m)",
+    )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
     add_measuring_arguments(measuring)
@@ -97,10 +121,15 @@ def run(namespace: argparse.Namespace) -> int:
     """Compare, print the report and write what was asked for; also of the runs before one that broke."""
     _check(namespace)
     tuners = split_tuners(namespace.tuners or [TUNERS])
-    options = given(namespace, "trials", "seeds", "start", "experience", "batch_size", "jobs")
+    options = given(
+        namespace, "trials", "seeds", "start", "experience", "batch_size", "jobs", "log", "keep_going", "run_timeout"
+    )
     options |= {**measuring_options(namespace), "save": namespace.json, "progress": not namespace.quiet}
     try:
-        report = pb.compare(_tasks(namespace), tuners, **options)
+        if namespace.suite is None:
+            report = pb.compare(_tasks(namespace), tuners, **options)
+        else:
+            report = pb.compare(suite=namespace.suite, tuners=tuners, **options)
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except (ComparisonError, KeyboardInterrupt) as error:
@@ -142,7 +171,10 @@ def _check(namespace: argparse.Namespace) -> None:
     from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.report import check_output
 
-    check_simulate(namespace, *MEASURING)
+    if namespace.suite is None:
+        check_simulate(namespace, *MEASURING, "implementations")
+    elif namespace.template is not None or namespace.simulate:
+        namespace.usage_error("--suite names the problems: leave TEMPLATE and --simulate out")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
     check_outputs(namespace, json=namespace.json)
@@ -163,7 +195,7 @@ def _check_commas(namespace: argparse.Namespace) -> None:
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
     """Make the task that was named, or read its records, or those of whatever task the files hold."""
     if not namespace.simulate:
-        return [make_task(namespace)]
+        return [make_tasks(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
 

@@ -18,11 +18,11 @@ from pegbox.task import format_cost, format_speed
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task import Task
+    from pegbox.task import Task, TaskGroup
 
 
-def best_config(path: Path, task: Task) -> Config:
-    """Find the best configuration of the task in the file.
+def best_config(path: Path, task: Task | TaskGroup) -> Config:
+    """Find the best configuration of the task, or of all tasks of a group, in the file.
 
     Raises NothingFound if no trial of it succeeded, RecordError if the file is damaged or of another space.
     """

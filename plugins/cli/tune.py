@@ -14,6 +14,7 @@ from pegbox.errors import RecordError, SpaceError, TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     MEASURING,
+    add_implementations_argument,
     add_measuring_arguments,
     add_output_arguments,
     add_search_arguments,
@@ -24,7 +25,7 @@ from pegbox.plugins.cli.arguments import (
     default_records,
     duration,
     given,
-    make_task,
+    make_tasks,
     measuring_options,
     natural,
     positive,
@@ -45,6 +46,8 @@ examples:
   pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on until there are 200
   pegbox tune matmul 512 512 512 --tuner my_tuner.py:MyTuner    a tuner of your own
   pegbox tune --simulate space.jsonl --tuner ga --trials 500    on what 'pegbox sweep' recorded, in a second
+  pegbox tune conv2d 1 64 56 56 64 3 3 padding=1 --implementations all
+                                                                the template and others of its operator
   pegbox tune matmul 512 512 512 --html search.html             the curve, the knobs and the best program as a page
   pegbox tune matmul 512 512 512 --transfer other-shapes.jsonl  a tuner that learns from other shapes starts ahead
 
@@ -57,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Search a template's configurations for the fastest kernel"""
     parser.epilog = _EPILOG
     add_task_arguments(parser, optional=True)
+    add_implementations_argument(parser)
     search = parser.add_argument_group("search")
     search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: bayes; see 'pegbox plugins'")
     trials = "configurations to try (default: 200, or no limit with --budget)"
@@ -101,11 +105,11 @@ def run(namespace: argparse.Namespace) -> int:
     """Tune, print the result and what to do with it."""
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
-    check_simulate(namespace, *MEASURING, "records", "resume")
+    check_simulate(namespace, *MEASURING, "records", "resume", "implementations")
     unrecorded = namespace.no_records or namespace.simulate
     records = None if unrecorded else namespace.records or default_records(namespace)
     check_outputs(namespace, records=records)
-    task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
+    task = recorded_task(namespace) if namespace.simulate else make_tasks(namespace)
     options = given(namespace, "tuner", "trials", "budget", "early_stopping", "batch_size", "seed", "transfer")
     if "budget" in options and "trials" not in options:
         options["trials"] = None
@@ -172,7 +176,7 @@ def _resuming(namespace: argparse.Namespace) -> str:
 def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: Path | None) -> Iterator[str]:
     """Suggest commands that show the first failure, avoid noise, go on, build and plot."""
     task = task_words(namespace)
-    if result.first_failed is not None:
+    if result.first_failed is not None and namespace.implementations is None:  # the number is of one task's space
         chosen = ["--config", str(result.first_failed.config.index)]
         shown = shlex.join(["pegbox", "show", *task, *chosen, "--emit", "ir", "--traceback"])
         yield f"{shown}   (the program of the first failed trial)"
@@ -188,7 +192,8 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
     chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
     yield shlex.join(["pegbox", "build", *task, *chosen, "--out", "kernel.so"])
     if namespace.html is None and namespace.plot is None:
-        yield shlex.join(["pegbox", "plot", str(records), *task, "--html", "search.html"])
+        chosen = task_words(argparse.Namespace(**{**vars(namespace), "implementations": None}))
+        yield shlex.join(["pegbox", "plot", str(records), *chosen, "--html", "search.html"])
 
 
 def _with_trials(namespace: argparse.Namespace, trials: int) -> list[str]:

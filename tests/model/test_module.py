@@ -26,6 +26,7 @@ from pegbox.graph.operations import reshape_node
 from pegbox.model.module import Module
 from pegbox.model.node_task import Argument, NodeTask
 from pegbox.model.selection import Selection
+from pegbox.task import Task
 
 pytestmark = on_this_machine
 
@@ -154,13 +155,13 @@ def test_equal_constants_are_kept_once_and_packed_ones_beside_them() -> None:
     graph = graph_of([x], sums, [last], constants)
     chosen = selected(graph)
     assert check(graph, Module(graph, chosen)).compiled.sequence.constants.nbytes == 2 * 256
-    chosen[0] = with_packing(chosen[0], 1, lambda array: array + 1)
+    chosen[0] = with_packing(chosen[0], 1, lambda _, array: array + 1)
     module = Module(graph, chosen)
     assert module.compiled.sequence.constants.nbytes == 2 * 256  # the packed one equals the last
     np.testing.assert_array_equal(module(np.zeros(64, np.float32))[0], np.full(64, 2))
 
 
-def with_packing(selection: Selection, place: int, pack: Callable[[Array], Array]) -> Selection:
+def with_packing(selection: Selection, place: int, pack: Callable[[Task, Array], Array]) -> Selection:
     task = selection.node_task
     arguments = list(task.arguments)
     arguments[place] = Argument(arguments[place].value, pack)
@@ -174,9 +175,9 @@ def test_kernels_that_do_not_fit_the_graph_are_refused() -> None:
     with pytest.raises(GraphError, match="total: no kernel was selected for Add"):
         Module(graph, [chosen[0], chosen[2]])
     with pytest.raises(GraphError, match=r"takes p0: float32\[4, 6\], which cannot be the value x: float32\[4, 6\]"):
-        Module(graph, [with_packing(chosen[0], 0, lambda array: array), *chosen[1:]])
+        Module(graph, [with_packing(chosen[0], 0, lambda _, array: array), *chosen[1:]])
     with pytest.raises(GraphError, match=r"the constant w: float32\[4, 6\] has 48 bytes for a kernel that takes p1"):
-        Module(graph, [chosen[0], with_packing(chosen[1], 1, lambda array: array[:2]), chosen[2]])
+        Module(graph, [chosen[0], with_packing(chosen[1], 1, lambda _, array: array[:2]), chosen[2]])
     short = NodeTask(graph.nodes[0], chosen[0].node_task.task, chosen[0].node_task.arguments[:1])
     with pytest.raises(GraphError, match="double: its kernel takes 2 arrays; its task gives 1"):
         Module(graph, [Selection(short, chosen[0].config, "", chosen[0].program), *chosen[1:]])

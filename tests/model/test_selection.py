@@ -116,9 +116,9 @@ def another() -> Iterator[None]:
         task = pb.create_task([*inputs, *outputs], space="sketch:rules=ansor", target=target)
         return replace(sketch_task(node, target), task=task)
 
-    registry.register("implementation", "another", implement, owner="tests")
+    registry.register("node_task", "another", implement, owner="tests")
     yield
-    registry.unregister("implementation", "another", owner="tests")
+    registry.unregister("node_task", "another", owner="tests")
 
 
 @pytest.mark.usefixtures("another")

@@ -79,7 +79,7 @@ def check(node: Node, template: str, constants: Collection[Value] = ()) -> pb.Ta
             if spec.is_output:
                 given.append(np.full(spec.shape, np.nan, spec.dtype))
             elif argument.pack is not None:
-                given.append(argument.pack(arrays[argument.value]))
+                given.append(argument.pack(made.task, arrays[argument.value]))
             else:
                 given.append(arrays[argument.value].reshape(spec.shape))
         pb.build(made.task, config=made.task.space.config(row))(*given)
@@ -193,4 +193,4 @@ def test_a_convolution_that_is_not_canonical_is_left_to_others() -> None:
 
 
 def test_their_names() -> None:
-    assert {"conv2d", "matmul"} <= set(registry.names("implementation"))
+    assert {"conv2d", "matmul"} <= set(registry.names("node_task"))

@@ -32,6 +32,8 @@ def _best(result: TuneResult) -> str:
     remarks = "".join(f"<li>{escape(line)}</li>" for line in best.quality)
     remarks += "".join(f'<li class="warning">{escape(line)}</li>' for line in result.notes)
     facts = {"found": best.origin, "config": str(best.config)}
+    if result.shares:
+        facts["implementations"] = result.shares
     if result.task is not None:
         facts["task"] = repr(result.task)
     if result.failures:
@@ -59,7 +61,7 @@ def _curve(result: TuneResult) -> str:
 
 
 def _knobs(result: TuneResult) -> str:
-    found, unit = influences(result.all_trials), result.unit
+    found, unit = influences(result.trials_of_winner), result.unit
     if not found:
         return ""
     where = "this search" if len(result.runs) == 1 else f"these {len(result.runs)} runs"

@@ -24,7 +24,8 @@ from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
-from pegbox.task.speed_text import format_phases
+from pegbox.task.group import TaskGroup
+from pegbox.task.speed_text import format_phases, format_seconds
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record
@@ -229,8 +230,17 @@ class TuneResult:
 
     @property
     def task(self) -> Task | None:
-        """The task that was tuned; None for a function, and where only a space is known."""
-        return self.subject.task
+        """The task that was tuned, of a group the winner's; None for a function, and where only a space is known."""
+        task = self.subject.task
+        if not isinstance(task, TaskGroup):
+            return task
+        return task.first if self.best is None else task.task_of(self.best.config)
+
+    @property
+    def implementation(self) -> str:
+        """The name of the implementation that won, where a group was searched; empty otherwise."""
+        group = self.subject.task
+        return group.implementation_of(self.best.config) if isinstance(group, TaskGroup) and self.best else ""
 
     @property
     def unit(self) -> str:
@@ -246,6 +256,22 @@ class TuneResult:
     def all_trials(self) -> Sequence[Trial]:
         """Recorded ones first, then those of this run."""
         return (*self.history, *self.trials)
+
+    @property
+    def by_implementation(self) -> dict[str, list[Trial]]:
+        """All trials of each implementation of a group by its name; empty where a task alone was searched."""
+        group = self.subject.task
+        if not isinstance(group, TaskGroup):
+            return {}
+        found: dict[str, list[Trial]] = {name: [] for name in group.tasks}
+        for trial in self.all_trials:
+            found[group.implementation_of(trial.config)].append(trial)
+        return found
+
+    @property
+    def trials_of_winner(self) -> Sequence[Trial]:
+        """All trials of the winner's space: of a group those of the implementation that won."""
+        return self.by_implementation.get(self.implementation, self.all_trials)
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 
@@ -345,7 +371,11 @@ class TuneResult:
 
     def __str__(self) -> str:
         nothing = "nothing valid was found" if self.all_trials else "nothing was tried"
-        parts = [self.spent(rate=True), self.best.text(self._config_text()) if self.best else nothing]
+        parts = [
+            self.spent(rate=True),
+            *filter(None, [self.shares]),
+            self.best.text(self._config_text()) if self.best else nothing,
+        ]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
@@ -362,7 +392,7 @@ class TuneResult:
         """Write the winner's configuration; of many knobs only those with most influence, where that is known."""
         config = self.best.config
         chosen = dict(config.items())
-        names = main_knobs(self.all_trials, SHOWN_KNOBS) if len(chosen) > MANY_KNOBS else []
+        names = main_knobs(self.trials_of_winner, SHOWN_KNOBS) if len(chosen) > MANY_KNOBS else []
         shown = ", ".join(f"{name}={chosen[name]}" for name in names if name in chosen)
         if not shown:
             return str(config)
@@ -370,6 +400,16 @@ class TuneResult:
             f"#{config.index}; the costs of the trials depend most on {shown} (of {len(chosen)} knobs, "
             "which the page and result.best.config have)"
         )
+
+    @property
+    def shares(self) -> str:
+        """The implementation that won, with the trials and the best of each; empty where a task alone was searched."""
+        groups = self.by_implementation
+        if not groups:
+            return ""
+        won = [f"implementation: {self.implementation}"] if self.best else []
+        each = [f"{name} {_best_of(trials)} in {_trials(len(trials))}" for name, trials in groups.items()]
+        return "; ".join([*won, ", ".join(each)])
 
     @property
     def goes_on(self) -> bool:
@@ -415,6 +455,12 @@ class TuneResult:
 
 def _trials(count: int, kind: str = "") -> str:
     return f"{count} {kind}trial{'s' if count != 1 else ''}"
+
+
+def _best_of(trials: Sequence[Trial]) -> str:
+    """Write the seconds of the fastest trial."""
+    best = min((trial.cost for trial in trials), default=math.inf)
+    return format_seconds(best) if best < math.inf else "nothing valid"
 
 
 def failure_counts(results: Iterable[Result]) -> dict[str, int]:

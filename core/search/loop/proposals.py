@@ -26,6 +26,7 @@ from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import THREADS
+from pegbox.task.group import TaskGroup
 
 MAX_STALE_ASKS = 8
 """The number of asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
@@ -43,7 +44,7 @@ class Proposer:
 
     Args:
         name: of the tuner, in messages.
-        space: the space of all configurations; None: not checked.
+        space: the space of all configurations, or the group with all spaces; None: not checked.
         searched: the part of it that the tuner was given, where that is less.
         first: configurations that come before those of the tuner.
         earlier: the number of configurations that the tuner knows from earlier searches.
@@ -54,7 +55,7 @@ class Proposer:
         tuner: Tuner,
         name: str,
         *,
-        space: ConfigSpace | None = None,
+        space: ConfigSpace | TaskGroup | None = None,
         searched: ConfigSpace | None = None,
         first: Sequence[Config] = (),
         earlier: int = 0,
@@ -63,7 +64,7 @@ class Proposer:
         self._earlier = earlier
         self._name = name
         self._space = space
-        self._searched = searched or space
+        self._searched = searched or (None if isinstance(space, TaskGroup) else space)
         self._known: dict[Config, Result] = {}
         self._pending: set[Config] = set()
         self._first = frozenset(first)
@@ -168,13 +169,21 @@ class Proposer:
         return taken
 
 
-def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[int, str] | None:
-    """Find the place of the first that is not a valid configuration of the space, and the fault; None if all are."""
+def first_fault(configs: Sequence[object], space: ConfigSpace | TaskGroup | None) -> tuple[int, str] | None:
+    """Find the place of the first that is not a valid configuration of the space, and the fault; None if all are.
+
+    Of a group, each has to be one of the space of an implementation.
+    """
     listed: list[Config] = []
     for place, config in enumerate(configs):
         if not isinstance(config, Config):
             return place, f"{config!r}, which is not a Config; take them from space.config(digits) or space.get(index)"
         listed.append(config)
+    if isinstance(space, TaskGroup):
+        owners = {task.space.fingerprint: task.space for task in space.tasks.values()}
+        other = space.first.space  # says of which another one is
+        faults = [first_fault([config], owners.get(config.space.fingerprint, other)) for config in listed]
+        return next(((place, fault[1]) for place, fault in enumerate(faults) if fault is not None), None)
     if space is None or not listed:
         return None
     for place, config in enumerate(listed):

@@ -20,10 +20,10 @@ from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.state import SearchState
 from pegbox.shown import value_text
+from pegbox.task.group import TaskGroup, Tasks, task_of, tasks_of
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task.task import Task
 
 
 Resume: TypeAlias = bool | Literal["edited"]
@@ -40,7 +40,7 @@ class Recorder(Callback):
 
     essential = True
 
-    def __init__(self, journal: Journal, task: Task, tuner: str, seed: int, run: str | None = None) -> None:
+    def __init__(self, journal: Journal, task: Tasks, tuner: str, seed: int, run: str | None = None) -> None:
         self.journal = journal
         self.task = task
         self.tuner = tuner
@@ -58,8 +58,9 @@ class Recorder(Callback):
         """
         path = self.journal.path
         if path.exists():
-            own = [record for record in self.journal.read() if record.is_of(self.task)]
-            held = [record for record in own if record.target == str(self.task.target)]
+            tasks = tasks_of(self.task)
+            own = [record for record in self.journal.read() if any(map(record.is_of, tasks))]
+            held = [record for record in own if record.target == str(tasks[0].target)]
             check_host(held, str(path), host, remedy="write into another file")
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
@@ -73,7 +74,7 @@ class Recorder(Callback):
     ) -> None:
         """Write one result."""
         around = Circumstances(tuner=self.tuner, seed=self.seed, run=self.run, remeasured=remeasured, baseline=baseline)
-        self.journal.append(Record.of(self.task, config, result, **around))
+        self.journal.append(Record.of(task_of(self.task, config), config, result, **around))
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,15 @@ def open_recording(
         return Recording()
     journal = records if isinstance(records, Journal) else Journal(records)
     edited = resume == "edited"
-    held = own_records(journal, task, edited=edited, remedy=_REMEDY) if resume else []
-    history = list(latest_by_config(held, task, source=str(journal.path)).items())
-    trials = latest_by_config(trials_of(held), task, source=str(journal.path))
+    held: list[Record] = []
+    history: list[tuple[Config, Result]] = []
+    trials: dict[Config, Result] = {}
+    for each in tasks_of(task):
+        own = own_records(journal, each, edited=edited, remedy=_REMEDY) if resume else []
+        history += latest_by_config(own, each, source=str(journal.path)).items()
+        trials |= latest_by_config(trials_of(own), each, source=str(journal.path))
+        held += own
+    if isinstance(task, TaskGroup):
+        held.sort(key=lambda record: record.result.timestamp)
     journal.check_writable()
     return Recording(history, trials, held, [Recorder(journal, task, tuner, seed, run_to_go_on(held))])

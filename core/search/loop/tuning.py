@@ -31,6 +31,7 @@ from pegbox.search.loop.state import PhaseClock, SearchState
 from pegbox.search.protocols import Tuner
 from pegbox.search.subject import Subject
 from pegbox.space import ConfigSpace
+from pegbox.task.group import TaskGroup
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -45,7 +46,7 @@ def run(
     options: SearchOptions,
     *,
     subject: Subject = Subject(),
-    space: ConfigSpace | None = None,
+    space: ConfigSpace | TaskGroup | None = None,
     searched: ConfigSpace | None = None,
     prior: PriorTrials = PriorTrials(),
 ) -> TuneResult:
@@ -55,7 +56,7 @@ def run(
 
     Args:
         subject: the computation or function, for the result: it turns costs into speeds, and names the task.
-        space: given it, a configuration from elsewhere is an error.
+        space: given it, a configuration from elsewhere is an error; a group has several.
         searched: the part of the space that the tuner was given, where that is less.
         prior: trials of an earlier search.
 
@@ -69,7 +70,7 @@ def run(
     check_instance("subject", subject, Subject, "a pegbox.search.Subject")
     check_instance("prior", prior, PriorTrials, "a pegbox.search.PriorTrials")
     for place, given in (("space", space), ("searched", searched)):
-        if given is not None:
+        if given is not None and not (given is space and isinstance(given, TaskGroup)):
             check_instance(place, given, ConfigSpace, "a pegbox.ConfigSpace")
     if (fault := first_fault(options.first, space)) is not None:
         raise ArgumentError(f"first[{fault[0]}] is {fault[1]}")
@@ -85,7 +86,7 @@ class _Loop:
         measurer: Measurer,
         options: SearchOptions,
         subject: Subject,
-        space: ConfigSpace | None,
+        space: ConfigSpace | TaskGroup | None,
         searched: ConfigSpace | None,
         prior: PriorTrials,
     ) -> None:

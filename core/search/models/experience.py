@@ -32,6 +32,7 @@ from pegbox.records.record import plain
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.factory import make_cost_model
 from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
+from pegbox.task.group import TaskGroup
 from pegbox.task.task import Task
 
 FILE = SHIPPED / "experience.npz"
@@ -168,8 +169,10 @@ def shipped_experience(task: SearchTask) -> Experience | None:
     return _weighted(tuple(0.0 if one.shape == shape else counts[one.target] for one in sources))
 
 
-def template_task(task: SearchTask) -> Task | None:
-    """Return the task, or the recorded one; None where there is no template (results of other tools)."""
+def template_task(task: SearchTask | TaskGroup) -> Task | None:
+    """Return the task, the recorded one, or the first of a group; None without a template (results of other tools)."""
+    if isinstance(task, TaskGroup):
+        return task.first
     own = task.task if isinstance(task, RecordedSpace) else task
     return own if isinstance(own, Task) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -17,11 +17,14 @@ from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.library import find_source
 from pegbox.records.record import Record, call, plain
 from pegbox.records.recorded_space import latest_results
+from pegbox.search.allocation import BestOfAllocation
 from pegbox.search.factory import TunerInputs, declared_inputs, make_tuner, tuner_label
+from pegbox.search.group_tuner import GroupTuner
 from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, Tuner, TunerFactory
 from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
+from pegbox.task.group import TaskGroup
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
@@ -61,19 +64,26 @@ def tuner_inputs(
 
 def tuner_over(
     tuner: str | TunerFactory,
-    over: SearchTask | ConfigSpace,
+    over: SearchTask | ConfigSpace | TaskGroup,
     *,
     seed: int = 0,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Tuner:
-    """Make a tuner over a space, or the space of a task, with the inputs that it declares.
+    """Make a tuner over a space, or the space of a task, with the inputs that it declares; of a group one over each.
 
     Raises what `make_tuner` and `tuner_inputs` do, and `SpaceError` where no configuration is valid.
     """
+    if isinstance(over, TaskGroup):
+        return group_tuner(over, lambda task: tuner_over(tuner, task, seed=seed, transfer=transfer, options=options))
     space = over if isinstance(over, ConfigSpace) else over.space
     space.sample(1, np.random.default_rng(0))  # before the tuner is asked: an empty space is not its fault
     return make_tuner(tuner, space, seed=seed, options=options, **tuner_inputs(tuner, over, transfer))
+
+
+def group_tuner(group: TaskGroup, make: Callable[[Task], Tuner]) -> GroupTuner:
+    """Make the tuner of a group of those that `make` makes for its tasks."""
+    return GroupTuner(group, {name: make(task) for name, task in group.tasks.items()}, BestOfAllocation())
 
 
 def program_features(task: SearchTask) -> FeatureSource | None:

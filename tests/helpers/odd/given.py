@@ -22,6 +22,7 @@ from pegbox.plugins.sketch import SketchGenerator
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import ListedSpace
 from pegbox.store import TuningStore
+from pegbox.task import TaskGroup
 from pegbox.task.config_view import TemplateConfig
 
 A = te.placeholder((8, 8), name="A")
@@ -297,6 +298,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "TESchedule": lambda w: w.s,
     "Target": lambda w: TARGET,
     "Task": lambda w: task(),
+    "TaskGroup": lambda w: TaskGroup({"only": task()}),
     "TemplateConfig": lambda w: TemplateConfig(TARGET),
     "Tensor": lambda w: A,
     "TensorSlice": lambda w: A[0],
@@ -314,6 +316,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.space": lambda w: "sketch",
     "Operator.store": lambda w: None,
     "Operator.strict": lambda w: False,
+    "Operator.implementations": lambda w: (),
     "Target.with_cores.count": lambda w: 1,
     "Task.with_epilogue.epilogue": lambda w: lambda out: te.compute(out.shape, lambda *i: out(*i) + 1, name="E"),
     "compile_model.model": lambda w: model(),

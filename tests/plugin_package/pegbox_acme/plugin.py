@@ -14,7 +14,12 @@ def pegbox_register_tuners() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_templates() -> dict[str, str]:
-    return {"acme_scale": "pegbox_acme.scale:scale"}
+    return {"acme_rows": "pegbox_acme.rows:rows", "acme_scale": "pegbox_acme.scale:scale"}
+
+
+@hookimpl
+def pegbox_register_implementations() -> dict[str, str]:
+    return {"acme_rows": "pegbox_acme.rows:implement"}
 
 
 @hookimpl

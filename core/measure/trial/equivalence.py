@@ -1,0 +1,40 @@
+"""Tasks that compute the same: their arguments are alike, and NumPy gives the same for the same random inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.errors import ArgumentError, PegboxError
+from pegbox.measure.trial.bench import make_inputs
+from pegbox.measure.trial.check import Tolerance, difference
+from pegbox.origin import explained
+from pegbox.task.group import TaskGroup
+from pegbox.task.implementations import other_arguments
+
+if TYPE_CHECKING:
+    from pegbox.task.task import Task
+
+
+def other_values(one: Task, other: Task) -> str:
+    """Explain why two tasks do not compute the same; empty where they do."""
+    if why := other_arguments(one.arguments(), other.arguments()):
+        return why
+    inputs = make_inputs(one.arguments(), seed=0)
+    try:
+        wanted, got = one.reference(inputs), other.reference(inputs)
+    except (PegboxError, MemoryError) as error:  # measuring raises it, too
+        return f"their reference values cannot be computed ({explained(error)})"
+    tolerance = Tolerance.of(wanted, flop=max(one.flop, other.flop))
+    faults = [difference("output", g, w, tolerance) for g, w in zip(got, wanted, strict=True)]
+    return "they give other values for the same inputs" if any(fault is not None for fault in faults) else ""
+
+
+def check_values(group: TaskGroup) -> None:
+    """Check that the implementations of a group compute the same, unless they take inputs in layouts of their own.
+
+    Raises:
+        ArgumentError: one gives other values than the first.
+    """
+    for name, task in group.tasks.items() if not group.packed else ():
+        if task is not group.first and (why := other_values(group.first, task)):
+            raise ArgumentError(f"{name!r} is no implementation of {group.first!r}: {why}; leave it out")
