@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
+from pegbox.expr import nbytes
 
 if TYPE_CHECKING:
     from pegbox.task import Task
@@ -18,6 +20,7 @@ T = TypeVar("T")
 DATA_LAYOUTS = ("NCHW", "NHWC")
 WEIGHT_LAYOUTS = ("OIHW", "OHWI", "HWIO")
 PACKED = "packed"
+_MOST_BYTES = 1 << 63
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
@@ -193,6 +196,9 @@ def conv_shape(
                 f"{name}: the filter spans {reach + 1} along {axis} (K{axis} and dilation), the input with its padding "
                 f"only {padded} ({axis}={extent}); give more padding or a smaller filter"
             )
+    shapes = conv.data_shape, conv.out_shape, (o, c, kh, kw)
+    if any(math.prod(shape) * nbytes(dtype) > _MOST_BYTES for shape in shapes):
+        raise TemplateError(f"{name}: an array of these sizes has more than 2^63 bytes: {', '.join(map(str, shapes))}")
     return conv
 
 

@@ -1,8 +1,7 @@
 """Depthwise 2-D convolution: C[n, c, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[c, kh, kw].
 
-Each channel has a filter of its own, so there is nothing to block but what a core loads and stores. The register tile is
-`tile_h` rows of the result by a strip of them: `tile_w` pixels by `vectors` vectors of channels for NHWC, `vectors`
-vectors of pixels for NCHW. Elements of the input that several results of a tile need are loaded once.
+Each channel has a filter of its own, so there is nothing to block but what a core loads and stores. The register tile
+is `tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of channels for NHWC. Elements of the input that several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
   out, for which loops are cut there (`where`).
@@ -70,10 +69,12 @@ def depthwise_conv2d(
 
     stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
     `layout` is that of the input and of the result, "NCHW" or "NHWC"; `weights` is "OIHW" (C, 1, KH, KW), "OHWI" or
-    "HWIO" (KH, KW, 1, C), and where it is not given "OIHW" for NCHW and "HWIO" for NHWC. float32 or float64; other types
-    run, untuned.
+    "HWIO" (KH, KW, 1, C), and where it is not given "OIHW" for NCHW and "HWIO" for NHWC. float32 or float64; other
+    types run, untuned.
     """
-    conv = depthwise_shape((N, C, H, W), (KH, KW), Window(stride, padding, dilation), layout, weights, dtype, cfg.target)
+    conv = depthwise_shape(
+        (N, C, H, W), (KH, KW), Window(stride, padding, dilation), layout, weights, dtype, cfg.target
+    )
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
     weight = te.placeholder(conv.weight_at(conv.c, 1, *conv.kernel), name="weight", dtype=dtype)
     flop = conv.flop / conv.c
