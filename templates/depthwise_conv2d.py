@@ -1,7 +1,8 @@
 """Depthwise 2-D convolution: C[n, c, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[c, kh, kw].
 
 Each channel has a filter of its own, so there is nothing to block but what a core loads and stores. The register tile
-is `tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of channels for NHWC. Elements of the input that several results of a tile need are loaded once.
+is `tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of channels for NHWC. Elements of the input that
+several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
   out, for which loops are cut there (`where`).
