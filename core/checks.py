@@ -37,7 +37,9 @@ def check_int(
     error: type[PegboxError] = ArgumentError,
 ) -> int:
     """Return `value` as an int within the bounds, both included; raise `error` otherwise."""
-    wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {value_text(maximum)}"
+    wanted = (
+        f"an integer >= {minimum}" if maximum is None else f"an integer from {_bound(minimum)} to {_bound(maximum)}"
+    )
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise error(f"{name}={value_text(value)} is not an integer; give {wanted}")
     try:
@@ -47,6 +49,11 @@ def check_int(
     if number < minimum or (maximum is not None and number > maximum):
         raise error(f"{name}={value_text(value)} is out of range; give {wanted}")
     return number
+
+
+def _bound(number: int) -> str:
+    """Write a bound, without the digits of one that is a power of ten in all but name."""
+    return f"{number:.0e}" if 1e20 < abs(number) < 1e308 else value_text(number)
 
 
 def check_float(

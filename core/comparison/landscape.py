@@ -40,24 +40,27 @@ class Landscape:
     Attributes:
         knobs: their number.
         failures: the share of configurations that fail.
-        optimum, median: costs of the configurations that run.
+        optimum, median, slowest: costs of the configurations that run.
         random: the expected best of random search after 1, 2, ... trials.
         random_trials: random trials to 95% of the best speed, expected.
         autocorrelation, fitness_distance: see the module; NaN where a space is too small.
         seconds: the mean time of a trial, compiling and running; 1 where trials take no time worth counting.
         sampled: whether it was computed from a sample; the optimum may be known all the same.
+        optima: how many configurations are known to have the lowest cost, at least 1.
     """
 
     knobs: int
     failures: float
     optimum: float
     median: float
+    slowest: float
     random: tuple[float, ...]
     random_trials: float
     autocorrelation: float = math.nan
     fitness_distance: float = math.nan
     seconds: float = 1.0
     sampled: bool = False
+    optima: int = 1
 
 
 def recorded_landscape(recorded: RecordedSpace, trials: int) -> Landscape:
@@ -124,12 +127,14 @@ def _landscape(
         failures=1.0 - len(valid) / len(costs),
         optimum=best,
         median=float(np.median(valid)),
+        slowest=float(valid.max()),
         random=tuple(expected_best(costs, trials).tolist()),
         random_trials=expected_trials(costs, best / 0.95),
         autocorrelation=near,
         fitness_distance=far,
         seconds=seconds,
         sampled=sampled,
+        optima=max(int(np.count_nonzero(valid <= best)), 1),
     )
 
 

@@ -85,8 +85,11 @@ def bind_options(
     for name, value in given.items():
         if name not in known and (not open_ended or name in but):
             listed = "; ".join(map(str, known.values())) or "none"
-            unknown = f"{value_text(name)} (given {name}={value_text(value)}){did_you_mean(name, known)}"
-            raise ArgumentError(f"{owner} has no option {unknown} Its options: {listed}")
+            near = did_you_mean(name, known)
+            unknown = f"{value_text(name)} (given {name}={value_text(value)})"
+            raise ArgumentError(
+                f"{owner} has no option {unknown}{f'{near} Its' if near else '; its'} options: {listed}"
+            )
         hint = known[name].hint if name in known else Any
         bound[name] = _convert(owner, name, value, hint) if isinstance(value, str) else value
     return bound

@@ -60,7 +60,12 @@ def test_a_file_defines_a_runner(tmp_path: Path) -> None:
         ("plain:trie=3", {}, ArgumentError, r"runner 'plain' has no option 'trie' .*did you mean 'tries'.*host: str"),
         ("plain:tries=many", {}, ArgumentError, "cannot read tries='many' as int"),
         ("plain:cores=3", {}, ArgumentError, "no option 'cores'"),
-        ("local", {"speed": 3}, ArgumentError, "runner 'local' has no option 'speed' .*Its options: folder"),
+        (
+            "local",
+            {"speed": 3},
+            ArgumentError,
+            r"runner 'local' has no option 'speed' \(given speed=3\); its options: folder",
+        ),
         (Plain, {"speed": 3}, ArgumentError, "runner 'Plain' has no option 'speed'"),
         (
             42,

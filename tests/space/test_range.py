@@ -235,7 +235,7 @@ def test_a_printed_space_names_the_bounds():
 @pytest.mark.parametrize(
     ("method", "arguments", "options", "message"),
     [
-        ("int", (1.5, 3), {}, "low=1.5 is not an integer"),
+        ("int", (1.5, 3), {}, r"low=1.5 is not an integer; give an integer from -1e\+300 to 1e\+300$"),
         ("int", (1, "3"), {}, "high='3' is not an integer"),
         ("int", (True, 3), {}, "low=True is not an integer"),
         ("int", (3, 1), {}, "low=3 is above high=1; give the smaller bound first"),

@@ -69,7 +69,7 @@ def load_result(
 
 def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
     """Compute the gain of the run that found the winner, on its machine; None where there is nothing to compare."""
-    return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)])
+    return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)], winner)
 
 
 def _result(records: Sequence[Record], task: Task | Objective | None, each_config: Sequence[Config]) -> TuneResult:

@@ -24,7 +24,7 @@ from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
-from pegbox.task.group import TaskGroup
+from pegbox.task.group import TaskGroup, task_of
 from pegbox.task.speed_text import format_phases, format_seconds
 
 if TYPE_CHECKING:
@@ -79,28 +79,36 @@ class Trial:
 class Gain(NamedTuple):
     """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones.
 
-    `others` is the number of the trials after those.
+    `others` is the number of the trials after those, `found_first` true if the winner is one of the first ones.
     """
 
     first: int
     ratio: float
     others: int
+    found_first: bool = True
 
     @classmethod
-    def of(cls, trials: Sequence[Trial | Record]) -> Gain | None:
-        """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare."""
+    def of(cls, trials: Sequence[Trial | Record], winner: Trial | Record | None = None) -> Gain | None:
+        """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare.
+
+        The `winner` may be a later trial, although none was faster by its first timing: finalists are timed again.
+        """
         first = min(FIRST_TRIALS, len(trials) // 2)
         began = min((trial.cost for trial in trials[:first]), default=math.inf)
         if began == math.inf:
             return None
-        return cls(first, began / min(trial.cost for trial in trials), len(trials) - first)
+        found_first = winner is None or any(trial.config == winner.config for trial in trials[:first])
+        return cls(first, began / min(trial.cost for trial in trials), len(trials) - first, found_first)
 
     def __str__(self) -> str:
-        began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
+        first = f"the first {self.first} trials" if self.first > 1 else "the first trial"
         if self.ratio > 1:
-            return f"{self.ratio:.2f}x as fast as {began}"
-        others = f"none of the other {self.others} trials was" if self.others > 1 else "the other trial was not"
-        return f"{others} faster than {began}"
+            return f"{self.ratio:.2f}x as fast as {'the best of ' if self.first > 1 else ''}{first}"
+        others = f"other {self.others}" if self.others > 1 else "other one"
+        if not self.found_first:
+            return f"by first timings, {first} had the best; finalists are timed again"
+        found = f"found within {first}" if self.first > 1 else first
+        return f"the best was {found}; the {others} did not improve on it"
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,18 @@ class BestTrial:
         """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
         result, known = self.result, self.baseline
         beside = "" if known is None else known.text(self.cost, result.costs, result.wait_in_costs)
-        return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
+        return [*filter(None, [beside, self.accuracy]), *([] if self.gain is None else [str(self.gain)])]
+
+    @property
+    def accuracy(self) -> str:
+        """The error of the winner, and the largest that its task allows, as text; empty where it is not known."""
+        task = self.subject.task
+        if self.result.error is None or task is None:
+            return ""
+        owner = task_of(task, self.config)
+        if not owner.accuracy:  # of integers, which are exact
+            return ""
+        return f"error {self.result.error:.2g} of the largest magnitude; {owner.accuracy:.2g} is allowed"
 
     def __repr__(self) -> str:
         return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"

@@ -296,12 +296,13 @@ class _Loop:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             message = f"none of the finalists ran when measured again: {messages}"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
+        found = winner or state.best
         best = BestTrial.of(
-            winner or state.best,
+            found,
             phases=phases if state.trials else None,  # else they took no time
             subject=state.subject,
             baseline=state.baseline or self.prior.baseline,
-            gain=Gain.of([*recorded, *state.trials]) if state.subject.unit == "s" else None,
+            gain=Gain.of([*recorded, *state.trials], found) if state.subject.unit == "s" else None,
             recorded=len(self.history),
         )
         return TuneResult(
