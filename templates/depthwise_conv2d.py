@@ -38,7 +38,7 @@ _FEWEST = 4
 """The accumulators that a tile has at least; the next tile's are under way at the same time."""
 
 _OTHERS = 2
-"""The registers for a tap and for an element of the input."""
+"""The registers for elements of the input."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class _Tile(NamedTuple):
 
 
 def _tiles(conv: Conv) -> frozenset[_Tile]:
-    """Return the tiles whose accumulators leave registers for a tap and an element, and are enough to hide latency."""
+    """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
     heights = [h for h in _HEIGHTS if conv.out[0] % h == 0]
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
@@ -173,14 +173,19 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
     else:
         counts = {w: w // conv.lanes for w in _row_pieces(conv)}
         tiles = [_Tile(h, w, v, h * v) for h, (w, v) in itertools.product(heights, counts.items())]
-    fitting = [tile for tile in tiles if tile.accumulators <= conv.target.vector_registers - _OTHERS]
+    fitting = [tile for tile in tiles if tile.accumulators <= _room(conv, tile.vectors if _is_last(conv) else 1)]
     most = max(tile.accumulators for tile in fitting)
     return frozenset(tile for tile in fitting if tile.accumulators >= min(_FEWEST, most))
 
 
+def _room(conv: Conv, vectors: int) -> int:
+    """Return the registers for accumulators beside a row of the filter's taps, each of so many vectors."""
+    return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
+
+
 def _row_pieces(conv: Conv) -> list[int]:
     """Return widths of whole vectors, those that divide a row where there are any: their stores need no masks."""
-    room = conv.target.vector_registers - _OTHERS
+    room = _room(conv, 1)
     pieces = [v * conv.lanes for v in range(1, room + 1) if v == 1 or (v - 1) * conv.lanes < conv.out[1]]
     return [w for w in pieces if conv.out[1] % w == 0] or pieces
 
