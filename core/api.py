@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -380,8 +381,9 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
-    from pegbox.comparison import SUITE_TIMEOUT, check_suite
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
+    from pegbox.comparison.arguments import SUITE_TIMEOUT, check_suite
+    from pegbox.comparison.display import run_listener
     from pegbox.comparison.runs import print_run
 
     problems = check_suite(tasks, suite)
@@ -389,22 +391,25 @@ def compare(
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner)
     if callbacks is not None:
         check_callable("callbacks", callbacks, "a function (task name, tuner, seed) that makes the callbacks of a run")
-    return compare_tuners(
-        problems,
-        tuners,
-        measurer=measurer,
-        runner=runner,
-        trials=trials,
-        seeds=seeds,
-        start=start,
-        experience=experience,
-        batch_size=batch_size,
-        callbacks=callbacks,
-        program=program_features,
-        on_run=print_run if check_flag("progress", progress) else None,
-        save=save,
-        jobs=jobs,
-        log=log,
-        keep_going=suite is not None if keep_going is None else keep_going,
-        run_timeout=None if limit is None else check_seconds("run_timeout", limit),
-    )
+    shown = check_flag("progress", progress)
+    table = shown and suite is not None
+    with run_listener(trials) if table else nullcontext(print_run if shown else None) as listener:
+        return compare_tuners(
+            problems,
+            tuners,
+            measurer=measurer,
+            runner=runner,
+            trials=trials,
+            seeds=seeds,
+            start=start,
+            experience=experience,
+            batch_size=batch_size,
+            callbacks=callbacks,
+            program=program_features,
+            on_run=listener,
+            save=save,
+            jobs=jobs,
+            log=log,
+            keep_going=suite is not None if keep_going is None else keep_going,
+            run_timeout=None if limit is None else check_seconds("run_timeout", limit),
+        )

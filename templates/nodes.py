@@ -19,7 +19,6 @@ from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
 from pegbox.model import Argument, NodeTask
 from pegbox.task import Task
-from pegbox.templates.weights import pack_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +95,7 @@ def _node_task(
     """Return the task of a template with the other parts of a node as its epilogue; None where it cannot follow.
 
     Args:
-        weights: the shape and the layout that the second operand has for `pack_weights`.
+        weights: the shape and the layout that the second operand has where it is packed.
     """
     first, *others = node.parts or (node,)
     made = {value for part in (first, *others) for value in part.outputs}
@@ -113,7 +112,10 @@ def _node_task(
 
 
 def _packed(shape: tuple[int, ...], layout: str, task: Task, array: Array) -> Array:
-    return pack_weights(task, array.reshape(shape), layout)
+    base = task.base
+    pack = base.template.packer(base.workload[1])
+    given = array.reshape(shape)
+    return given if pack is None else pack(base, given, {"weights": layout} if layout else {})
 
 
 def _epilogue(node: Node, further: Sequence[Value], source: te.Tensor) -> list[te.Tensor]:

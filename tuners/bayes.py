@@ -47,7 +47,7 @@ UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
 choices, their neglected values serve that end better."""
 
-TUNING_STEPS = 20
+TUNING_STEPS = 12
 """Steps on the process's parameters, each time from where the last ones led."""
 
 SMALLEST, GROWTH = 3, 4
@@ -232,7 +232,7 @@ class BayesTuner(LearnedTuner):
             if not len(more):
                 break
             rows = np.concatenate([rows, more])
-            posterior = process.posterior(inputs(rows))
+            posterior = posterior.join(process.posterior(inputs(more)))
         seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
         careful = not self._numbers or self._rng.random() < CAREFUL
         chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness, careful=careful)
@@ -251,7 +251,7 @@ class BayesTuner(LearnedTuner):
         best = np.argsort(self._history.costs, kind="stable")[: self._options.memory // 2]
         others = np.setdiff1d(np.arange(len(self._history)), best)
         kept = np.sort(np.concatenate([best, others[-(self._options.memory - len(best)) :]]))
-        due = self._differ and len(self._history) >= 1.1 * self._tuned
+        due = self._differ and len(self._history) >= 1.15 * self._tuned
         self._process.fit(
             inputs(self._history.rows[kept]),
             (standardised_powers if self._numbers else standardised_logs)(self._history.costs[kept]),

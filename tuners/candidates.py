@@ -72,9 +72,8 @@ class CandidatePool:
         near = self._space.neighbors(rows, self._rng)
         if cross:
             near[1::2] = self._space.crossover(near[1::2], self._rng.permutation(rows)[: len(near[1::2])], self._rng)
-        found = np.concatenate([but, self._affordable(near, self._classes // 2)])
-        places = self._visited.fresh(found)
-        return found[places[places >= len(but)]]
+        found = self._affordable(near, self._classes // 2)
+        return found[self._visited.fresh(found, but=but)]
 
     def _fresh(self, rows: Digits) -> Digits:
         return rows[self._visited.fresh(rows)]

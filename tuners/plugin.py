@@ -15,6 +15,13 @@ def pegbox_register_tuners() -> dict[str, str]:
         "xgb": "pegbox.tuners.xgb:XGBTuner",
         "evolution": "pegbox.tuners.evolution:EvolutionTuner",
         "droplet": "pegbox.tuners.droplet:DropletTuner",
+        "optuna_tpe": "pegbox.tuners.optimizers.optuna:OptunaTPETuner",
+        "optuna_gp": "pegbox.tuners.optimizers.optuna:OptunaGPTuner",
+        "optuna_cmaes": "pegbox.tuners.optimizers.optuna:OptunaCMAESTuner",
+        "optuna_nsga2": "pegbox.tuners.optimizers.optuna:OptunaNSGA2Tuner",
+        "nevergrad": "pegbox.tuners.optimizers.nevergrad:NevergradTuner",
+        "forest": "pegbox.tuners.optimizers.forest:ForestTuner",
+        "smac": "pegbox.tuners.optimizers.smac:SmacTuner",
     }
 
 

@@ -42,9 +42,12 @@ class VisitedSet:
         if configs:
             self.add(rows_of(configs))
 
-    def fresh(self, rows: Digits, *, limit: int | None = None) -> Places:
-        """Places of the rows that are new, each once, in their order; the first `limit` of them if it is given."""
-        seen: set[bytes] = set()
+    def fresh(self, rows: Digits, *, limit: int | None = None, but: Digits | None = None) -> Places:
+        """Places of the rows that are new, each once, in their order; the first `limit` of them if it is given.
+
+        Rows in `but` are not new.
+        """
+        seen: set[bytes] = set() if but is None else set(keys_of(but))
         places: list[int] = []
         for place, key in enumerate(keys_of(rows)):
             if len(places) == limit:

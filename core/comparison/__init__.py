@@ -1,6 +1,7 @@
 """Comparison of tuners: the runs, the statistics, and the report."""
 
-from pegbox.comparison.arguments import SUITE_TIMEOUT, TunerLike, check_suite
+from pegbox.comparison.aggregate.aggregate import Aggregate
+from pegbox.comparison.arguments import TunerLike
 from pegbox.comparison.experiment import RunSpec
 from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.landscape import Landscape
@@ -13,7 +14,7 @@ from pegbox.comparison.verdicts import Question, Verdict
 
 __all__ = [
     "REPORT",
-    "SUITE_TIMEOUT",
+    "Aggregate",
     "BrokenRun",
     "Comparison",
     "ComparisonInterrupted",
@@ -29,6 +30,5 @@ __all__ = [
     "TaskInfo",
     "TunerLike",
     "Verdict",
-    "check_suite",
     "compare",
 ]

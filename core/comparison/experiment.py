@@ -121,7 +121,7 @@ class Experiment:
         run = Run.of(spec.task, spec.tuner, spec.seed, result, experienced=experienced)
         if self.benchmarks[spec.task].problem.simulated:
             run = run.simulated(result)
-        return replace(run, run_queue_wait=run_queue_wait)
+        return replace(run, run_queue_wait=run_queue_wait, library=str(getattr(tuner, "library", "")))
 
     def _search(self, spec: RunSpec, tuner: Tuner) -> TuneResult:
         plan, benchmark = self.plan, self.benchmarks[spec.task]

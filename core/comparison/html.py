@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from pegbox.comparison.aggregate.figures import figure_svg
+from pegbox.comparison.aggregate.text import HEADER, score_cells, space_rows, test_sentences
 from pegbox.comparison.plot import arrivals, arrivals_svg, band_of, best_svg, spread_word
-from pegbox.comparison.runs import Setup, TaskInfo
+from pegbox.comparison.runs import TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
-from pegbox.comparison.table import columns, seeds_text, start_text, task_line
+from pegbox.comparison.table import columns, missing_words, seeds_text, start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
 from pegbox.report.figure import missing_curves
 from pegbox.report.page import definitions, document, figure, table
@@ -44,7 +46,38 @@ def page(report: Comparison) -> str:
     spaces = f"<section><h2>Spaces of one computation</h2><ul>{said}</ul></section>" if said else ""
     tasks = [_task(report, task) for task in report.tasks]
     subtitle = f"{setup.trials} trials, {seeds_text(setup)}, {how}"
-    return document(title, subtitle, [warning, *tasks, spaces, _setup(setup), _FOOTER])
+    return document(title, subtitle, [warning, _aggregate(report), *tasks, spaces, _setup(report), _FOOTER])
+
+
+def _aggregate(report: Comparison) -> str:
+    """Write the section over all spaces; nothing for a single one, or where no costs are known."""
+    if sum(task.landscape is not None for task in report.tasks) < 2:
+        return ""
+    found = report.aggregate()
+    said = [*missing_words(report), *test_sentences(found)]
+    rows = space_rows(found)
+    scores = [score_cells(score, len(found.tasks)) for score in found.scores]
+    parts = [
+        f"<section><h2>Over {len(found.tasks)} spaces</h2>",
+        f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in said)}</ul>",
+        table(list(HEADER), scores, name=_breakable),
+        _aggregate_charts(report),
+        f"<details open><summary>Spaces</summary>{table(rows[0], rows[1:])}</details></section>",
+    ]
+    return "\n".join(parts)
+
+
+def _aggregate_charts(report: Comparison) -> str:
+    titles = {
+        "performance": "Performance between random search (0) and the optimum (1)",
+        "targets": "Share of the pairs of a space and a target that are reached",
+        "ranks": "Mean ranks; bars join tuners that are not told apart",
+    }
+    try:
+        drawn = [figure(title, title, "", figure_svg(report, name)) for name, title in titles.items()]
+    except ImportError as error:
+        return missing_curves(error)
+    return f'<div class="charts">{"".join(drawn)}</div>'
 
 
 def _task(report: Comparison, task: TaskInfo) -> str:
@@ -123,7 +156,8 @@ def _pairs(verdicts: Sequence[Verdict]) -> str:
     return f"<details><summary>Every test</summary>{drawn}</details>"
 
 
-def _setup(setup: Setup) -> str:
+def _setup(report: Comparison) -> str:
+    setup = report.setup
     rows = [("tuners", ", ".join(setup.tuners))]
     for task in setup.tasks:
         about = [
@@ -141,5 +175,6 @@ def _setup(setup: Setup) -> str:
         ("start", start_text(setup)),
         ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s{at_once}"),
         ("with", f"pegbox {setup.version}"),
+        *report.libraries.items(),
     ]
     return f"<section><h2>Setup</h2>{definitions(rows)}</section>"

@@ -210,11 +210,12 @@ _MODEL: dict[str, _Check] = {
 _LANDSCAPE: dict[str, _Check] = {
     "knobs": _count,
     "failures": _share,
-    **dict.fromkeys(("optimum", "median", "random_trials"), _cost),
+    **dict.fromkeys(("optimum", "median", "slowest", "random_trials"), _cost),
     "random": partial(_each, _cost, least=1),
     **dict.fromkeys(("autocorrelation", "fitness_distance"), partial(_optional, _correlation, math.nan)),
     "seconds": seconds,
     "sampled": _flag,
+    "optima": partial(_count, least=1),
 }
 
 _TASK: dict[str, _Check] = {
@@ -240,7 +241,7 @@ _SETUP: dict[str, _Check] = {
 }
 
 _RUN: dict[str, _Check] = {
-    **dict.fromkeys(("task", "tuner", "stopped_because", "host"), _text),
+    **dict.fromkeys(("task", "tuner", "stopped_because", "host", "library"), _text),
     **dict.fromkeys(("seconds", "tuner_seconds"), seconds),
     **dict.fromkeys(("seed", "dropped"), _count),
     "curve": partial(_each, _cost),

@@ -24,7 +24,7 @@ from pegbox.search.objective import Objective, ObjectiveMeasurer
 Floats = NDArray[np.float64]
 
 MOST_EVALUATED = 5_000
-"""The largest space of a function that is evaluated as a whole."""
+"""The most configurations of a function that are all evaluated."""
 
 SAMPLED = 5_000
 """The number of configurations that are drawn from a larger one."""
@@ -40,24 +40,27 @@ class Landscape:
     Attributes:
         knobs: their number.
         failures: the share of configurations that fail.
-        optimum, median: costs of the configurations that run.
+        optimum, median, slowest: costs of the configurations that run.
         random: the expected best of random search after 1, 2, ... trials.
         random_trials: random trials to 95% of the best speed, expected.
         autocorrelation, fitness_distance: see the module; NaN where a space is too small.
         seconds: the mean time of a trial, compiling and running; 1 where trials take no time worth counting.
         sampled: whether it was computed from a sample; the optimum may be known all the same.
+        optima: how many configurations are known to have the lowest cost, at least 1.
     """
 
     knobs: int
     failures: float
     optimum: float
     median: float
+    slowest: float
     random: tuple[float, ...]
     random_trials: float
     autocorrelation: float = math.nan
     fitness_distance: float = math.nan
     seconds: float = 1.0
     sampled: bool = False
+    optima: int = 1
 
 
 def recorded_landscape(recorded: RecordedSpace, trials: int) -> Landscape:
@@ -75,15 +78,16 @@ def objective_landscape(objective: Objective, trials: int, optimum: float | None
         optimum: the lowest cost, where it is known; by default the lowest that was met.
     """
     space = objective.space
-    count = space.num_valid() if space.size <= MOST_EVALUATED else None
-    if count is not None:
+    valid = space.num_valid() if space.size <= 10 * MOST_EVALUATED else None
+    whole = valid is not None and valid <= MOST_EVALUATED
+    if whole:
         configs = list(space.iterate())
     else:
         rows = space.sample(SAMPLED, np.random.default_rng(0))
         configs = [space.config(tuple(row)) for row in rows.tolist()]
     costs = np.array([result.cost for _, result in ObjectiveMeasurer(objective).measure(configs)])
     digits = np.array([config.digits for config in configs], dtype=np.int64)
-    return _landscape(digits, costs, trials, seconds=1.0, optimum=optimum, sampled=count is None)
+    return _landscape(digits, costs, trials, seconds=1.0, optimum=optimum, sampled=not whole)
 
 
 def expected_best(costs: Floats, trials: int) -> Floats:
@@ -124,12 +128,14 @@ def _landscape(
         failures=1.0 - len(valid) / len(costs),
         optimum=best,
         median=float(np.median(valid)),
+        slowest=float(valid.max()),
         random=tuple(expected_best(costs, trials).tolist()),
         random_trials=expected_trials(costs, best / 0.95),
         autocorrelation=near,
         fitness_distance=far,
         seconds=seconds,
         sampled=sampled,
+        optima=max(int(np.count_nonzero(valid <= best)), 1),
     )
 
 

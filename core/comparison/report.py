@@ -7,9 +7,12 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pegbox.checks import check_path
+from pegbox.comparison.aggregate.aggregate import Aggregate, aggregate
+from pegbox.comparison.aggregate.paper import write_paper
 from pegbox.comparison.html import page
 from pegbox.comparison.jsonform import REPORT, read_report, report_to_json
 from pegbox.comparison.plot import save_plot
@@ -46,6 +49,11 @@ class Comparison:
         """The tasks with at least one finished run, in the order they were given."""
         done = {run.task for run in self.runs}
         return tuple(task for task in self.setup.tasks if task.name in done)
+
+    @property
+    def libraries(self) -> dict[str, str]:
+        """The library, with its version, of each tuner that is an adapter over one."""
+        return {run.tuner: run.library for run in self.runs if run.library}
 
     def runs_of(self, task: str) -> dict[str, list[Run]]:
         """Group the finished runs on a task by tuner, in the order that the tuners were given."""
@@ -117,6 +125,13 @@ class Comparison:
         apart = [task.apart for task in self.tasks if task.apart]
         return [*(space_sentence(verdict, best) for verdict in self.space_verdicts()), *apart]
 
+    def aggregate(self, trials: int | None = None) -> Aggregate:
+        """Aggregate over the spaces, at a budget of `trials`: scores between random search and the optimum, ranks, ...
+
+        Raises `ArgumentError` where no space of the comparison has known costs, as recorded ones do.
+        """
+        return aggregate(self, trials)
+
     def table(self) -> str:
         """Write the report as plain text."""
         return report_text(self)
@@ -127,6 +142,13 @@ class Comparison:
         Raises `ArgumentError` without matplotlib, or for a suffix that it does not know.
         """
         save_plot(self, path)
+
+    def write_paper(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write the report, tables for LaTeX and as CSV, and figures (.svg, .pdf) into a folder; return the files.
+
+        Raises `ArgumentError` where nothing can be aggregated, see `aggregate`.
+        """
+        return write_paper(self, folder)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere.

@@ -33,6 +33,7 @@ class Run:
     for a tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real
     time in which a simulated run waited for a core that other programs, or other runs, had. `times` are the recorded
     seconds of compiling and running until the end of each trial, without those of the tuner; empty where none are.
+    `library` names the library of the tuner's optimizer with its version; it is empty for a tuner of pegbox's own.
     """
 
     task: str
@@ -53,6 +54,7 @@ class Run:
     experienced: bool = False
     run_queue_wait: float = 0.0
     times: tuple[float, ...] = ()
+    library: str = ""
 
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:

@@ -61,7 +61,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     from scipy.stats import mannwhitneyu  # slow to load
 
     # Ranks in place of the values: SciPy takes no infinities everywhere.
-    ranks = _midranks(both)
+    ranks = ranks_of(both)
     tested = mannwhitneyu(ranks[: len(first)], ranks[len(first) :], alternative="two-sided", method="asymptotic")
     return float(tested.pvalue)
 
@@ -79,7 +79,7 @@ def smallest_p(first: int, second: int) -> float:
 
 def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """Compute Spearman's rank correlation; NaN where all values of one are equal."""
-    one, other = _midranks(first), _midranks(second)
+    one, other = ranks_of(first), ranks_of(second)
     one, other = one - one.mean(), other - other.mean()
     spread = math.sqrt(float(one @ one) * float(other @ other))
     return float(one @ other) / spread if spread else math.nan
@@ -97,7 +97,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 def _exact(first: Sequence[float], second: Sequence[float]) -> float:
     """Compute the share of all ways to deal the ranks in which the first's sum is as far from its mean as it was."""
-    ranks = (2 * _midranks([*first, *second])).astype(np.int64)  # midranks are halves
+    ranks = (2 * ranks_of([*first, *second])).astype(np.int64)  # midranks are halves
     size, total = len(first), int(ranks.sum())
     ways = np.zeros((size + 1, total + 1))  # by how many ranks were dealt to the first, and their sum
     ways[0, 0] = 1.0
@@ -108,7 +108,7 @@ def _exact(first: Sequence[float], second: Sequence[float]) -> float:
     return min(1.0, float(ways[size, far].sum()) / math.comb(len(ranks), size))
 
 
-def _midranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks_of(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank from 1; equal values share the mean of theirs. Infinities are values like others."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)

@@ -113,12 +113,15 @@ def _percent(share: float | None) -> str:
 
 def report_text(report: Comparison) -> str:
     """Write everything, the tasks one after the other."""
-    parts = [_task_text(report, task) for task in report.tasks]
+    many = sum(task.landscape is not None for task in report.tasks) > 1
+    whole = [report.aggregate().table()] if many else []
+    parts = whole if report.setup.suite else [_task_text(report, task) for task in report.tasks] + whole
     spaces = [line for sentence in report.space_words() for line in _wrapped(sentence)]
     setup = report.setup
     how = "simulated on recorded measurements" if setup.simulated else "winners measured again together"
     how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
     closing = f"{setup.trials} trials, {seeds_text(setup)}; {how}. {start_text(setup)}."
+    closing += "".join(f"\n{tuner}: {library}" for tuner, library in report.libraries.items())
     closing += f"\nincomplete: {setup.note}" if setup.note else ""
     closing += "".join(f"\n{line}" for sentence in missing_words(report) for line in _wrapped(sentence))
     closing += f"\nsuite {setup.suite}, digest {setup.suite_digest[:12]}, pegbox {setup.version}" if setup.suite else ""

@@ -112,6 +112,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_measuring_arguments(measuring)
     output = parser.add_argument_group("output")
     add_output_arguments(output, page="the report", curve="the curves")
+    output.add_argument("--latex", type=Path, metavar="FILE", help="write the table over all spaces for LaTeX")
+    output.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each tuner and space")
+    output.add_argument(
+        "--paper", type=Path, metavar="FOLDER", help="write report, tables, values, and figures as SVG and PDF"
+    )
     output.add_argument("--json", type=Path, metavar="FILE", help="write everything, curves included, after every run")
     output.add_argument("-q", "--quiet", action="store_true", help="print the report only")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -177,7 +182,9 @@ def _check(namespace: argparse.Namespace) -> None:
         namespace.usage_error("--suite names the problems: leave TEMPLATE and --simulate out")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
-    check_outputs(namespace, json=namespace.json)
+    check_outputs(namespace, json=namespace.json, latex=namespace.latex, csv=namespace.csv)
+    for file in (namespace.latex, namespace.csv):
+        check_output(file)
     check_output(namespace.json, REPORT)
     _check_commas(namespace)
 
@@ -201,5 +208,13 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
 
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:
+    from pegbox.report import write_file
+
     print(report)
     write_outputs(namespace, html=report.to_html, plot=report.plot, json=report.save)
+    if namespace.latex is not None:
+        write_file(namespace.latex, report.aggregate().to_latex())
+    if namespace.csv is not None:
+        write_file(namespace.csv, report.aggregate().to_csv())
+    if namespace.paper is not None:
+        report.write_paper(namespace.paper)

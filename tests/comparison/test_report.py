@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegbox.comparison import Comparison, Run
+from pegbox.comparison.html import page
 from pegbox.comparison.table import format_costs
 from pegbox.errors import ArgumentError, RecordError
 
@@ -32,6 +33,16 @@ def example() -> Comparison:
 
 def test_table(golden: Callable[[object], None]) -> None:
     golden(example())
+
+
+def test_the_library_of_an_adapter_is_named_with_its_version() -> None:
+    report = made({"mine": [[2.0]], "theirs": [[2.0]]})
+    mine, theirs = report.runs
+    named = replace(report, runs=(mine, replace(theirs, library="optuna 5.0.0")))
+    assert named.libraries == {"theirs": "optuna 5.0.0"}
+    assert "\ntheirs: optuna 5.0.0" in str(named)
+    assert "<dd>optuna 5.0.0</dd>" in page(named)
+    assert "optuna" not in str(report)
 
 
 def test_medians_shares_and_reach_of_known_curves() -> None:

@@ -23,7 +23,8 @@ ALL = bool(int(os.environ.get("PEGBOX_FUZZ", "0")))
 EACH = 3
 """Odd values that a run of the tests tries for each argument."""
 SLOW = {
-    "pegbox.Comparison.plot", "pegbox.Comparison.to_html", "pegbox.build", "pegbox.compare", "pegbox.export",
+    "pegbox.Comparison.plot", "pegbox.Comparison.to_html", "pegbox.Comparison.write_paper",
+    "pegbox.build", "pegbox.compare", "pegbox.export",
     "pegbox.search.TuneResult.plot", "pegbox.search.TuneResult.to_html", "pegbox.search.compare", "pegbox.sweep",
     "pegbox.codegen.write_shared_library", "pegbox.tune_model",
 }  # fmt: skip

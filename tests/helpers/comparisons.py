@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from pegbox.comparison import Comparison, Run, Setup, TaskInfo, compare
+from pegbox.comparison import Comparison, Landscape, Run, Setup, TaskInfo, compare
 from pegbox.hooks import registry
 from pegbox.measure.result import Result
 from pegbox.search.models.report import ModelReport
@@ -18,6 +18,12 @@ from pegbox.space import Config, ConfigSpace
 
 def best_so_far(costs: Sequence[float]) -> tuple[float, ...]:
     return tuple(min(costs[: count + 1]) for count in range(len(costs)))
+
+
+def landscape(optimum: float, trials: int) -> Landscape:
+    """The features of a space on which random search ends at twice the optimum."""
+    random = [optimum * (2.0 + (trials - count) / trials) for count in range(1, trials + 1)]
+    return Landscape(3, 0.0, optimum, 4.0 * optimum, 9.0 * optimum, tuple(random), 30.0)
 
 
 def made(
@@ -47,7 +53,8 @@ def made(
     count = trials or max(len(run.curve) for run in runs)
     seeds = max(len(some) for some in costs.values())
     source = "space.jsonl" if recorded_best is not None else ""
-    info = TaskInfo(task, "llvm", 2e9, 44, recorded_best, source=source, host="here")
+    known = None if recorded_best is None else landscape(recorded_best, count)
+    info = TaskInfo(task, "llvm", 2e9, 44, recorded_best, source=source, host="here", landscape=known)
     setup = Setup((info,), tuple(costs), count, tuple(range(seeds)), planned=len(runs), version="0.1.0")
     return Comparison(setup, tuple(runs))
 

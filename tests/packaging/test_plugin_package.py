@@ -137,3 +137,18 @@ def test_cost_model_and_results_reader_of_a_plugin_search_what_another_tool_meas
     ran = pegbox("tune", "--simulate", "other.acme", "--tuner", tuner, "--trials", "40", site=site, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "x=7" in ran.stdout
+
+
+def test_its_tuner_goes_through_a_suite_side_by_side_and_again_from_the_log(site: Path, tmp_path: Path) -> None:
+    words = ["compare", "--suite", "knobs", "--tuners", "acme_walk,random", "--trials", "12", "--seeds", "2"]
+    words += ["--jobs", "2", "--log", "runs.jsonl", "--csv"]
+    first = pegbox(*words, "one.csv", site=site, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "acme_walk" in first.stdout
+    assert "suite knobs, digest" in first.stdout
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert len(lines) == 4 * 2 * 2
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines[:9]) + "\n" + lines[9][:50])  # killed in the tenth
+    again = pegbox(*words, "two.csv", site=site, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "two.csv").read_text() == (tmp_path / "one.csv").read_text()

@@ -61,7 +61,6 @@ def implemented(node: Node, constants: Collection[Value] = ()) -> tuple[NodeTask
     rng = np.random.default_rng(0)
     arrays: dict[Value, Array] = {each: rng.uniform(-1, 1, each.shape).astype(each.dtype) for each in node.inputs}
     found = implementations_of(node, {each: arrays[each] for each in constants}, TARGET)[:-1]
-    assert len(found) <= 1
     return (found[0] if found else None), arrays
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -53,6 +53,10 @@ SLOPE = (0.5, 0.5)
 there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
+
+TUNED = 128
+"""The most rows by which the parameters are tuned, some of each quantile of the targets: a step costs the cube of them,
+and the lengths of a few dozen knobs are known by then."""
 
 DECIMALS, DIGITS = 3, 6
 """The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
@@ -118,6 +122,11 @@ class Points:
         variance: Floats = 1.0 + (self.trends * self.trends).sum(axis=1)
         return variance
 
+    def join(self, others: Points) -> Points:
+        """Return these points, and the others after them."""
+        coordinates = np.concatenate([self.coordinates, others.coordinates])
+        return Points(coordinates, np.concatenate([self.trends, others.trends]))
+
     def only(self, place: int) -> Points:
         """Return the point at a place alone."""
         return Points(self.coordinates[place : place + 1], self.trends[place : place + 1])
@@ -137,6 +146,16 @@ class Posterior:
     def bounds(self, boldness: float) -> Floats:
         """Compute optimistic costs of the rows: mean less so many standard deviations, shape (m,)."""
         return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
+
+    def join(self, other: Posterior) -> Posterior:
+        """Return the rows of both, of one process, before any of them is observed."""
+        return replace(
+            self,
+            mean=np.concatenate([self.mean, other.mean]),
+            variance=np.concatenate([self.variance, other.variance]),
+            _points=self._points.join(other._points),
+            _root=np.concatenate([self._root, other._root], axis=1),
+        )
 
     def observe(self, place: int) -> Posterior:
         """Return the rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
@@ -177,30 +196,39 @@ class GaussianProcess:
         Without rows, the belief is that of the trends.
         """
         from scipy.linalg import cho_solve  # SciPy is slow to import, and the first trial does not wait for it
-        from scipy.optimize import minimize
 
         self._x, rest = x, y - self._drift(x)
-        linear = self._points(x).trends @ self._points(x).trends.T
-        apart = squared_distances(x[:, : len(self._groups)], self._groups)
-        distances = apart.reshape(len(apart), len(y) ** 2)
         if steps:
-            found = minimize(
-                self.loss,
-                self.parameters,
-                args=(distances, linear, rest),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=self._bounds,
-                options={"maxiter": steps},
-            )
-            self.parameters = np.round(found.x, DECIMALS)
-        covariance = matern(np.exp(-2.0 * self.parameters[:-1]) @ distances)[0].reshape(len(y), len(y)) + linear
-        covariance[np.diag_indices(len(y))] += math.exp(self.parameters[-1])
+            self._tune(x, rest, steps)
+        points = self._points(x)
+        covariance = points.covariance(points)
+        covariance[np.diag_indices(len(y))] = points.variance() + math.exp(self.parameters[-1])
         self._factor = np.linalg.cholesky(covariance)
         weights = cho_solve((self._factor, True), np.ones(len(y)))
         self._mean = float(weights @ rest / weights.sum()) if len(y) else 0.0
         self._weights = cho_solve((self._factor, True), rest - self._mean)
         self._signal = (2.0 * SIGNAL[1] + float((rest - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
+
+    def _tune(self, x: Floats, y: Floats, steps: int) -> None:
+        """Take so many steps on the parameters, by rows `x` and the rest of their targets `y`."""
+        from scipy.optimize import minimize
+
+        if len(y) > TUNED:
+            places = np.linspace(0, len(y) - 1, TUNED).astype(np.intp)
+            chosen = np.sort(np.argsort(y, kind="stable")[places])
+            x, y = x[chosen], y[chosen]
+        trends = self._points(x).trends
+        apart = squared_distances(x[:, : len(self._groups)], self._groups)
+        found = minimize(
+            self.loss,
+            self.parameters,
+            args=(apart.reshape(len(apart), len(y) ** 2), trends @ trends.T, y),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._bounds,
+            options={"maxiter": steps},
+        )
+        self.parameters = np.round(found.x, DECIMALS)
 
     def mean(self, x: Floats) -> Floats:
         """Compute the means alone of the rows `x` (m, columns), to digits that do not depend on the order of sums."""

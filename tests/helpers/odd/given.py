@@ -126,7 +126,7 @@ def listed() -> ListedSpace:
 
 @functools.cache
 def comparison() -> pb.Comparison:
-    return comparisons.made({"random": [[2.0, 1.0]], "grid": [[1.0, 1.0]]})
+    return comparisons.made({"random": [[2.0, 1.0]], "grid": [[1.0, 1.0]]}, recorded_best=1.0)
 
 
 @functools.cache
@@ -267,6 +267,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "AskTell": lambda w: pb.create_tuner("random", w.space),
     "BaseTuner": lambda w: w.tuner,
     "BufferVar": lambda w: w.builder.allocate("float32", (8,), "b"),
+    "Aggregate": lambda w: comparison().aggregate(),
     "Comparison": lambda w: comparison(),
     "Config": lambda w: w.config,
     "ConfigSpace": lambda w: w.space,
@@ -318,6 +319,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Operator.strict": lambda w: False,
     "Operator.implementations": lambda w: (),
     "Target.with_cores.count": lambda w: 1,
+    "Task.over.template": lambda w: task().template,
+    "Task.with_accuracy.accuracy": lambda w: 1e-4,
     "Task.with_epilogue.epilogue": lambda w: lambda out: te.compute(out.shape, lambda *i: out(*i) + 1, name="E"),
     "compile_model.model": lambda w: model(),
     "compile_model.store": lambda w: None,
@@ -494,6 +497,9 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "BufferVar.__getitem__.indices": lambda w: 0,
     "Comparison.plot.path": lambda w: w.folder / "comparison.svg",
     "Comparison.to_html.path": lambda w: w.folder / "comparison.html",
+    "Aggregate.score_of.tuner": lambda w: "random",
+    "Comparison.write_paper.folder": lambda w: w.folder / "paper",
+    "Comparison.aggregate.trials": lambda w: 2,
     "Config.name": lambda w: "tile",
     "ConfigSpace.define_annotate.policy": lambda w: "try_unroll",
     "IRBuilder.buffer_ptr.buffer": lambda w: te.decl_buffer((8,)),

@@ -1,0 +1,275 @@
+"""Make docs/league.md: our tuners and those of other libraries on the suites of spaces.
+
+    python3 benchmarks/league.py runs/                          # make runs, hours on one core; the same command goes on
+    python3 benchmarks/league.py runs/ --minutes 30 --suites hard,knobs --seeds 2 --tuners bayes,optuna_tpe
+    python3 benchmarks/league.py runs/ --page docs/league.md    # make the page from the runs that there are
+
+`runs/` gets a log for each suite, with experience and without; finished runs are never made again. After a change of a
+tuner, `--forget bayes` drops its runs. Nothing is timed but the tuners: costs come from records and functions.
+
+The page compares tuners by the seeds that all of them have on a space; it says how many these are. It ends with the
+bar for the default tuner.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+import pegbox as pb
+from pegbox.codegen.targets.host import describe_host
+from pegbox.comparison import Comparison
+from pegbox.comparison.jsonform import run_from_json
+from pegbox.comparison.runs import Run
+from pegbox.hooks import registry
+
+DEFAULT = "bayes"
+OURS = ("bayes", "xgb", "evolution", "ga", "droplet", "random")
+THEIRS = ("optuna_tpe", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "smac", "optuna_gp")
+SUITES = ("hard", "knobs", "templates", "sketches")
+BUDGETS = (25, 50, 100, 200)
+EXPERIENCED = ("bayes", "xgb", "evolution", "random")
+"""The tuners that are also compared with experience, which others cannot use, and the baseline."""
+
+FEWEST = 1
+"""The fewest seeds of a tuner on a space that count."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the runs are kept")
+    parser.add_argument("--suites", default=",".join(SUITES))
+    parser.add_argument("--tuners", default=",".join((*OURS, *THEIRS)))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", default="1", help="runs at a time")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="start no further seed of a suite after this")
+    parser.add_argument("--experience", action="store_true", help="make the runs with experience")
+    parser.add_argument("--forget", help="drop the runs of this tuner, and end")
+    parser.add_argument("--page", type=Path, help="write the page, and make no runs")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    suites, tuners = options.suites.split(","), options.tuners.split(",")
+    if options.forget:
+        forget(options.folder, options.forget)
+    elif options.page:
+        options.page.write_text("\n".join(page(options.folder, suites, tuners)) + "\n", encoding="utf-8")
+    else:
+        make(options.folder, suites, tuners, options)
+    return 0
+
+
+def make(folder: Path, suites: Sequence[str], tuners: Sequence[str], options: argparse.Namespace) -> None:
+    """Make the runs that are missing, a seed of all suites before the next."""
+    began = time.monotonic()
+    if options.experience:
+        tuners = [tuner for tuner in tuners if tuner in EXPERIENCED]
+    for seed in range(options.seeds):
+        for suite in suites:
+            if time.monotonic() - began > 60 * options.minutes:
+                return
+            pb.compare(
+                suite=suite,
+                tuners=tuners,
+                trials=max(BUDGETS),
+                seeds=[seed],
+                experience=options.experience,
+                jobs=options.jobs if options.jobs == "auto" else int(options.jobs),
+                log=log_of(folder, suite, options.experience),
+                progress=False,
+            )
+            print(f"{suite}, seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def log_of(folder: Path, suite: str, experience: bool) -> Path:
+    return folder / f"{suite}-{'experience' if experience else 'alone'}.jsonl"
+
+
+def lines_of(log: Path) -> Iterator[dict]:
+    for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
+        try:
+            yield json.loads(line)
+        except ValueError:  # torn by a kill
+            continue
+
+
+def forget(folder: Path, tuner: str) -> None:
+    for log in folder.glob("*.jsonl"):
+        kept = [json.dumps(line) for line in lines_of(log) if line["run"]["tuner"] != tuner]
+        log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class League:
+    """The comparisons of one part of the page, one for each suite, of the same tuners."""
+
+    reports: dict[str, Comparison]
+
+    @property
+    def tuners(self) -> list[str]:
+        return list(dict.fromkeys(run.tuner for report in self.reports.values() for run in report.runs))
+
+    def scores(self, budget: int) -> dict[str, dict[tuple[str, str], float]]:
+        """For each tuner, its scores by suite and space."""
+        found: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+        for suite, report in self.reports.items():
+            for score in report.aggregate(budget).scores:
+                found[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
+        return found
+
+    def seeds(self) -> dict[str, tuple[int, int]]:
+        """For each tuner, the spaces with runs, and the median number of seeds on them."""
+        counts: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
+        for suite, report in self.reports.items():
+            for run in report.runs:
+                counts[run.tuner][suite, run.task] += 1
+        return {tuner: (len(held), int(statistics.median(held.values()))) for tuner, held in counts.items()}
+
+    def overheads(self) -> dict[str, float]:
+        """For each tuner, the median over the spaces of its own milliseconds for each trial."""
+        spent: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+        for suite, report in self.reports.items():
+            for run in report.runs:
+                spent[run.tuner][suite, run.task].append(run.tuner_seconds / max(1, len(run.curve)) * 1e3)
+        return {
+            tuner: statistics.median(statistics.median(values) for values in held.values())
+            for tuner, held in spent.items()
+        }
+
+
+def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experience: bool) -> League:
+    """Read the runs that there are."""
+    reports = {}
+    for suite in suites:
+        log = log_of(folder, suite, experience)
+        runs = [run for line in lines_of(log) if (run := run_from_json(line["run"])).tuner in tuners]
+        if not runs:
+            continue
+        # The cheapest tuner opens the spaces; its run is in the log, or is made now.
+        opened = pb.compare(
+            suite=suite, tuners=["random"], trials=max(BUDGETS), seeds=[0], experience=experience, log=log,
+            progress=False,
+        )  # fmt: skip
+        there = [tuner for tuner in tuners if any(run.tuner == tuner for run in runs)]
+        seeds = tuple(sorted({run.seed for run in runs}))
+        setup = replace(opened.setup, tuners=tuple(there), seeds=seeds, planned=len(runs))
+        reports[suite] = Comparison(setup, tuple(runs))
+    return League(reports)
+
+
+def on_equal_terms(report: Comparison, first: str, second: str) -> Iterator[tuple[str, list[Run], list[Run]]]:
+    """The runs of two tuners on each space, by the seeds that both have."""
+    for task in report.tasks:
+        of = report.runs_of(task.name)
+        mine, other = ({run.seed: run for run in of.get(tuner, ())} for tuner in (first, second))
+        both = sorted(mine.keys() & other.keys())
+        if len(both) >= FEWEST:
+            yield task.name, [mine[seed] for seed in both], [other[seed] for seed in both]
+
+
+def duels(league: League, first: str, second: str, budget: int) -> tuple[int, int, int]:
+    """Count the spaces where the first has the better median after `budget` trials, where it has the worse, and all."""
+    won = lost = spaces = 0
+    for report in league.reports.values():
+        for _, mine, other in on_equal_terms(report, first, second):
+            ours, theirs = (statistics.median(run.best_after(budget) for run in runs) for runs in (mine, other))
+            spaces += 1
+            won, lost = won + (ours < theirs), lost + (theirs < ours)
+    return won, lost, spaces
+
+
+def paired(league: League, first: str, second: str, budget: int) -> tuple[float, float, int]:
+    """Mean scores of two tuners over the spaces that both have, and how many these are."""
+    scores = league.scores(budget)
+    both = sorted(scores.get(first, {}).keys() & scores.get(second, {}).keys())
+    if not both:
+        return math.nan, math.nan, 0
+    return (*(statistics.fmean(scores[tuner][space] for space in both) for tuner in (first, second)), len(both))
+
+
+def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str]:
+    today = datetime.date.today().isoformat()
+    lines = [
+        "# The league of tuners",
+        "",
+        "Our tuners and those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
+        f"{today}.",
+        "",
+        f"- Machine: {describe_host()}, busy with other work. Costs come from records and functions, so the machine",
+        "  matters for the tuners' own times only.",
+        f"- Versions: pegbox {pb.__version__}, {', '.join(versions(tuners))}.",
+        "- Score: the mean over the trials of the way from random search (0, calculated) to the optimum (1), and of",
+        "  that the mean over the spaces. A tuner that is worse than random search is below 0.",
+        "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
+        "  see the knobs alone: no features of programs, no experience.",
+        "",
+    ]
+    alone = league_of(folder, suites, tuners, experience=False)
+    lines += ["## Without experience", "", *part(alone)]
+    experienced = league_of(folder, suites, tuners, experience=True)
+    if experienced.reports:
+        lines += ["## With experience", "", *part(experienced)]
+    return [*lines, "## The bar", "", *bar(alone)]
+
+
+def versions(tuners: Sequence[str]) -> list[str]:
+    packages = {getattr(registry.resolve("tuner", tuner), "package", None) for tuner in tuners}
+    return [f"{package} {metadata.version(package)}" for package in sorted(packages - {None})]
+
+
+def part(league: League) -> list[str]:
+    """A table of tuners: scores at each budget, and the spaces on which each beats the default tuner."""
+    seeds, overheads = league.seeds(), league.overheads()
+    scores = {budget: league.scores(budget) for budget in BUDGETS}
+    lines = [
+        f"| tuner | {' | '.join(f'{budget} trials' for budget in BUDGETS)} | beats `{DEFAULT}` on | spaces × seeds | "
+        "ms a trial |",
+        f"| --- |{' --- |' * len(BUDGETS)} --- | --- | --- |",
+    ]
+
+    def mean(tuner: str, budget: int) -> float:
+        held = scores[budget].get(tuner, {})
+        return statistics.fmean(held.values()) if held else math.nan
+
+    for tuner in sorted(league.tuners, key=lambda tuner: -mean(tuner, max(BUDGETS))):
+        cells = [f"{mean(tuner, budget):.3f}" for budget in BUDGETS]
+        _, lost, spaces = duels(league, DEFAULT, tuner, max(BUDGETS))
+        beats = "–" if tuner == DEFAULT else f"{lost} of {spaces}"
+        held, count = seeds[tuner]
+        lines.append(f"| `{tuner}` | {' | '.join(cells)} | {beats} | {held} × {count} | {overheads[tuner]:.1f} |")
+    return [*lines, ""]
+
+
+def bar(league: League) -> list[str]:
+    """The bar for the default tuner against each other one, on the spaces that both have."""
+    lines = [
+        f"`{DEFAULT}` is to have the higher score at each budget, and to be beaten on a fifth of the spaces at most.",
+        "It is beaten where the other's median of the best costs is lower. Pairs are compared on the spaces and seeds",
+        "that both have.",
+        "",
+        f"| against | {' | '.join(f'score at {budget}; beaten on' for budget in BUDGETS)} |",
+        f"| --- |{' --- |' * len(BUDGETS)}",
+    ]
+    for tuner in league.tuners:
+        if tuner == DEFAULT:
+            continue
+        cells = []
+        for budget in BUDGETS:
+            mine, other, spaces = paired(league, DEFAULT, tuner, budget)
+            _, lost, _ = duels(league, DEFAULT, tuner, budget)
+            good = mine >= other and lost <= spaces / 5
+            cells.append(f"{mine:.3f} : {other:.3f}; {lost} of {spaces} {'✓' if good else '✗'}")
+        lines.append(f"| `{tuner}` | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
