@@ -468,8 +468,13 @@ class TuneResult:
             return ""
         reason = trial.result.message if self.best is None else trial.result.message.partition("\n")[0]
         in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
-        again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
-        return f"; the first: {reason}\n    its config: {trial.config}{again}"
+        group = self.subject.task
+        owner, of = "task", ""
+        if isinstance(group, TaskGroup):
+            name = group.implementation_of(trial.config)
+            owner, of = f"group.tasks[{name!r}]", f"{name} "
+        again = f"; again: pegbox.build({owner}, config={trial.config.index})" if self.task and in_build else ""
+        return f"; the first: {reason}\n    its config: {of}{trial.config}{again}"
 
 
 def _trials(count: int, kind: str = "") -> str:
