@@ -12,12 +12,13 @@ def pegbox_register_templates() -> dict[str, str]:
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
         "conv2d": "pegbox.templates.conv2d:conv2d",
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
+        "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
     }
 
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "matmul")}
+    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "depthwise_conv2d", "matmul")}
 
 
 @hookimpl

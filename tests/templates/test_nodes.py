@@ -93,6 +93,31 @@ def convolution(x: tuple[int, ...], w: tuple[int, ...], **attributes: Any) -> No
     return conv_node("conv", value("x", *x), value("w", *w), **{**usual, **attributes})
 
 
+DEPTHWISE: list[tuple[Node, list[tuple[int, ...]]]] = [
+    (convolution((1, 6, 9, 8), (6, 1, 3, 3), group=6), [(6, 1, 1), (1, 6, 9, 8)]),
+    (convolution((2, 9, 8, 12), (12, 1, 5, 5), layout="NHWC", strides=[2, 2], pads=[2] * 4, group=12), [(12,)]),
+    (convolution((1, 5, 19), (5, 1, 3), group=5), []),
+]
+
+
+@pytest.mark.parametrize(("node", "further"), DEPTHWISE)
+def test_depthwise_convolutions(node: Node, further: list[tuple[int, ...]]) -> None:
+    task = check(followed(node, *further), "depthwise_conv2d")
+    assert task.name.startswith("depthwise_conv2d+out-")
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        convolution((1, 6, 9, 8), (6, 3, 3, 3), group=2),
+        convolution((1, 6, 9, 8), (12, 1, 3, 3), group=6),
+        convolution((1, 2, 5, 5, 5), (2, 1, 3, 3, 3), group=2),
+    ],
+)
+def test_other_groups_have_no_depthwise_task(node: Node) -> None:
+    assert implemented(node)[0] is None
+
+
 CONVOLUTIONS: list[tuple[Node, list[tuple[int, ...]]]] = [
     (convolution((1, 3, 9, 8), (10, 3, 3, 3)), [(10, 1, 1), (1, 10, 9, 8)]),
     (convolution((2, 9, 8, 5), (7, 5, 3, 3), layout="NHWC", strides=[2, 1]), [(7,), (2, 5, 8, 7)]),

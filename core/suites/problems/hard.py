@@ -75,7 +75,7 @@ def failures() -> Objective:
             raise ValueError(f"{held} elements with {threads} threads do not fit")
         traffic = (1.0 / rows + 1.0 / columns) / (1.0 / 64 + 1.0 / 16)
         latency = 1.0 + 2.0 / (stages * math.sqrt(depth))
-        return 0.5 * traffic + latency + 16.0 / threads
+        return float(0.5 * traffic + latency + 16.0 / threads)
 
     return _objective(cost, space)
 
