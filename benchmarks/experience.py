@@ -3,7 +3,8 @@
     python3 benchmarks/experience.py --sweep             # measure the missing workloads on this machine (half an hour)
     python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
     python3 benchmarks/experience.py --random 90         # measure random shapes of templates and sketches
-    python3 benchmarks/experience.py --random 27 --outliers    # of the kinds that are predicted worst
+    python3 benchmarks/experience.py --random 27 --kind outliers    # of the kinds that are predicted worst
+    python3 benchmarks/experience.py --random 24 --kind models      # of the kinds that models have, with packed weights
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -29,14 +30,14 @@ import argparse
 import json
 import statistics
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from random_shapes import Shape, outliers, shapes
+from random_shapes import Shape, of_models, outliers, shapes
 
 import pegbox as pb
 from pegbox.codegen import Target
@@ -66,6 +67,7 @@ from pegbox.search.protocols import Features, Floats, Transfer
 from pegbox.search.sweep.sweep import Sweep
 from pegbox.space import Config
 from pegbox.space.uniform_sample import uniform_order
+from pegbox.suites.folder import SHIPPED
 from pegbox.task.task import Task
 
 Verdict: TypeAlias = tuple[float, float, float]
@@ -131,6 +133,9 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """The workloads whose sketches are measured, some at two shapes. (That of `elementwise_chain` leaves no choice.)"""
 
+KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {"all": shapes, "outliers": outliers, "models": of_models}
+"""The kinds of random shapes: all, those that are predicted worst, and those of the nodes of models."""
+
 CONFIGS, LIKED, PASSES = 70, 40, 1
 """The random configurations of a workload, those that the model of today prefers, and the passes over all of them."""
 
@@ -177,7 +182,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--passes", type=int, default=PASSES)
     parser.add_argument("--random", type=int, metavar="COUNT", help="measure so many random shapes")
     parser.add_argument("--seed", type=int, default=1, help="which random shapes")
-    parser.add_argument("--outliers", action="store_true", help="with --random: of kinds that are predicted worst")
+    parser.add_argument("--kind", choices=KINDS, default="all", help="with --random: which kinds of shapes")
     parser.add_argument("--held-out", action="store_true", help="with --random: for benchmarks, not for models")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
@@ -198,7 +203,7 @@ def measure(options: argparse.Namespace) -> None:
 def wanted(options: argparse.Namespace) -> Iterator[tuple[str, Shape]]:
     """Yield the workloads to measure, with their names."""
     if options.random:
-        for shape in islice((outliers if options.outliers else shapes)(options.seed), options.random):
+        for shape in islice(KINDS[options.kind](options.seed), options.random):
             template, args, kwargs = shape
             words = (value if isinstance(value, str) else f"{key}{value}" for key, value in sorted(kwargs.items()))
             yield "-".join((template, "x".join(map(str, args)), *words)), shape
@@ -256,7 +261,8 @@ def chosen(task: Task, uniform: int, liked: int) -> list[Config]:
 
 def spaces(folder: Path = HERE) -> Iterator[RecordedSpace]:
     """Open the recorded spaces of a folder, those that the templates still have; of this one, also those that ship."""
-    for file in (*sorted(folder.glob("*/*.jsonl.xz")), *(recorded_spaces() if folder == HERE else ())):
+    shipped = (*recorded_spaces(), *sorted((SHIPPED / "templates").glob("*.jsonl.xz")))
+    for file in (*sorted(folder.glob("*/*.jsonl.xz")), *(shipped if folder == HERE else ())):
         try:
             yield pb.recorded_space(file)
         except RecordError as error:

@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
@@ -113,17 +114,20 @@ class League:
 
     reports: dict[str, Comparison]
 
+    @cached_property
+    def scores(self) -> dict[int, dict[str, dict[tuple[str, str], float]]]:
+        """For each budget and tuner, its scores by suite and space."""
+        found: dict[int, dict[str, dict[tuple[str, str], float]]] = {}
+        for budget in BUDGETS:
+            held = found[budget] = defaultdict(dict)
+            for suite, report in self.reports.items():
+                for score in report.aggregate(budget).scores:
+                    held[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
+        return found
+
     @property
     def tuners(self) -> list[str]:
         return list(dict.fromkeys(run.tuner for report in self.reports.values() for run in report.runs))
-
-    def scores(self, budget: int) -> dict[str, dict[tuple[str, str], float]]:
-        """For each tuner, its scores by suite and space."""
-        found: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
-        for suite, report in self.reports.items():
-            for score in report.aggregate(budget).scores:
-                found[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
-        return found
 
     def seeds(self) -> dict[str, tuple[int, int]]:
         """For each tuner, the spaces with runs, and the median number of seeds on them."""
@@ -138,7 +142,8 @@ class League:
         spent: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
         for suite, report in self.reports.items():
             for run in report.runs:
-                spent[run.tuner][suite, run.task].append(run.tuner_seconds / max(1, len(run.curve)) * 1e3)
+                seconds = run.tuner_seconds * (1.0 - run.run_queue_wait)
+                spent[run.tuner][suite, run.task].append(seconds / max(1, len(run.curve)) * 1e3)
         return {
             tuner: statistics.median(statistics.median(values) for values in held.values())
             for tuner, held in spent.items()
@@ -188,7 +193,7 @@ def duels(league: League, first: str, second: str, budget: int) -> tuple[int, in
 
 def paired(league: League, first: str, second: str, budget: int) -> tuple[float, float, int]:
     """Mean scores of two tuners over the spaces that both have, and how many these are."""
-    scores = league.scores(budget)
+    scores = league.scores[budget]
     both = sorted(scores.get(first, {}).keys() & scores.get(second, {}).keys())
     if not both:
         return math.nan, math.nan, 0
@@ -203,8 +208,8 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "Our tuners and those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
         f"{today}.",
         "",
-        f"- Machine: {describe_host()}, busy with other work. Costs come from records and functions, so the machine",
-        "  matters for the tuners' own times only.",
+        f"- Machine: {describe_host()}. Costs come from records and functions, so the machine matters for the tuners'",
+        "  own times only; those leave out the time that a run waited for a core.",
         f"- Versions: pegbox {pb.__version__}, {', '.join(versions(tuners))}.",
         "- Score: the mean over the trials of the way from random search (0, calculated) to the optimum (1), and of",
         "  that the mean over the spaces. A tuner that is worse than random search is below 0.",
@@ -213,8 +218,14 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "",
     ]
     alone = league_of(folder, suites, tuners, experience=False)
-    lines += ["## Without experience", "", *part(alone)]
+    held = [f"`{suite}` {len(report.setup.seeds)}" for suite, report in alone.reports.items()]
+    lines += [f"Seeds without experience: {', '.join(held)}. With few seeds, small differences are luck.", ""]
     experienced = league_of(folder, suites, tuners, experience=True)
+    if absent := [f"`{tuner}`" for tuner in tuners if tuner not in alone.tuners]:
+        lines += [f"There are no runs of {', '.join(absent)} yet.", ""]
+    if not experienced.reports:
+        lines += ["There are no runs with experience yet.", ""]
+    lines += ["## Without experience", "", *part(alone)]
     if experienced.reports:
         lines += ["## With experience", "", *part(experienced)]
     return [*lines, "## The bar", "", *bar(alone)]
@@ -228,7 +239,7 @@ def versions(tuners: Sequence[str]) -> list[str]:
 def part(league: League) -> list[str]:
     """A table of tuners: scores at each budget, and the spaces on which each beats the default tuner."""
     seeds, overheads = league.seeds(), league.overheads()
-    scores = {budget: league.scores(budget) for budget in BUDGETS}
+    scores = league.scores
     lines = [
         f"| tuner | {' | '.join(f'{budget} trials' for budget in BUDGETS)} | beats `{DEFAULT}` on | spaces × seeds | "
         "ms a trial |",

@@ -221,3 +221,29 @@ def outliers(seed: int) -> Iterator[Shape]:
     s = Sizes(np.random.default_rng(seed))
     while True:
         yield from (kind(s) for kind in OUTLIERS)
+
+
+def packed_product(s: Sizes) -> Shape:
+    """Choose a product with weights that are packed ahead, as those of perceptrons and of attention are."""
+    while True:
+        sizes = s.one_of(1, s.between(16, 512), s.between(16, 512)), s.between(64, 3072), s.between(64, 3072)
+        if 1e6 <= math.prod(sizes) <= MOST:
+            return "matmul", sizes, {"weights": "packed"}
+
+
+def packed_conv(s: Sizes) -> Shape:
+    """Choose a channel-last convolution with weights that are packed ahead."""
+    channels, pixels, filters, width, stride, padding = window(s)
+    sizes = 1, channels, pixels, pixels, filters, width, width
+    return "conv2d", sizes, {"stride": stride, "padding": padding, "layout": "NHWC", "weights": "packed"}
+
+
+OF_MODELS = packed_conv, packed_product, packed_conv, batch_matmul, packed_conv, packed_product, packed_conv, tokens
+"""Kinds of shapes that are the nodes of models."""
+
+
+def of_models(seed: int) -> Iterator[Shape]:
+    """Yield shapes of the kinds of `OF_MODELS` without end, of each in turn. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield from (kind(s) for kind in OF_MODELS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
+from pegbox.expr import nbytes
 
 if TYPE_CHECKING:
     from pegbox.task import Task
@@ -18,6 +20,7 @@ T = TypeVar("T")
 DATA_LAYOUTS = ("NCHW", "NHWC")
 WEIGHT_LAYOUTS = ("OIHW", "OHWI", "HWIO")
 PACKED = "packed"
+_MOST_BYTES = 1 << 63
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
@@ -163,30 +166,39 @@ def conv_shape(
     weights: str,
     dtype: str,
     target: Target,
+    *,
+    name: str = "conv2d",
+    may_be_packed: bool = True,
 ) -> Conv:
     """Return the convolution of data (N, C, H, W) with filters (O, KH, KW).
+
+    Args:
+        name: of the template, for messages.
 
     Raises:
         TemplateError: an argument is not in its domain, or there is no room for a single window.
     """
-    for name, value in zip(("N", "C", "H", "W", "O", "KH", "KW"), (*data, *filters), strict=True):
+    for letter, value in zip(("N", "C", "H", "W", "O", "KH", "KW"), (*data, *filters), strict=True):
         if not _is_whole(value, 1):
-            raise TemplateError(f"conv2d: {name}={value!r} is not a size; give a whole number from 1 on")
-    check_layout("layout", layout, DATA_LAYOUTS)
+            raise TemplateError(f"{name}: {letter}={value!r} is not a size; give a whole number from 1 on")
+    check_layout("layout", layout, DATA_LAYOUTS, name)
     weights = weights or USUAL_WEIGHTS[layout]
-    check_layout("weights", weights, (*WEIGHT_LAYOUTS, PACKED))
+    check_layout("weights", weights, (*WEIGHT_LAYOUTS, PACKED) if may_be_packed else WEIGHT_LAYOUTS, name)
     n, c, h, w = map(int, data)
     o, kh, kw = map(int, filters)
     conv = Conv(
-        n, c, (h, w), o, (kh, kw), _pair("stride", window.stride, 1), *_padding(window.padding),
-        _pair("dilation", window.dilation, 1), layout, weights, dtype, target,
+        n, c, (h, w), o, (kh, kw), _pair(name, "stride", window.stride, 1), *_padding(name, window.padding),
+        _pair(name, "dilation", window.dilation, 1), layout, weights, dtype, target,
     )  # fmt: skip
     for axis, extent, padded, reach in zip("HW", (h, w), conv.padded, conv.reach, strict=True):
         if padded <= reach:
             raise TemplateError(
-                f"conv2d: the filter spans {reach + 1} along {axis} (K{axis} and dilation), the input with its padding "
+                f"{name}: the filter spans {reach + 1} along {axis} (K{axis} and dilation), the input with its padding "
                 f"only {padded} ({axis}={extent}); give more padding or a smaller filter"
             )
+    shapes = conv.data_shape, conv.out_shape, (o, c, kh, kw)
+    if any(math.prod(shape) * nbytes(dtype) > _MOST_BYTES for shape in shapes):
+        raise TemplateError(f"{name}: an array of these sizes has more than 2^63 bytes: {', '.join(map(str, shapes))}")
     return conv
 
 
@@ -202,25 +214,25 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def check_layout(name: str, value: object, known: Sequence[str]) -> None:
+def check_layout(name: str, value: object, known: Sequence[str], template: str = "conv2d") -> None:
     """Raise TemplateError for a layout that is not known."""
     if value not in known:
-        raise TemplateError(f"conv2d: {name}={value!r} is not a layout here; give one of {', '.join(known)}")
+        raise TemplateError(f"{template}: {name}={value!r} is not a layout here; give one of {', '.join(known)}")
 
 
-def _padding(value: object) -> tuple[tuple[int, int], tuple[int, int]]:
+def _padding(template: str, value: object) -> tuple[tuple[int, int], tuple[int, int]]:
     """(rows, columns) of zeros before and behind the input, from a number, a pair, or (top, left, bottom, right)."""
     if isinstance(value, list | tuple) and len(value) == 4:
-        return _pair("padding", value[:2], 0), _pair("padding", value[2:], 0)
-    both = _pair("padding", value, 0)
+        return _pair(template, "padding", value[:2], 0), _pair(template, "padding", value[2:], 0)
+    both = _pair(template, "padding", value, 0)
     return both, both
 
 
-def _pair(name: str, value: object, least: int) -> tuple[int, int]:
+def _pair(template: str, name: str, value: object, least: int) -> tuple[int, int]:
     """(rows, columns) of a number or a pair."""
     both = tuple(value) if isinstance(value, list | tuple) else (value, value)
     if len(both) != 2 or not all(_is_whole(v, least) for v in both):
         raise TemplateError(
-            f"conv2d: {name}={value!r} is neither a whole number from {least} on nor a pair of them (rows, columns)"
+            f"{template}: {name}={value!r} is neither a whole number from {least} on nor a pair of them (rows, columns)"
         )
     return int(both[0]), int(both[1])

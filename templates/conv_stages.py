@@ -52,6 +52,20 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     return te.compute(conv.out_shape, element, name="C")
 
 
+def plain_depthwise(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+    """Return the result of a filter for each channel, without the layouts of a schedule."""
+    border = with_border(data, conv.at(0, 0, *conv.padding), conv.at(0, 0, *conv.padding_after))
+    kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
+    (sy, sx), (dy, dx) = conv.stride, conv.dilation
+
+    def element(*index: te.Expr) -> te.Expr:
+        n, c, y, x = conv.named(index)
+        pixel = border(*conv.at(n, c, y * sy + kh * dy, x * sx + kw * dx))
+        return te.sum(pixel * weight(*conv.weight_at(c, te.const(0, "int64"), kh, kw)), axis=[kh, kw])
+
+    return te.compute(conv.out_shape, element, name="C")
+
+
 def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
     """Return an element of the input by its place in the padded one, up to the row and column `last`."""
     tests: list[te.Expr] = []

@@ -19,7 +19,6 @@ from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
 from pegbox.model import Argument, NodeTask
 from pegbox.task import Task
-from pegbox.templates.weights import pack_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,15 +27,45 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Constants: TypeAlias = "Mapping[Value, Array]"
 
 _DTYPES = {"float32", "float64"}
+_CONVOLUTION = {"strides", "pads", "dilations", "group", "layout"}
 
 
 def conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a convolution of one group in one or two dimensions, and of the pointwise nodes after it."""
-    first = _first(node, "Conv", {"strides", "pads", "dilations", "group", "layout"})
+    first = _first(node, "Conv", _CONVOLUTION)
     if first is None or first.attributes["group"] != 1 or len(first.inputs[0].shape) not in (3, 4):
         return None
-    x, w = first.inputs
-    layout = first.attributes["layout"]
+    w = first.inputs[1]
+    image, line, arguments = _images(first)
+    arguments["weights"] = "packed" if w in constants else "OIHW"
+    filters = (w.shape[0], image[1], *line, *w.shape[2:])
+    return _node_task(node, "conv2d", (*image, w.shape[0], *filters[2:]), arguments, target, (filters, "OIHW"))
+
+
+def depthwise_conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a convolution with a filter for each channel, and of the pointwise nodes after it.
+
+    Filters have the layout that the graph gives them: HWIO for constants where the image has its channels last.
+    """
+    first = _first(node, "Conv", _CONVOLUTION)
+    if first is None or len(first.inputs[0].shape) not in (3, 4):
+        return None
+    image, line, arguments = _images(first)
+    w, layout = first.inputs[1].shape, str(first.attributes.get("weights", "OIHW"))
+    named = (
+        dict(zip("OIHW", (*w[:2], *line, *w[2:]), strict=True))
+        if layout == "OIHW"
+        else dict(zip(layout, w, strict=True))
+    )
+    if first.attributes["group"] != image[1] or named["O"] != image[1] or image[1] == 1:
+        return None
+    arguments["weights"] = layout
+    return _node_task(node, "depthwise_conv2d", (*image, named["H"], named["W"]), arguments, target, ((), ""))
+
+
+def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
+    """Return (N, C, H, W) of a convolution, the extents of missing axes before its own, and its window and layout."""
+    x, layout = first.inputs[0], first.attributes["layout"]
     n, c, *size = x.shape if layout == "NCHW" else (x.shape[0], x.shape[-1], *x.shape[1:-1])
     line = [1] * (4 - len(x.shape))  # one row
     edge = [0] * len(line)
@@ -48,12 +77,9 @@ def conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
         "padding": before if before == after else [*before, *after],
         "dilation": [*line, *steps[1]],
         "layout": layout,
-        "weights": "packed" if w in constants else "OIHW",
         "dtype": x.dtype,
     }
-    filters = (w.shape[0], c, *line, *w.shape[2:])
-    shape = (n, c, *line, *size, w.shape[0], *filters[2:])
-    return _node_task(node, "conv2d", shape, arguments, target, (filters, "OIHW"))
+    return (n, c, *line, *size), line, arguments
 
 
 def matmul(node: Node, constants: Constants, target: Target) -> NodeTask | None:
@@ -96,7 +122,7 @@ def _node_task(
     """Return the task of a template with the other parts of a node as its epilogue; None where it cannot follow.
 
     Args:
-        weights: the shape and the layout that the second operand has for `pack_weights`.
+        weights: the shape and the layout that the second operand has where it is packed.
     """
     first, *others = node.parts or (node,)
     made = {value for part in (first, *others) for value in part.outputs}
@@ -113,7 +139,10 @@ def _node_task(
 
 
 def _packed(shape: tuple[int, ...], layout: str, task: Task, array: Array) -> Array:
-    return pack_weights(task, array.reshape(shape), layout)
+    base = task.base
+    pack = base.template.packer(base.workload[1])
+    given = array.reshape(shape)
+    return given if pack is None else pack(base, given, {"weights": layout} if layout else {})
 
 
 def _epilogue(node: Node, further: Sequence[Value], source: te.Tensor) -> list[te.Tensor]:

@@ -51,8 +51,11 @@ TUNING_STEPS = 12
 """Steps on the process's parameters, each time from where the last ones led."""
 
 SMALLEST, GROWTH = 3, 4
-"""The smallest batch, and the number of measured trials for each member of a larger one: the first results teach
-most."""
+"""The smallest batch of programs, which are compiled side by side, and the number of measured trials for each member of
+a larger one: the first results teach most."""
+
+KNOBS_GROWTH = 8
+"""`GROWTH` where there are no programs: nothing waits for a batch, so that the first ones have a single member."""
 
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
@@ -95,7 +98,7 @@ class BayesOptions:
     """
 
     batch_size: int = 8
-    num_warmup: int = 12
+    num_warmup: int = 8
     candidates: int = 256
     relatives: int = 144
     classes: int | None = None
@@ -167,8 +170,7 @@ class BayesTuner(LearnedTuner):
             self._begun = True
             self._table.prepare()
             return self.random(1)
-        least = len(self._history) // NUMBERS_GROWTH if self._numbers else max(SMALLEST, len(self._history) // GROWTH)
-        n = min(n, max(1, least))
+        n = min(n, self._batch())
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
@@ -177,6 +179,12 @@ class BayesTuner(LearnedTuner):
         configs = self._history.visited.configs(rows)
         self._history.predictions.expect(configs[: len(scores)], scores)
         return configs
+
+    def _batch(self) -> int:
+        """Return the most members of the next batch."""
+        if self._table.program_columns is not None:
+            return max(SMALLEST, len(self._history) // GROWTH)
+        return max(1, len(self._history) // (NUMBERS_GROWTH if self._numbers else KNOBS_GROWTH))
 
     def wait(self) -> None:
         self._table.wait()

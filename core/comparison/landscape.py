@@ -24,7 +24,7 @@ from pegbox.search.objective import Objective, ObjectiveMeasurer
 Floats = NDArray[np.float64]
 
 MOST_EVALUATED = 5_000
-"""The largest space of a function that is evaluated as a whole."""
+"""The most configurations of a function that are all evaluated."""
 
 SAMPLED = 5_000
 """The number of configurations that are drawn from a larger one."""
@@ -78,15 +78,16 @@ def objective_landscape(objective: Objective, trials: int, optimum: float | None
         optimum: the lowest cost, where it is known; by default the lowest that was met.
     """
     space = objective.space
-    count = space.num_valid() if space.size <= MOST_EVALUATED else None
-    if count is not None:
+    valid = space.num_valid() if space.size <= 10 * MOST_EVALUATED else None
+    whole = valid is not None and valid <= MOST_EVALUATED
+    if whole:
         configs = list(space.iterate())
     else:
         rows = space.sample(SAMPLED, np.random.default_rng(0))
         configs = [space.config(tuple(row)) for row in rows.tolist()]
     costs = np.array([result.cost for _, result in ObjectiveMeasurer(objective).measure(configs)])
     digits = np.array([config.digits for config in configs], dtype=np.int64)
-    return _landscape(digits, costs, trials, seconds=1.0, optimum=optimum, sampled=count is None)
+    return _landscape(digits, costs, trials, seconds=1.0, optimum=optimum, sampled=not whole)
 
 
 def expected_best(costs: Floats, trials: int) -> Floats:

@@ -11,6 +11,9 @@ How exact it is, which is how far a correct kernel may be from it:
   roundoff u differs by at most about n u times the sum of the terms' magnitudes, and typically sqrt(n) u times it;
   compare with a tolerance relative to the largest output rather than to each.
 - Float to integer casts of values that the integer type lacks are left open, as in C.
+
+With `wide` all floats are float64, intermediate ones too, and rounded once at the end: the errors of kernels are those
+against these values.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
-from pegbox.compute.reference_grid import Evaluator, Grid
+from pegbox.compute.reference_grid import Evaluator, Grid, WideArrays, wide_type
 from pegbox.compute.reference_reduce import CHUNK, contract_grid, factors, reduce_grid
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
@@ -38,8 +41,11 @@ Array = NDArray[Any]
 _RUNNING: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply}
 
 
-def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[Array]:
+def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array], *, wide: bool = False) -> list[Array]:
     """Return the values of `outputs`, given those of the placeholders (or of any other tensors on the way).
+
+    Args:
+        wide: compute all floats in float64, and round the outputs to their types.
 
     Raises:
         ArgumentError: an input is missing, or has another shape or dtype than its tensor.
@@ -47,9 +53,10 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
         ComputeError: a tensor has size variables.
     """
     check_static(post_order([tensor.op for tensor in outputs]))
-    arrays: dict[Buffer, Array] = {}
+    arrays: dict[Buffer, Array] = WideArrays() if wide else {}
     for tensor, array in inputs.items():
-        arrays[tensor.buffer] = _checked(tensor, array)
+        checked = _checked(tensor, array)
+        arrays[tensor.buffer] = checked.astype(wide_type(tensor.dtype), copy=False) if wide else checked
     with np.errstate(all="ignore"):
         for op in _pending(outputs, arrays):
             if not isinstance(op, ComputeOp):
@@ -61,7 +68,7 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
                 raise
             for tensor, result in zip(op.outputs, results, strict=True):
                 arrays.setdefault(tensor.buffer, result)
-    return [arrays[t.buffer] for t in outputs]
+        return [arrays[t.buffer].astype(t.dtype, copy=False) for t in outputs]
 
 
 def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[Operation]:
@@ -85,7 +92,7 @@ def _checked(tensor: Tensor, array: Array) -> Array:
 def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     if isinstance(op, ExternOp):
         return _extern(op, arrays)
-    out = [np.empty(t.shape, t.dtype) for t in op.outputs]
+    out = [np.empty(t.shape, _held(t.dtype, arrays)) for t in op.outputs]
     if isinstance(op, ScanOp):
         _scan(op, arrays, out)
     else:
@@ -114,8 +121,10 @@ def _scan(op: ScanOp, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
         _elementwise(op, _row(op, op.scan_axis, 1, op.scan_axis.extent), arrays, out, [later])
         _RUNNING[name].accumulate(out[0], axis=op.time, out=out[0])
         return
-    made = {t.buffer: np.empty(t.shape, t.dtype) for cell in op.cells for t in cell.outputs}
-    known = {**arrays, **made, **dict(zip((t.buffer for t in op.outputs), out, strict=True))}
+    made = {t.buffer: np.empty(t.shape, _held(t.dtype, arrays)) for cell in op.cells for t in cell.outputs}
+    known = (WideArrays if isinstance(arrays, WideArrays) else dict)(
+        {**arrays, **made, **dict(zip((t.buffer for t in op.outputs), out, strict=True))}
+    )
     for row in range(op.scan_axis.extent):
         for cell, axis in zip(op.cells, op.cell_axes, strict=True) if row >= op.rows else ():
             _compute(cell, _row(cell, axis, row), known, [known[t.buffer] for t in cell.outputs])
@@ -144,13 +153,18 @@ def running_terms(op: ScanOp) -> tuple[str, Expr] | None:
 def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     if op.evaluate is None:
         raise ComputeError(f"{op.name}: its statement has no reference; give te.extern the argument reference=")
-    made = op.evaluate(*(np.ascontiguousarray(arrays[t.buffer]) for t in op.inputs))
+    made = op.evaluate(*(np.ascontiguousarray(arrays[t.buffer], t.dtype) for t in op.inputs))
     results = [np.asarray(each) for each in (made if isinstance(made, tuple | list) else [made])]
     wanted = [(t.shape, t.dtype) for t in op.outputs]
     if [(each.shape, str(each.dtype)) for each in results] != wanted:
         got = ", ".join(f"{each.dtype}{list(each.shape)}" for each in results)
         raise ComputeError(f"{op.name}: its reference gave {got}; expected {', '.join(map(repr, op.outputs))}")
-    return results
+    return [each.astype(_held(str(each.dtype), arrays), copy=False) for each in results]
+
+
+def _held(dtype: str, arrays: Mapping[Buffer, Array]) -> str:
+    """Return the type of the array that holds values of a type: float64 in a wide evaluation."""
+    return wide_type(dtype) if isinstance(arrays, WideArrays) else dtype
 
 
 def _elementwise(
@@ -159,6 +173,6 @@ def _elementwise(
     for block in spatial.blocks(CHUNK):
         evaluator = Evaluator(block, arrays)
         for array, expr in zip(out, body, strict=True):
-            if expr.dtype != str(array.dtype):
+            if _held(expr.dtype, arrays) != str(array.dtype):
                 raise ComputeError(f"{op.name}: body {expr} has dtype {expr.dtype}, its tensor {array.dtype}")
             array[block.slices] = evaluator.value(expr)

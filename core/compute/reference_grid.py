@@ -30,6 +30,12 @@ from pegbox.expr.visit import loads
 Array = NDArray[Any]
 Arrays = Mapping[Buffer, Array]
 Mask = Array | None
+
+
+class WideArrays(dict[Buffer, Array]):
+    """The arrays of an evaluation in float64: those of floats are float64, whatever the type of their buffers."""
+
+
 _OPERATORS: dict[Any, Callable[[Array, Array], Array]] = {**BINARY, **COMPARE}
 
 
@@ -114,6 +120,7 @@ class Evaluator:
         self.grid = grid
         self.arrays = arrays
         self.bindings = bindings or {}
+        self.wide = isinstance(arrays, WideArrays)
 
     def value(self, expr: Expr, mask: Mask = None) -> Array:
         """Compute the array of values; where `mask` is false they are arbitrary, and indices may be out of range."""
@@ -136,7 +143,7 @@ class Evaluator:
             case Cast(dtype, a):
                 # As in C. Floats outside the range of an integer type are left open, as there.
                 value = np.asarray(self.value(a, mask))
-                cast: Array = np.not_equal(value, 0) if dtype == "bool" else value.astype(dtype, copy=False)
+                cast: Array = np.not_equal(value, 0) if dtype == "bool" else value.astype(self._type(dtype), copy=False)
                 return cast
             case Reinterpret(dtype, a):
                 return np.array(self.value(a, mask), dtype=a.dtype).view(dtype)
@@ -144,7 +151,7 @@ class Evaluator:
                 values = [self.value(a, mask) for a in args]
                 if dtypes.is_float(expr.dtype):  # narrow ones are rounded: the reference is the better of two
                     values = [np.asarray(value, dtype="float64") for value in values]
-                found: Array = np.asarray(FUNCTIONS[name](*values)).astype(expr.dtype, copy=False)
+                found: Array = np.asarray(FUNCTIONS[name](*values)).astype(self._type(expr.dtype), copy=False)
                 return found
             case Load():
                 array = self.arrays[expr.buffer]
@@ -158,6 +165,9 @@ class Evaluator:
                 return np.lib.stride_tricks.as_strided(first, shape, [*steps.values()], writeable=False)
             case _:
                 raise TypeError(f"unknown expression node {type(expr).__name__}")
+
+    def _type(self, dtype: str) -> str:
+        return wide_type(dtype) if self.wide else dtype
 
     def full(self, expr: Expr, mask: Mask = None) -> Array:
         """Return the value, with the grid's whole shape (read-only where it repeats)."""
@@ -178,6 +188,11 @@ class Evaluator:
                 )
             indices.append(inside)
         return np.asarray(self.arrays[load.buffer][tuple(indices)])
+
+
+def wide_type(dtype: str) -> str:
+    """Return float64 for a type of floats, and any other type as it is."""
+    return "float64" if dtypes.is_float(dtype) else dtype
 
 
 def both(a: Mask, b: Mask) -> Mask:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegbox.compute.reducer import Reduce, Reducer
-from pegbox.compute.reference_grid import Arrays, Evaluator, Grid
+from pegbox.compute.reference_grid import Arrays, Evaluator, Grid, WideArrays
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Binary, Expr, Var
@@ -41,8 +41,9 @@ class Combiner:
     that the left-to-right order of a plain loop is kept.
     """
 
-    def __init__(self, reducer: Reducer, types: tuple[str, ...]) -> None:
+    def __init__(self, reducer: Reducer, types: tuple[str, ...], *, wide: bool = False) -> None:
         self.types = types
+        self._none = WideArrays() if wide else {}
         self.left = tuple(Var(f"a{i}", t) for i, t in enumerate(types))
         self.right = tuple(Var(f"b{i}", t) for i, t in enumerate(types))
         self.parts: tuple[Expr, ...] = reducer.combine(self.left, self.right)
@@ -55,8 +56,13 @@ class Combiner:
         self.identity = [scalar.value(e).astype(t) for e, t in zip(reducer.identity(types), types, strict=True)]
 
     @classmethod
-    def of(cls, reduce: Reduce) -> Combiner:
-        return cls(reduce.reducer, tuple(source.dtype for source in reduce.sources))
+    def of(cls, reduce: Reduce, *, wide: bool = False) -> Combiner:
+        """Make that of a reduction.
+
+        Args:
+            wide: whether values of floats are float64.
+        """
+        return cls(reduce.reducer, tuple(source.dtype for source in reduce.sources), wide=wide)
 
     def start(self, shape: tuple[int, ...]) -> list[Array]:
         """Arrays full of the identity, in the types in which this accumulates."""
@@ -69,7 +75,7 @@ class Combiner:
         if self.op is not None:
             return [_UFUNCS[self.op](a[0], b[0])]
         bindings = dict(zip((*self.left, *self.right), (*a, *b), strict=True))
-        evaluator = Evaluator(Grid((), ()), {}, bindings)
+        evaluator = Evaluator(Grid((), ()), self._none, bindings)
         shape = np.broadcast_shapes(*(v.shape for v in (*a, *b)))
         return [np.broadcast_to(evaluator.value(e), shape) for e in self.parts]
 
@@ -87,7 +93,7 @@ class Combiner:
 
 def reduce_grid(reduce: Reduce, spatial: Grid, arrays: Arrays, out: list[Array]) -> None:
     """Fill `out` (whole arrays) over the points of `spatial`, a block at a time."""
-    combiner, every = Combiner.of(reduce), Grid.of(reduce.axes)
+    combiner, every = Combiner.of(reduce, wide=isinstance(arrays, WideArrays)), Grid.of(reduce.axes)
     for outer in spatial.blocks(max(CHUNK // every.size, 1)):
         result = combiner.start(outer.shape)
         for inner in every.blocks(CHUNK):

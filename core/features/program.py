@@ -312,7 +312,9 @@ class ProgramFeatures:
         recorder = TraceRecorder(self._numbers.graph, RowValues(self._numbers.graph, row))
         config = self.task.space.config(row.tolist())
         pinned = self._pinned if pinned is None else pinned
-        view = ApplyingConfig(TracedConfig(config, self._numbers, recorder, pinned), self.task.target)
+        view = ApplyingConfig(
+            TracedConfig(config, self._numbers, recorder, pinned), self.task.target, self.task.given_accuracy
+        )
         try:
             return self._described(view, recorder.holds, self._footprints), recorder
         finally:
@@ -320,7 +322,7 @@ class ProgramFeatures:
 
     def _plain(self, config: Config) -> list[Quantity] | None:
         """Describe one configuration by a run for it alone."""
-        return self._described(ApplyingConfig(config, self.task.target), bool, {})
+        return self._described(ApplyingConfig(config, self.task.target, self.task.given_accuracy), bool, {})
 
     def _described(
         self, view: TemplateConfig, holds: Callable[[Quantity], bool], known: Known

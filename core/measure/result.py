@@ -24,6 +24,7 @@ class FailureKind(IntEnum):
     CRASH = 4
     WRONG_RESULT = 5
     TIMEOUT = 6
+    INACCURATE = 7
     NOT_RECORDED = -1
 
     def __str__(self) -> str:
@@ -40,7 +41,8 @@ class Ok:
     share of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not
     known: the costs of one thread are without that time, those of several are not. `host` is the kind of machine that
     measured it, where that is not this one, or what its record says. `threads` is the number of threads of the
-    candidate, 0 where it is not known.
+    candidate, 0 where it is not known. `error` is the largest error of an output against a float64 reference, relative
+    to the largest magnitude of the output: 0 where all outputs are integers, None where it is not known.
     """
 
     costs: tuple[float, ...]
@@ -51,6 +53,7 @@ class Ok:
     run_queue_wait: float = 0.0
     host: str = field(default="", compare=False)
     threads: int = 0
+    error: float | None = None
 
     @property
     def wait_in_costs(self) -> float:

@@ -78,7 +78,7 @@ def _others(made: NodeTask) -> Iterator[NodeTask]:
             yield replace(made, task=task)
             continue
         with suppress(PegboxError):  # the epilogue cannot follow
-            yield replace(made, task=Task(template.over(task.template), task.args, task.kwargs, task.target))
+            yield replace(made, task=task.over(template.over(task.template)))
 
 
 def sketch_task(node: Node, target: Target, *, space: str | SpaceGenerator = SKETCH) -> NodeTask:

@@ -114,17 +114,20 @@ class OperatorFunction:
         taken = ", ".join(f"{each.name}: {each.dtype}" for each in tensors)
         raise ArgumentError(f"{self.name} was given {given}; it takes {taken}: convert with .astype(...)")
 
-    def call_task(self, inputs: Inputs, places: Sequence[int], implementations: ImplementationNames) -> CallTask:
+    def call_task(
+        self, inputs: Inputs, places: Sequence[int], implementations: ImplementationNames, accuracy: float | None
+    ) -> CallTask:
         """Return the task of a call, or the group of its implementations, with the functions that pack its inputs.
 
         Args:
             places: those of the inputs that are operands of `pack`.
             implementations: their names, "all", or none for the function itself.
+            accuracy: that of the tasks; None for the default.
 
         Raises:
             ArgumentError, UnknownName, PluginError: as `task`, and as `Task.with_implementations`.
         """
-        plain = self.task(inputs)
+        plain = self.task(inputs).with_accuracy(accuracy)
         if not implementations:
             task, packers = self.packed(plain, places)
             return CallTask(task, ((task, packers),))
@@ -146,7 +149,8 @@ class OperatorFunction:
             if (form := task.template.packed_form(names[place])) is None:
                 continue
             try:
-                task = Task(form.template, (), {**task.kwargs, **form.given}, self.target)
+                given = {**task.kwargs, **form.given}
+                task = Task(form.template, (), given, self.target, accuracy=task.given_accuracy)
             except TemplateError:  # the computation reads this input in a way that no layout serves
                 continue
             forms[place] = form

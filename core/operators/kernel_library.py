@@ -50,7 +50,7 @@ class KernelLibrary:
     compiled: for the best configuration that the store knows, or the one that experience predicts to be the fastest.
 
     Args:
-        name, given, target, space, first_use, store, implementations: as for `operator`.
+        name, given, target, space, first_use, store, implementations, accuracy: as for `operator`.
         chain: the kernels that calls find by themselves.
     """
 
@@ -64,9 +64,11 @@ class KernelLibrary:
         first_use: int,
         store: StoreLike,
         implementations: str | Sequence[str],
+        accuracy: float | None,
         chain: KernelChain,
     ) -> None:
         self.implementations = _checked_names(implementations)
+        self.accuracy = _checked_accuracy(accuracy)
         self._name, self._given, self._target, self._chain = name, given, target, chain
         self.space, self.first_use, self.store = space, check_int("first_use", first_use), _checked_store(store)
         self.known: _Implementations = {}
@@ -99,7 +101,7 @@ class KernelLibrary:
 
     def task(self, inputs: Inputs, packed: tuple[int, ...]) -> CallTask:
         """Make the task of a call, or the group of its implementations, with the functions that pack its inputs."""
-        return self.function.call_task(inputs, packed, self.implementations)
+        return self.function.call_task(inputs, packed, self.implementations, self.accuracy)
 
     def stored(self, task: Tasks, store: StoreLike) -> Config | None:
         """Find the best configuration that a store knows."""
@@ -117,6 +119,8 @@ class KernelLibrary:
         if self.implementations:
             owner = "" if config is None else config.space.fingerprint
             space = space and f"{space} {self.implementations!r} {owner}"
+        if self.accuracy is not None:
+            space = space and f"{space} accuracy={self.accuracy!r}"
         given = _json_of(self._given) if self._given else "{}"
         return CallKey(self._place if space else "", given, inputs, self._target.key, space, packed)
 
@@ -216,6 +220,14 @@ def _json_of(given: Mapping[str, Any]) -> str:
         return json.dumps(given, sort_keys=True)
     except (TypeError, ValueError):
         return ""
+
+
+def _checked_accuracy(given: float | None) -> float | None:
+    if given is None:
+        return None
+    from pegbox.task.accuracy import check_accuracy
+
+    return check_accuracy(given)
 
 
 def _checked_names(given: str | Sequence[str]) -> str | tuple[str, ...]:

@@ -71,6 +71,7 @@ class Operator(OwnCall):
         first_use: int,
         store: StoreLike,
         implementations: str | Sequence[str] = (),
+        accuracy: float | None = None,
     ) -> None:
         if not isinstance(name, str) and not callable(name):
             wanted = "the name of a template or workload, or the function"
@@ -87,6 +88,7 @@ class Operator(OwnCall):
             first_use=first_use,
             store=store,
             implementations=implementations,
+            accuracy=accuracy,
             chain=self._chain,
         )
         self._warned: set[int] = set()
@@ -108,7 +110,14 @@ class Operator(OwnCall):
 
     def __reduce__(self) -> tuple[Any, ...]:
         library = self._library
-        options = (library.space, self._strict, library.first_use, library.store, library.implementations)
+        options = (
+            library.space,
+            self._strict,
+            library.first_use,
+            library.store,
+            library.implementations,
+            library.accuracy,
+        )
         return _unpickled, (self.name, self.given, self.target, options)
 
     def implementation(self, *arrays: Any) -> Implementation:
@@ -250,6 +259,7 @@ def operator(
     first_use: int = 1,
     store: StoreLike = "user",
     implementations: str | Sequence[str] = (),
+    accuracy: float | None = None,
     **given: Any,
 ) -> Operator:
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
@@ -267,6 +277,8 @@ def operator(
         implementations: the names of implementations of the operator, such as ["conv2d", "sketch"], among which calls
             use the fastest known, or "all" that fit a call; none for the template or workload itself. Of a shape that
             was not tuned, the first call times what experience predicts for each.
+        accuracy: the largest error of an element, relative to the largest magnitude of its output, that searches and
+            their records may have; None for the default of tasks.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
 
     Raises:
@@ -284,11 +296,12 @@ def operator(
         first_use=first_use,
         store=store,
         implementations=implementations,
+        accuracy=accuracy,
     )
 
 
 def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tuple[Any, ...]) -> Operator:
-    space, strict, first_use, store, implementations = options
+    space, strict, first_use, store, implementations, accuracy = options
     return operator(
         name,
         target=target,
@@ -297,6 +310,7 @@ def _unpickled(name: Any, given: Mapping[str, Any], target: Target, options: tup
         first_use=first_use,
         store=store,
         implementations=implementations,
+        accuracy=accuracy,
         **given,
     )
 

@@ -71,6 +71,7 @@ def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: s
     source = str(journal.path)
     own = matching(journal.read(), task, source=source)
     own = _without(_EMULATED, _without(_FOREIGN, own, task, source), task, source)
+    own = [record for record in own if not record.result.ok or record.is_accurate_for(task)]
     return own if edited else of_code(own, task, source=source, remedy=remedy)
 
 
@@ -291,6 +292,7 @@ class History:
         current: list[Record] = []
         for each in tasks_of(task):
             known = _without(_EMULATED, matching(self.records, each, source=self.source), each, self.source)
+            known = [record for record in known if record.is_accurate_for(each)]
             own += known
             current += [record for record in known if not is_of_other_code(record, each)]
         places = {id(record): place for place, record in enumerate(self.records)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ FAILED_COST = 1e9
 
 
 _OF_RESULT = ("partial", "run_queue_wait", "threads")
-_OPTIONAL = ("remeasured", "code", "unit", "run", "ref")
+_OPTIONAL = ("remeasured", "code", "unit", "run", "ref", "accuracy")
 """The fields, of a result and of a record, that lines leave out where they are empty."""
 
 
@@ -78,7 +79,8 @@ class Record:
     marks one of the best, measured again at the end of a run, and `baseline` are the baselines of that time. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
     the `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
-    "my_ops.py:conv"; nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
+    "my_ops.py:conv"; nothing imports it. `accuracy` is the largest error that the user allowed the task, None for the
+    default. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
     and gives arguments by place: its `space` is empty, and `workload` the name and `args`.
     """
 
@@ -100,6 +102,7 @@ class Record:
     run: str = ""
     ref: str = ""
     tool: str = ""
+    accuracy: float | None = None
 
     @classmethod
     def of(cls, task: Task, config: Config, result: Result, **more: Unpack[Circumstances]) -> Record:
@@ -127,6 +130,7 @@ class Record:
             code=task.code,
             unit=getattr(task, "unit", ""),
             ref=getattr(task, "ref", ""),
+            accuracy=getattr(task, "given_accuracy", None),
             **more,
         )
 
@@ -164,6 +168,17 @@ class Record:
         """The workload as a call: matmul(M=64, K=64, N=64)."""
         return call(self.name, self.kwargs, self.args) if self.tool else call(*self.workload)
 
+    def is_accurate_for(self, task: Task) -> bool:
+        """Decide whether its error is one that a task allows.
+
+        Records without an error are of kernels that were compared with NumPy within the default.
+        """
+        wanted = getattr(task, "given_accuracy", None)
+        error = self.result.error if isinstance(self.result, Ok) else None
+        if error is None:
+            return wanted is None or bool(wanted >= task.default_accuracy)
+        return error <= (task.accuracy if wanted is not None or self.accuracy is not None else math.inf)
+
     def to_line(self) -> str:
         """Write one line of JSON, without the newline.
 
@@ -178,6 +193,7 @@ class Record:
         else:
             listed, number = list(result.costs), 0
             extra = {name: value for name in _OF_RESULT if (value := getattr(result, name))}
+            extra |= {} if result.error is None else {"error": result.error}
         extra |= {name: value for name in _OPTIONAL if (value := getattr(self, name))}
         if self.baseline is not None:
             extra["baseline"] = self.baseline.to_json()
@@ -245,6 +261,7 @@ class Record:
             unit=field(form, "unit", str, ""),
             run=field(form, "run", str, ""),
             ref=field(form, "ref", str, ""),
+            accuracy=_error(form, "accuracy"),
         )
 
 
@@ -264,7 +281,16 @@ def _result(form: Mapping[str, Any]) -> Result:
     threads = field(form, "threads", int, 0)
     if threads < 0:
         raise ValueError(f"threads={threads}: a kernel has 1 or more; 0 means unknown")
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, run_queue_wait, host, threads)
+    listed_costs, error = costs(checked("costs", listed, list)), _error(form, "error")
+    return Ok(listed_costs, spent, when, phases, partial, run_queue_wait, host, threads, error)
+
+
+def _error(form: Mapping[str, Any], name: str) -> float | None:
+    """Read an error relative to an output; None where there is none. Raises `ValueError` for no such number."""
+    value = form.get(name)
+    if value is not None and (type(value) not in (int, float) or not 0 <= value < math.inf):
+        raise ValueError(f"{name} {value!r}: an error is a number, finite and 0 or more")
+    return None if value is None else float(value)
 
 
 def check_records(records: object) -> list[Record]:

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 COMPILING = frozenset({"lower", "build", "compile"})
 """The phases of a trial in which the candidate is made; in all others it is run."""
 
+_MOST_POINTS = 100_000
+"""The most points of a space for each recorded configuration, up to which its valid ones are counted.
+
+Counting those of a large space with constraints takes minutes; a part of it was recorded, then.
+"""
+
 
 @dataclasses.dataclass(eq=False, repr=False)
 class RecordedSpace:
@@ -81,7 +87,8 @@ class RecordedSpace:
                 f"search{f'; the first failed with {failed.kind}: {failed.message}' if failed else ''}"
             )
         rows = np.array([config.digits for config in self.results], dtype=np.int64)
-        complete = space.num_valid() == len(rows) and space.is_valid(rows).all()
+        countable = space.size <= len(rows) * _MOST_POINTS
+        complete = countable and space.num_valid() == len(rows) and space.is_valid(rows).all()
         self.space = space if complete else ListedSpace(space, rows)
 
     @property

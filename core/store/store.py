@@ -61,7 +61,7 @@ class TuningStore:
         (record,) = check_records([record])
         if not record.result.ok or record.emulated or record.tool or record.target == FUNCTION:
             return False
-        key, line = task_key(record.workload, record.target, record.space, record.processor), record.to_line()
+        key, line = key_of_record(record), record.to_line()
 
         def change(connection: sqlite3.Connection) -> bool:
             found = connection.execute("select record from best where task = ?", (key,)).fetchone()
@@ -98,7 +98,8 @@ class TuningStore:
         check_text("processor", processor)
         workload = workload_of(task)
         try:
-            return task_key(plain(workload), str(task.target), task.fingerprint, processor)
+            accuracy = getattr(task, "given_accuracy", None)
+            return task_key(plain(workload), str(task.target), task.fingerprint, processor, accuracy)
         except RecordError:
             return ""
 
@@ -149,7 +150,7 @@ class TuningStore:
         from pegbox.records.record import check_records
 
         (record,) = check_records([record])
-        key = task_key(record.workload, record.target, record.space, record.processor)
+        key = key_of_record(record)
 
         def change(connection: sqlite3.Connection) -> None:
             connection.execute("delete from best where task = ?", (key,))
@@ -179,11 +180,17 @@ def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
     return again.cost <= record.cost
 
 
-def task_key(workload: Sequence[Any], target: str, space: str, processor: str) -> str:
-    """Write the key of a task on a processor."""
+def key_of_record(record: Record) -> str:
+    """Write the key of a record's task on its processor."""
+    return task_key(record.workload, record.target, record.space, record.processor, record.accuracy)
+
+
+def task_key(workload: Sequence[Any], target: str, space: str, processor: str, accuracy: float | None = None) -> str:
+    """Write the key of a task on a processor: one whose accuracy was given has a best of its own."""
     import json  # slow to import
 
-    return json.dumps([list(workload), target, space, processor], sort_keys=True)
+    given = [] if accuracy is None else [accuracy]
+    return json.dumps([list(workload), target, space, processor, *given], sort_keys=True)
 
 
 def user_store() -> TuningStore | None:

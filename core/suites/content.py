@@ -13,6 +13,7 @@ from typing import Any
 from pegbox.digest import sha256
 from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.hooks.refs import import_file, import_ref, is_module_ref, split_file_ref
+from pegbox.measure.result import Ok
 from pegbox.origin import explained
 from pegbox.records.journal import RecordWarning
 from pegbox.records.library import recorded_space, recorded_spaces
@@ -111,7 +112,7 @@ def _imported(folder: Path, ref: str) -> Any:
 def recorded_digest(recorded: RecordedSpace) -> str:
     """Compute the digest of a recorded space: its knobs, and the costs of each configuration; not how it is packed."""
     lines = sorted(
-        f"{config.digits} {getattr(result, 'costs', None) or result.kind}"
+        f"{config.digits} {result.costs if isinstance(result, Ok) else result.kind}"
         for config, result in recorded.results.items()
     )
     text = "\n".join([recorded.full_space.fingerprint, *lines])

@@ -38,7 +38,7 @@ def shipped_suites() -> tuple[str, ...]:
 
 
 def load_suite(source: str | os.PathLike[str] | Suite) -> Suite:
-    """Open a suite: the name of one that ships with pegbox, or a folder.
+    """Open a suite: the name of one that ships with pegbox, or a folder (`./templates`, where one has such a name).
 
     Without a `suite.json`, each results file in the folder and below it is a problem, named by its path: records of
     pegbox, and the files of Kernel Tuner and KTT.
@@ -57,10 +57,10 @@ def load_suite(source: str | os.PathLike[str] | Suite) -> Suite:
 
 def _find(source: str | os.PathLike[str]) -> Path:
     path = check_path("suite", source)
-    if path.is_dir():
-        return path
     if isinstance(source, str) and source in shipped_suites():
         return SHIPPED / source
+    if path.is_dir():
+        return path
     known = ", ".join(shipped_suites())
     raise ArgumentError(
         f"suite {str(source)!r} is neither a folder nor a suite that ships with pegbox ({known})"

@@ -55,10 +55,12 @@ class TemplateConfig:
 
     Attributes:
         target: the target of the program (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).
+        accuracy: the largest error that the user asked for, relative to the largest magnitude of an output: a template
+            may refuse algorithms that cannot have it; None for the default of tasks.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, accuracy: float | None = None) -> None:
+        self.target, self.accuracy = target, accuracy
         self.space = ConfigSpace()
         self.flop: float | None = None
         self.plain: Callable[[], Sequence[Tensor]] | str | None = None
@@ -130,8 +132,8 @@ class TemplateConfig:
         """Give the plain computation that NumPy is timed on, where pegbox cannot derive it from the template's.
 
         `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments, without the
-        copies and layouts of a schedule. It is called only after a search. Or it is NumPy code: an expression of `np`
-        and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
+        copies and layouts of a schedule. Kernels are checked against them, too. Or it is NumPy code: an expression of
+        `np` and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
         """
         if not isinstance(outputs, str):
             check_callable("define_plain: outputs", outputs, "a function that gives tensors, or NumPy code as a text")
@@ -145,10 +147,11 @@ KnobValues: TypeAlias = TemplateConfig | Config
 class ApplyingConfig(TemplateConfig):
     """Every other run: `define_*` declare nothing, `cfg["name"]` is the configuration's value."""
 
-    def __init__(self, config: Config, target: Target) -> None:
+    def __init__(self, config: Config, target: Target, accuracy: float | None = None) -> None:
         if not isinstance(config, Config):
             raise not_a_config(config, "one of task.space, such as task.space.get(0) or result.best.config")
-        self.target, self.config, self.space = target, config, config.space
+        self.target, self.accuracy = target, accuracy
+        self.config, self.space = config, config.space
 
     def __getitem__(self, name: str) -> KnobValue:
         value: KnobValue = handle(self.config[name])

@@ -109,7 +109,7 @@ class EpilogueTemplate(Template):
             return None
 
         def pack(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-            return form.pack(type(task)(form.template, task.args, task.kwargs, task.target), array, replaced)
+            return form.pack(task.over(form.template), array, replaced)
 
         return PackedForm(self.over(form.template), form.given, pack)
 

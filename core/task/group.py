@@ -87,6 +87,11 @@ class TaskGroup:
         return sum(task.space.size for task in self.tasks.values())
 
     @property
+    def given_accuracy(self) -> float | None:
+        """The accuracy that the user asked for."""
+        return self.first.given_accuracy
+
+    @property
     def has_indirect_reads(self) -> bool:
         """True where values of inputs are indices."""
         return self.first.has_indirect_reads

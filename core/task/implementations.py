@@ -35,7 +35,8 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
     """Make the group of a task's implementations; the task itself is one, called by its name.
 
     Args:
-        names: the implementations, the one to use without measurements first; "all": the task, and all that fit.
+        names: the implementations, the one to use without measurements first; "all": the task, and all that fit. Of
+            several whose spaces are equal, it takes the first.
 
     Raises:
         UnknownName: no implementation of that name is registered.
@@ -44,7 +45,9 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
     """
     packed = _is_packed(task)
     if names == ALL:
-        return TaskGroup({task.name: task, **others_of(task)}, packed=packed)
+        every = {task.name: task, **others_of(task)}
+        firsts = {each.space.fingerprint: name for name, each in reversed(every.items())}
+        return TaskGroup({name: every[name] for name in every if name in firsts.values()}, packed=packed)
     wanted = [names] if isinstance(names, str) else names
     listed = check_list("implementations", wanted, "'all', or names such as ['conv2d', 'sketch']", of=str)
     return TaskGroup({name: task if name == task.name else _named(task, name) for name in listed}, packed=packed)
@@ -59,7 +62,6 @@ def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
         but: the names of those to leave out.
     """
     found: dict[str, Task] = {}
-    spaces = {task.space.fingerprint}
     for name in registry.names(_KIND):
         if name in but:
             continue
@@ -70,9 +72,8 @@ def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
             continue
         except PegboxError:  # it does not fit
             continue
-        if made is not None and made.space.fingerprint not in spaces:
+        if made is not None:
             found[name] = made
-            spaces.add(made.space.fingerprint)
     return found
 
 
@@ -111,13 +112,14 @@ def implementation(task: Task, name: str) -> Task | None:
         return None
     if not isinstance(made, type(task)):
         raise PluginError(f"implementation {name!r} of {task!r} returned {value_text(made)}; return a Task, or None")
+    made = made.with_accuracy(task.given_accuracy)
     if why := other_arguments(task.arguments(), made.arguments(), packed=_is_packed(task)):
         raise PluginError(f"implementation {name!r} of {task!r} takes other arguments: {why}")
     return made
 
 
 def _is_packed(task: Task) -> bool:
-    return task.base.template.is_packed(task.workload[1])
+    return task.base.template.packer(task.workload[1]) is not None
 
 
 def other_arguments(one: Sequence[ArgSpec], other: Sequence[ArgSpec], *, packed: bool = False) -> str:

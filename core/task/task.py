@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pegbox.checks import check_callable, check_instance, check_list, check_mapp
 from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target, target_of
+from pegbox.compute.continuity import is_continuous
 from pegbox.compute.flop import count_flop
 from pegbox.compute.subscripts import check_subscripts, has_indirect_reads
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
@@ -26,6 +28,7 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
 from pegbox.space.given_config import GivenConfig, given_config
+from pegbox.task.accuracy import check_accuracy, default_accuracy
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.epilogue import GivenEpilogue, epilogue_template
@@ -49,16 +52,26 @@ class Task:
         args, kwargs: the arguments of the template.
         target: where the program runs.
         workload: (name, arguments by name), JSON-able: two tasks of one workload compute the same.
+        given_accuracy: the accuracy that the user asked for; None for the default.
     """
 
-    def __init__(self, template: Template, args: Sequence[Any], kwargs: Mapping[str, Any], target: Target) -> None:
+    def __init__(
+        self,
+        template: Template,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        target: Target,
+        *,
+        accuracy: float | None = None,
+    ) -> None:
         listed = f"the template's arguments as a list or tuple, such as args=({value_text(args)},)"
         self.template = check_instance("template", template, Template, "what @pegbox.template makes")
         self.args = tuple(check_list("args", args, listed))
         self.kwargs = check_mapping("kwargs", kwargs, "the template's arguments by name, as a dict")
         self.target = check_instance("target", target, Target, "a pegbox.Target", error=TargetError)
         self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(self.args, self.kwargs))
-        declaring = TemplateConfig(target)
+        self.given_accuracy = None if accuracy is None else check_accuracy(accuracy)
+        declaring = TemplateConfig(target, self.given_accuracy)
         made, self._tensors = self._run(declaring)
         self._check_arguments(made)
         self.space: ConfigSpace = declaring.space
@@ -94,7 +107,7 @@ class Task:
     def base(self) -> Task:
         """The task itself, or that of its template without an epilogue: of the same space."""
         template = self.template.base
-        return self if template is self.template else Task(template, self.args, self.kwargs, self.target)
+        return self if template is self.template else self.over(template)
 
     @cached_property
     def code(self) -> str:
@@ -110,6 +123,37 @@ class Task:
     def flop(self) -> float:
         """Arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
+
+    @property
+    def accuracy(self) -> float:
+        """The largest error that kernels may have, relative to the largest magnitude of an output.
+
+        It is that which the user asked for, or the default, `16 * eps * max(4, sqrt(K))` for K products in an element;
+        0 where all outputs are integers, which must be exact.
+        """
+        return self.default_accuracy if self.given_accuracy is None else self.given_accuracy
+
+    @cached_property
+    def default_accuracy(self) -> float:
+        """The accuracy of the task where the user asks for none."""
+        outputs = self.outputs
+        elements = sum(math.prod(each.shape) for each in outputs)
+        return default_accuracy([each.dtype for each in outputs], flop=self.flop, elements=elements)
+
+    def with_accuracy(self, accuracy: float | None) -> Task:
+        """Return the task with another accuracy; None for the default."""
+        if accuracy == self.given_accuracy:
+            return self
+        return Task(self.template, self.args, self.kwargs, self.target, accuracy=accuracy)
+
+    def over(self, template: Template) -> Task:
+        """Return the task of another template with the same arguments."""
+        return Task(template, self.args, self.kwargs, self.target, accuracy=self.given_accuracy)
+
+    @cached_property
+    def is_continuous(self) -> bool:
+        """True if rounding in the computation changes outputs by no more than rounding does: it compares no floats."""
+        return is_continuous([t for t in self.plain_tensors if not isinstance(t.op, PlaceholderOp)])
 
     @property
     def numpy(self) -> NumpyProgram | None:
@@ -177,17 +221,25 @@ class Task:
             ArgSpec(t.name, t.shape, t.dtype, is_output=not isinstance(t.op, PlaceholderOp)) for t in self._tensors
         )
 
-    def reference(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Compute the outputs with NumPy from the inputs, both in call order."""
+    def reference(self, inputs: Sequence[np.ndarray], *, wide: bool = False) -> list[np.ndarray]:
+        """Compute the outputs with NumPy from the inputs, both in call order.
+
+        Args:
+            wide: compute `plain_tensors` with all floats in float64, and round the outputs to their types. Without the
+                copies of a schedule that takes a fraction of the time, and finds what a template computes beside its
+                operator.
+        """
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
-        given = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
+        tensors = self.plain_tensors if wide else self._tensors
+        given = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
         wanted = f"one array for each of {', '.join(t.name for t in given)}"
         inputs = check_list("inputs", inputs, wanted)
         if len(inputs) != len(given):
             raise ArgumentError(f"inputs: {len(inputs)} arrays; give {wanted}")
         try:
-            return evaluate(self.outputs, dict(zip(given, inputs, strict=True)))
+            outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
+            return evaluate(outputs, dict(zip(given, inputs, strict=True)), wide=wide)
         except ComputeError as error:  # of the computation, which its function has made
             error.source = error.source or definition_of(self.template.function)
             raise
@@ -202,7 +254,7 @@ class Task:
             InvalidConfig: the template refuses the configuration.
             ScheduleError: the schedule is not legal.
         """
-        return self._run(ApplyingConfig(given_config(self.space, config), self.target))
+        return self._run(ApplyingConfig(given_config(self.space, config), self.target, self.given_accuracy))
 
     def schedule(self, config: GivenConfig) -> Schedule:
         """Return the scheduled program of one configuration.
@@ -247,7 +299,8 @@ class Task:
                 f"template {self.name} was not generated: read its own code; show_schedule(config) prints the "
                 "primitives of one configuration"
             )
-        return str(write(ApplyingConfig(given_config(self.space, config), self.target), self.args, self.kwargs))
+        cfg = ApplyingConfig(given_config(self.space, config), self.target, self.given_accuracy)
+        return str(write(cfg, self.args, self.kwargs))
 
     def show_ir(self, config: GivenConfig) -> str:
         """Return the plain loops as text."""
@@ -266,8 +319,7 @@ class Task:
             TemplateError: the computation is not pointwise, the template has several outputs, or no TE schedule.
         """
         check_callable("epilogue", epilogue, "a function of the template's output that returns a tensor")
-        found = epilogue_template(self.template, self._tensors, epilogue)
-        return Task(found, self.args, self.kwargs, self.target)
+        return self.over(epilogue_template(self.template, self._tensors, epilogue))
 
     def with_implementations(self, names: ImplementationNames = ALL) -> TaskGroup:
         """Return this task with the further implementations of its operator, to be searched together.
@@ -363,6 +415,7 @@ def create_task(
     target: str | Target | None = None,
     space: object = None,
     epilogue: GivenEpilogue | None = None,
+    accuracy: float | None = None,
     **misplaced: NoReturn,
 ) -> Task:
     """Make a task from a template (a name, "file.py:name", or the function itself) at `args`.
@@ -375,6 +428,8 @@ def create_task(
         space: the generator of the space, where `template` is a workload, which is a computation alone: the name of a
             space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
         epilogue: a pointwise computation that follows the template's output: see `Task.with_epilogue`.
+        accuracy: the largest error of an element, relative to the largest magnitude of its output; less accurate
+            candidates fail. See `Task.accuracy` for the default.
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
@@ -383,7 +438,7 @@ def create_task(
         TargetError: a malformed target.
     """
     if misplaced:
-        first, own = next(iter(misplaced)), ("args", "kwargs", "target", "space", "epilogue")
+        first, own = next(iter(misplaced)), ("args", "kwargs", "target", "space", "epilogue", "accuracy")
         raise ArgumentError(
             f"create_task has no parameter {first!r}{near_names(first, own)}; the template's own arguments go by name "
             f"into kwargs={dict(misplaced)!r}"
@@ -393,5 +448,5 @@ def create_task(
         raise ArgumentError(f"create_task takes the template's arguments as one tuple: write args={together!r}")
     resolved = target_of(target)
     found = template_of(template) if space is None else generated_template(template, space)
-    task = Task(found, args, {} if kwargs is None else kwargs, resolved)
+    task = Task(found, args, {} if kwargs is None else kwargs, resolved, accuracy=accuracy)
     return task if epilogue is None else task.with_epilogue(epilogue)

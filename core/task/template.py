@@ -83,9 +83,12 @@ class Template(NamedFunction):
         found = self._packed_forms.get(name)
         return None if found is None else PackedForm(self, *found)
 
-    def is_packed(self, arguments: Mapping[str, Any]) -> bool:
-        """Decide whether the template takes an input packed, given its arguments by name."""
-        return any(given.items() <= arguments.items() for given, _ in self._packed_forms.values())
+    def packer(self, arguments: Mapping[str, Any]) -> Pack | None:
+        """Return the function that packs the input that the template takes packed, given its arguments by name.
+
+        None where it takes all inputs as they are.
+        """
+        return next((pack for given, pack in self._packed_forms.values() if given.items() <= arguments.items()), None)
 
     @property
     def _packed_forms(self) -> Mapping[str, tuple[Mapping[str, Any], Pack]]:

@@ -53,6 +53,12 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         "another space generator",
     )
     parser.add_argument(
+        "--accuracy",
+        type=float,
+        metavar="ERROR",
+        help="the largest error that is allowed, relative to the largest magnitude of the output, as in 1e-6",
+    )
+    parser.add_argument(
         "--target",
         default="llvm",
         help="e.g. 'llvm -mcpu=znver4 -num-cores 2' (default: $PEGBOX_TARGET, else this machine)",
@@ -67,7 +73,8 @@ def make_task(namespace: argparse.Namespace) -> Task:
             "its kernels ('pegbox model --help')"
         )
     args, kwargs = read_args(namespace.args)
-    generated = {"space": namespace.space} if namespace.space else {}
+    generated: dict[str, Any] = {"space": namespace.space} if namespace.space else {}
+    generated |= given(namespace, "accuracy")
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
@@ -94,6 +101,8 @@ def task_words(namespace: argparse.Namespace) -> list[str]:
     words = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
     if implementations := getattr(namespace, "implementations", None):
         words += ["--implementations", implementations]
+    if (accuracy := getattr(namespace, "accuracy", None)) is not None:
+        words += ["--accuracy", str(accuracy)]
     return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
 
 
@@ -298,5 +307,6 @@ def default_records(namespace: argparse.Namespace) -> Path:
     parts += sorted(word for word in namespace.args if "=" in word)
     parts += [namespace.space] if namespace.space else []
     parts += [namespace.implementations] if getattr(namespace, "implementations", None) else []
+    parts += [f"accuracy={namespace.accuracy}"] if getattr(namespace, "accuracy", None) is not None else []
     parts += [namespace.target] if namespace.target != "llvm" else []
     return Path("-".join(re.sub(r"[^\w.=+,]+", "_", part) for part in parts if part) + ".jsonl")

@@ -231,3 +231,54 @@ def test_compares_on_a_recorded_space_from_end_to_end(pegbox: Any, tmp_path: Pat
     again = pegbox("compare", "matmul", 64, 64, 64, "--simulate", "space.jsonl", *words, "-q")
     assert again.code == 0, again.err
     assert again.err == ""
+
+
+@pytest.fixture
+def suite_folder(tmp_path: Path) -> Path:
+    """A suite of two functions, with a problem that is missing."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "functions.py").write_text(
+        "import pegbox as pb\n"
+        "def bowl(best=2):\n"
+        "    space = pb.ConfigSpace()\n"
+        "    space.define_knob('x', range(30))\n"
+        "    return pb.Objective(lambda config: 1.0 + (config['x'].val - best) ** 2, space, pure=True)\n"
+    )
+    spaces = [
+        {"name": "low", "objective": "functions.py:bowl"},
+        {"name": "high", "objective": "functions.py:bowl", "options": {"best": 25}},
+        {"name": "gone", "file": "gone.jsonl"},
+    ]
+    (folder / "suite.json").write_text(json.dumps({"suite": "mine", "spaces": spaces}))
+    return folder
+
+
+def test_compares_on_a_suite_from_end_to_end(pegbox: Any, suite_folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    words = ("compare", "--suite", suite_folder, "--tuners", "random,grid", "--trials", "6", "--seeds", "2")
+    outputs = ("--log", "runs.jsonl", "--latex", "t.tex", "--csv", "s.csv", "--paper", "paper", "--html", "r.html")
+    ran = pegbox(*words, *outputs, "-q")
+    assert ran.code == 0, ran.err
+    assert "over 2 spaces, 6 trials:" in ran.out
+    assert "missing from the suite: gone: there is no file" in ran.out
+    assert Path("t.tex").read_text().startswith(r"\begin{tabular}")
+    assert len(Path("s.csv").read_text().splitlines()) == 5
+    assert len(Path("runs.jsonl").read_text().splitlines()) == 8
+    assert {path.name for path in Path("paper").iterdir()} >= {"report.json", "table.tex", "ranks.svg", "ranks.pdf"}
+    assert "Over 2 spaces" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--suite", "hrad"), "neither a folder nor a suite that ships"),
+        (("--suite", "hard", "--simulate", "matmul-512x512x512"), "leave TEMPLATE and --simulate out"),
+        (("matmul", "8", "8", "8", "--suite", "hard"), "leave TEMPLATE and --simulate out"),
+        (("--suite", "hard", "--run-timeout", "soon"), "soon"),
+    ],
+)
+def test_wrong_words_about_suites_are_usage_errors(pegbox: Any, words: tuple[str, ...], said: str) -> None:
+    ran = pegbox("compare", *words)
+    assert ran.code == 2
+    assert said in ran.err

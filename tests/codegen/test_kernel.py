@@ -71,7 +71,8 @@ def unaligned() -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: arrays()[:2], r"add\(\) takes 3 arrays \(a: float32\[4, 6\], .*got 2"),
+        (lambda: arrays()[:2], r"add\(\) takes 3 arrays \(a: float32\[4, 6\], .*got 2; give an array for c, too"),
+        (lambda: arrays()[:1], r"add\(\) takes 3 arrays \(a: float32\[4, 6\], .*got 1$"),
         (lambda: [*arrays(), 1], "takes 3 arrays .*got 4"),
         (replaced(1, [[1.0] * 6] * 4), r"argument 1 \(b\) is a list; expected a NumPy array float32\[4, 6\]"),
         (replaced(0, np.zeros((4, 6))), r"argument 0 \(a\) has dtype float64, expected float32; .*astype"),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -218,3 +222,46 @@ def test_the_log_finds_nothing_in_an_empty_file(tmp_path: Path) -> None:
     benchmark = open_benchmark("bowl", problem.task, measurer=None, runner="local", problem_of_suite=problem)
     experiment = Experiment(Plan({"random": "random"}, (0,)), {"bowl": benchmark})
     assert RunLog(tmp_path / "runs.jsonl", experiment).find(experiment.specs("bowl")[0]) is None
+
+
+_KILLED = """
+import os, sys, time
+import pegbox as pb
+from pegbox.suites import Problem, Suite
+
+space = pb.ConfigSpace()
+space.define_knob("x", range(50))
+
+class Slow:
+    def __init__(self, space, *, seed=0):
+        self.inner = pb.create_tuner("random", space, seed=seed)
+    def ask(self, n):
+        time.sleep(float(os.environ["SECONDS_TO_ASK"]))
+        return self.inner.ask(n)
+    def tell(self, configs, results):
+        self.inner.tell(configs, results)
+
+if __name__ == "__main__":
+    objective = pb.Objective(lambda config: 1.0 + config["x"].val, space, name="x", pure=True)
+    report = pb.compare(suite=Suite("one", (Problem("x", objective, "digest"),)), tuners=[Slow], trials=2, seeds=4,
+                        start=0, batch_size=1, log=sys.argv[1], progress=True)
+    print(len(report.runs))
+"""
+
+
+def test_a_killed_comparison_continues(tmp_path: Path) -> None:
+    script, log = tmp_path / "script.py", tmp_path / "runs.jsonl"
+    script.write_text(_KILLED)
+    first = subprocess.Popen([sys.executable, script, log], env={**os.environ, "SECONDS_TO_ASK": "0.5"})
+    ends = time.monotonic() + 120
+    while not (log.is_file() and log.read_bytes().count(b"\n") >= 1) and time.monotonic() < ends:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    kept = log.read_bytes().count(b"\n")
+    assert 1 <= kept < 4
+    quick = {**os.environ, "SECONDS_TO_ASK": "0"}
+    command = [sys.executable, script, log]
+    again = subprocess.run(command, env=quick, capture_output=True, text=True, check=True, timeout=200)
+    assert again.stdout == "4\n"
+    assert len(again.stderr.splitlines()) == 4 - kept  # only the others were made

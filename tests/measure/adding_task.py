@@ -29,6 +29,8 @@ class AddingTask:
     lowered: list[str] = field(default_factory=list)
     duplicates: bool = False
     has_indirect_reads: bool = False
+    given_accuracy: None = None
+    is_continuous: bool = True
 
     def lower(self, config: AddingConfig) -> Any:
         self.lowered.append(config.name)
@@ -38,5 +40,5 @@ class AddingTask:
     def arguments(self) -> Any:
         return kernels.arguments()
 
-    def reference(self, inputs: list[Any]) -> list[Any]:
+    def reference(self, inputs: list[Any], *, wide: bool = False) -> list[Any]:
         return [np.asarray(inputs[0] + inputs[1])]

@@ -439,7 +439,7 @@ def test_a_closed_measurer_measures_no_more(open_measurer: Any, call: str) -> No
 
 def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: Any) -> None:
     class Broken(AddingTask):
-        def reference(self, inputs: list[Any]) -> list[Any]:
+        def reference(self, inputs: list[Any], *, wide: bool = False) -> list[Any]:
             return [inputs[0][:7]]
 
     with pytest.raises(MeasureError, match="reference"):

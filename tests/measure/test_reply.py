@@ -15,7 +15,13 @@ from pegbox.testing import llvm_kernels as kernels
 from pegbox.workers.channel import BrokenReply
 
 ASKED = Asked(TimingPolicy(repeats=3, max_repeats=5, rounds=4), best=1e-3, seconds=0.5)
-GOOD = {"costs": [1e-3, 2e-3, 3e-3], "partial": False, "phases": {"load": 0.1, "timing": 0.2}, "run_queue_wait": 0.5}
+GOOD = {
+    "costs": [1e-3, 2e-3, 3e-3],
+    "partial": False,
+    "phases": {"load": 0.1, "timing": 0.2},
+    "run_queue_wait": 0.5,
+    "error": 1e-7,
+}
 FAILED = {"failed": int(FailureKind.WRONG_RESULT), "message": "it is 7", "phases": {"check": 0.1}}
 
 
@@ -28,7 +34,7 @@ def sent(value: Any) -> Any:
     "result",
     [
         Ok((1e-3, 2e-3), phases={"load": 0.1, "first_run": 0.0}),
-        Ok((1e-2,), partial=True, run_queue_wait=0.25),
+        Ok((1e-2,), partial=True, run_queue_wait=0.25, error=3e-6),
         Failed(FailureKind.RUN_ERROR, "out of memory", phases={"load": 0.25}),
         Failed(FailureKind.WRONG_RESULT, "7 instead of 8"),
     ],
@@ -55,6 +61,9 @@ def test_results_come_as_they_were(result: Ok | Failed) -> None:
         {"partial": True},
         {"run_queue_wait": 1.5},
         {"run_queue_wait": True},
+        {"error": -1e-7},
+        {"error": math.nan},
+        {"error": "small"},
         {"partial": 1},
         {"phases": []},
         {"phases": {"nap": 0.1}},

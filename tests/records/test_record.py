@@ -57,6 +57,7 @@ def test_error_numbers_in_old_files_keep_their_meaning() -> None:
         "CRASH",
         "WRONG_RESULT",
         "TIMEOUT",
+        "INACCURATE",
     ]
 
 

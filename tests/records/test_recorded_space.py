@@ -19,7 +19,7 @@ from pegbox.measure import Failed, FailureKind, Ok
 from pegbox.records import Journal, Record
 from pegbox.records import library as records_library
 from pegbox.records.recorded_space import RecordedSpace, seconds_of
-from pegbox.space import ListedSpace
+from pegbox.space import ConfigSpace, ListedSpace
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
 
@@ -287,3 +287,12 @@ def test_another_space_on_another_target_is_reported_by_the_target(tmp_path: Pat
     for read in (pb.load_result, pb.recorded_space):
         with pytest.raises(RecordError, match=r"are for the target .*-num-cores 7.*give that target"):
             read(file, rows)
+
+
+def test_the_valid_configurations_of_a_far_larger_space_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = ConfigSpace()
+    for name in "abcdef":
+        space.define_knob(name, range(10))
+    monkeypatch.setattr(ConfigSpace, "num_valid", lambda self: pytest.fail("minutes, where there are constraints"))
+    recorded = RecordedSpace("part", space, {space.get(0): Ok((1.0,))})
+    assert isinstance(recorded.space, ListedSpace)

@@ -164,6 +164,10 @@ def test_the_features_are_those_of_today() -> None:
     assert {source.measured.features.shape[1] for source in shipped_sources()} == {len(features.names)}
 
 
+def test_shipped_measurements_are_of_several_processors() -> None:
+    assert {"x86-64-v3", "znver3", "znver4", "znver5"} <= {Target(one.target).cpu for one in shipped_sources()}
+
+
 def test_what_ships_is_finite_of_several_templates_and_of_several_kinds_of_machines() -> None:
     sources = shipped_sources()
     assert len({json.loads(one.shape)[0] for one in sources}) >= 2

@@ -191,3 +191,13 @@ def test_tuners_are_compared_on_a_group(group: TaskGroup) -> None:
     )
     assert [len(run.curve) for run in report.runs] == [6, 6]
     assert "matmul|rows" in str(report)
+
+
+def test_a_failure_names_the_implementation_that_it_is_of(product: Task) -> None:
+    group = TaskGroup(
+        {name: task.with_accuracy(1e-9) for name, task in product.with_implementations("rows").tasks.items()}
+    )
+    result = pb.tune(group, trials=2, store=None, **QUICK)
+    assert (result.best, result.implementation) == (None, "")
+    assert "its config: rows #" in str(result)
+    assert "nothing valid was found" in str(result)

@@ -146,6 +146,14 @@ def test_a_name_that_is_neither_a_folder_nor_shipped_is_an_error(tmp_path: Path)
         load_suite(tmp_path)
 
 
+def test_the_name_of_a_shipped_suite_means_that_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "knobs").mkdir()
+    suite_of(tmp_path / "knobs", BOWL)
+    monkeypatch.chdir(tmp_path)
+    assert load_suite("knobs").problems[0].name == "compressor"
+    assert load_suite("./knobs").problems[0].name == "bowl"
+
+
 def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
     one = load_suite(suite_of(tmp_path, BOWL, {"name": "small", "file": "matmul-512x512x512"}))
     assert one.digest == load_suite(suite_of(tmp_path, {"name": "small", "file": "matmul-512x512x512"}, BOWL)).digest

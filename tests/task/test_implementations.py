@@ -10,6 +10,7 @@ import pytest
 from implementations import by_rows, registered, transposed
 
 import pegbox as pb
+from pegbox import te
 from pegbox.errors import ArgumentError, PluginError, SpaceError, UnknownName
 from pegbox.task import Task, TaskGroup, task_of, tasks_of
 
@@ -140,3 +141,16 @@ def test_plain_tensors_are_those_of_the_computation_without_a_layout() -> None:
     assert [each.name for each in task.plain_tensors[:2]] == [each.name for each in task.tensors[:2]]
     assert task.plain_tensors[2].shape == task.tensors[2].shape
     assert len(task.with_implementations(["sketch"]).first.tensors) == 3
+
+
+def test_the_wide_reference_is_that_of_the_plain_computation() -> None:
+    @pb.template("plain_test_wrong")
+    def wrong(cfg: pb.TemplateConfig, n: int) -> tuple[te.TESchedule, list[te.Tensor]]:
+        A = te.placeholder((n,), name="A")
+        cfg.define_plain(lambda: [te.compute((n,), lambda i: A[i] * 3, name="P")])
+        B = te.compute((n,), lambda i: A[i] * 2, name="B")
+        return te.create_schedule(B.op), [A, B]
+
+    task = pb.create_task(wrong, (4,), target=TARGET)
+    inputs = [np.ones(4, np.float32)]
+    assert (task.reference(inputs)[0][0], task.reference(inputs, wide=True)[0][0]) == (2.0, 3.0)

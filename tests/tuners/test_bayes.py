@@ -58,16 +58,26 @@ def test_it_beats_random_search_by_far() -> None:
     assert np.median(best["bayes"]) < 0.8 * np.median(best["random"])
 
 
-def test_batches_are_small_at_first_and_grow() -> None:
-    tuner = BayesTuner(matmul_space(), num_warmup=8)
+def batch_sizes(tuner: BayesTuner, rounds: int) -> list[int]:
     sizes = []
-    for _ in range(20):
+    for _ in range(rounds):
         configs = tuner.ask(8)
         sizes.append(len(configs))
         tuner.tell(configs, [result_of(matmul_cost(config)) for config in configs])
-    assert sizes[:3] == [8, 3, 3]
+    return sizes
+
+
+def test_batches_are_small_at_first_and_grow() -> None:
+    sizes = batch_sizes(BayesTuner(matmul_space(), num_warmup=12, program=Digit(matmul_space())), 14)
+    assert sizes[:5] == [8, 4, 3, 3, 4]
     assert sizes[-1] == 8
-    assert sizes == [8, *sorted(sizes[1:])]
+    assert sizes[2:] == sorted(sizes[2:])
+
+
+def test_without_programs_batches_begin_with_one() -> None:
+    sizes = batch_sizes(BayesTuner(matmul_space()), 24)
+    assert sizes[:10] == [8, *[1] * 8, 2]
+    assert sizes[1:] == sorted(sizes[1:])
 
 
 def test_history_takes_the_place_of_the_first_random_ones() -> None:
@@ -322,7 +332,7 @@ def test_it_reports_its_model_and_scores_what_it_has_not_seen() -> None:
     searched(tuner, space, trials=48)
     report = tuner.model_report()
     assert report is not None
-    assert report.trials == 36
+    assert report.trials == 40
     unseen = [space.config(row) for row in space.sample(300, np.random.default_rng(9)).tolist()]
     costs = np.array([matmul_cost(config) for config in unseen])
     scores = tuner.score(unseen)

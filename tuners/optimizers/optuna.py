@@ -25,7 +25,7 @@ class OptunaTuner(LibraryTuner):
 
     package = "optuna"
     extra = "optuna"
-    modules = ("optuna",)
+    modules: ClassVar[tuple[str, ...]] = ("optuna",)
     sampler: ClassVar[str]
     options: ClassVar[dict[str, Any]] = {}
 

@@ -34,9 +34,11 @@ class Checker:
         """
         expected = self._expected
         if len(arrays) != len(expected):
-            raise ArgumentError(
-                f"{self.name}() takes {len(expected)} arrays ({', '.join(map(str, self.specs))}), got {len(arrays)}"
-            )
+            takes = f"takes {len(expected)} arrays ({', '.join(map(str, self.specs))}), got {len(arrays)}"
+            outputs = [spec.name for spec in self.specs if spec.is_output]
+            lacks_outputs = len(arrays) + len(outputs) == len(expected)
+            remedy = f"; give an array for {' and '.join(outputs)}, too, here or as out=" if lacks_outputs else ""
+            raise ArgumentError(f"{self.name}() {takes}{remedy}")
         result = []
         ends = []
         for array, (shape, dtype, is_output, nbytes) in zip(arrays, expected, strict=True):

@@ -20,6 +20,7 @@ from pegbox.comparison.runs import Run, TaskInfo
 from pegbox.comparison.statistics import median, superiority
 from pegbox.comparison.verdicts import TARGET, Question, judge
 from pegbox.errors import ArgumentError
+from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
@@ -105,9 +106,10 @@ class Aggregate:
     def score_of(self, tuner: str) -> Score:
         """Find the score of a tuner. Raises `ArgumentError` for one that has none."""
         for score in self.scores:
-            if score.tuner == tuner:
+            if isinstance(tuner, str) and score.tuner == tuner:
                 return score
-        raise ArgumentError(f"no tuner is called {tuner!r} in this comparison; its tuners are {', '.join(self.tuners)}")
+        known = ", ".join(self.tuners)
+        raise ArgumentError(f"no tuner is called {value_text(tuner)} in this comparison; its tuners are {known}")
 
     def table(self) -> str:
         """Write the aggregate as plain text."""

@@ -92,9 +92,9 @@ def _draw_ranks(axes: Any, found: Aggregate) -> None:
         axes.vlines(rank, 0, 0.15, color="black", linewidth=1.0)
         axes.text(rank, 0.3, str(rank), ha="center", va="bottom", fontsize=9)
     for line, place in enumerate(order):
-        rank, height = ranked.ranks[place], -line - 1.6
-        axes.plot([rank, rank], [0, height], color="black", linewidth=0.8)
-        axes.text(rank, height, f" {found.tuners[place]} ({rank:.2f}) ", ha="center", va="top", fontsize=9)
+        at, height = ranked.ranks[place], -line - 1.6
+        axes.plot([at, at], [0, height], color="black", linewidth=0.8)
+        axes.text(at, height, f" {found.tuners[place]} ({at:.2f}) ", ha="center", va="top", fontsize=9)
     if not np.isnan(ranked.critical_difference):
         axes.hlines(1.6, 1, 1 + ranked.critical_difference, color="black", linewidth=2.0)
         axes.text(1, 1.8, f"critical difference {ranked.critical_difference:.2f}", ha="right", va="bottom", fontsize=9)

@@ -39,7 +39,7 @@ def cutoff_trials(landscape: Landscape, trials: int) -> int:
 def best_costs(run: Run, landscape: Landscape, trials: int) -> Floats:
     """Return the best cost after each trial; until something valid is found, the slowest of the space stands in."""
     held = [run.best_after(count) for count in range(1, trials + 1)]
-    return np.minimum(np.array(held), landscape.slowest)
+    return np.asarray(np.minimum(np.array(held), landscape.slowest))
 
 
 def performance(runs: Sequence[Run], landscape: Landscape, trials: int) -> Floats:
@@ -79,7 +79,9 @@ def _best_in_time(run: Run, landscape: Landscape, times: Floats) -> Floats:
     own = run.tuner_seconds / count * np.arange(1, count + 1) if run.times else 0.0
     reached = np.searchsorted(spent + own, times * (1 + 1e-12), side="right")
     best = best_costs(run, landscape, count)
-    return best[np.maximum(reached, 1) - 1]  # the first result stands from the beginning, as the baseline's does
+    return np.asarray(
+        best[np.maximum(reached, 1) - 1]
+    )  # the first result stands from the beginning, as the baseline's does
 
 
 def mean_of_spaces(scores: Sequence[float]) -> float:

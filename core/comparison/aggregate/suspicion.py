@@ -52,7 +52,7 @@ def suspicion(tuner: str, runs: Sequence[tuple[TaskInfo, Run]], start: int) -> S
         chance = _chance(task)
         if chance is None or task.landscape is None or chance > MOST_LIKELY:
             continue
-        hit = run.trials_to(task.landscape.optimum * (1 + 1e-12)) <= start + FIRST
+        hit = run.trials_to(task.landscape.optimum * (1 + 1e-9)) <= start + FIRST
         counted.append((chance, hit, run.experienced))
     hits = sum(hit for _, hit, _ in counted)
     if not counted or hits < LEAST_SHARE * len(counted):

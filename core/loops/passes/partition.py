@@ -27,6 +27,7 @@ _HOT = 8  # a test is worth peeling when it guards at least one part in this man
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
 _ANYWHERE = (0, 1 << 62)  # of what never ceases to hold
 _GROWTH = 6  # how many times longer a program may get; beyond, tests stay
+_SHORT = 30  # the stores that a short program may get in any case: nine pieces of a tile, with borders on all sides
 
 _Solution: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
@@ -88,7 +89,7 @@ class _Partition:
         # By the ids of the statements of the program as it was, which keeps them alive.
         self.summary: dict[int, _Summary] = {}
         self.stores = _summarize(body, self.summary).stores
-        self.limit = _GROWTH * self.stores
+        self.limit = max(_GROWTH * self.stores, _SHORT)
         self.domain = loop_ranges(body)
         self.ranges: dict[Var, Interval] = {}
         self.mapping: dict[Var, Expr] = {}
@@ -168,15 +169,18 @@ class _Partition:
         return seq(*done) if done else None
 
     def each(self, parts: list[tuple[int, int]], write: Callable[[int, int], Stmt | None]) -> list[Stmt]:
-        """Write the parts one after the other; all but the first get variables and buffers of their own."""
+        """Write the parts, the longest first: it may grow, where little room is left for the others.
+
+        All parts but that one get variables and buffers of their own.
+        """
         outer = self.copying
-        found: list[Stmt] = []
-        for first, end in parts:
+        found: dict[int, Stmt] = {}
+        for first, end in sorted(parts, key=lambda part: part[0] - part[1]):
             if (done := write(first, end)) is not None:
-                found.append(done)
+                found[first] = done
             self.copying = True
         self.copying = outer
-        return found
+        return [found[first] for first, _ in parts if first in found]
 
     def part(self, loop: For, first: int, end: int) -> Stmt | None:
         """Write the loop over [first, end)."""

@@ -43,7 +43,7 @@ def pack_task(task: Task) -> bytes | None:
     if not isinstance(task, Task):  # one of a test, or of a user's own kind
         return None
     try:
-        made = dumps((task.template, task.args, task.kwargs, task.target.explicit))
+        made = dumps((task.template, task.args, task.kwargs, task.target.explicit, task.given_accuracy))
         return pickle.dumps((Sources.own(), made, task.space.fingerprint))
     except Exception:
         return None
@@ -54,7 +54,8 @@ def unpack_task(packed: bytes) -> Task:
     """Make the task of `pack_task` in this process. Raises anything that its modules raise."""
     sources, made, fingerprint = pickle.loads(packed)
     sources.install()
-    task = Task(*pickle.loads(made))
+    template, args, kwargs, target, accuracy = pickle.loads(made)
+    task = Task(template, args, kwargs, target, accuracy=accuracy)
     if task.space.fingerprint != fingerprint:
         raise MeasureError(f"{task!r} has another space in the process that compiles")
     return task

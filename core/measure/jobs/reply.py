@@ -36,7 +36,8 @@ class _Job(NamedTuple):
 
 
 _RUNNING = _Job(
-    frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT}), frozenset({"load", "first_run", "check", "timing"})
+    frozenset({FailureKind.RUN_ERROR, FailureKind.WRONG_RESULT, FailureKind.INACCURATE}),
+    frozenset({"load", "first_run", "check", "timing"}),
 )
 _COMPILING = _Job(frozenset({FailureKind.COMPILE_ERROR}), frozenset())
 _LOWERING = _Job(frozenset({FailureKind.COMPILE_ERROR, FailureKind.INVALID}), frozenset({"lower"}))
@@ -51,6 +52,7 @@ def of_result(result: Result) -> dict[str, Any]:
         "partial": result.partial,
         "phases": result.phases,
         "run_queue_wait": result.run_queue_wait,
+        "error": result.error,
     }
 
 
@@ -115,19 +117,27 @@ class Asked:
 
     def _turns(self, data: Any) -> Result:
         if isinstance(data, dict) and "failed" in data:
-            return _failed(data, _RUNNING._replace(failures=frozenset({FailureKind.WRONG_RESULT})), self.seconds)
+            return _failed(data, _RUNNING._replace(failures=_RUNNING.failures - {FailureKind.RUN_ERROR}), self.seconds)
         return self._ok(data, self.policy.rounds)
 
     def _ok(self, data: Any, most: int) -> Ok:
-        costs, partial, phases, run_queue_wait = _fields(data, "costs", "partial", "phases", "run_queue_wait")
+        costs, partial, phases, run_queue_wait, error = _fields(
+            data, "costs", "partial", "phases", "run_queue_wait", "error"
+        )
         if not isinstance(costs, list) or not 1 <= len(costs) <= most or not isinstance(partial, bool):
             raise BrokenReply(f"not 1 to {most} costs")
         if not all(cost > 0 for cost in _times(costs, self.seconds)):
             raise BrokenReply("a cost that is not above 0 seconds")
         if type(run_queue_wait) is not float or not 0 <= run_queue_wait <= 1:
             raise BrokenReply("a share of waiting that is not between 0 and 1")
+        if error is not None and (type(error) is not float or not 0 <= error < math.inf):
+            raise BrokenReply("an error that is not a number of at least 0")
         return Ok(
-            tuple(costs), phases=_phases(phases, _RUNNING, self.seconds), partial=partial, run_queue_wait=run_queue_wait
+            tuple(costs),
+            phases=_phases(phases, _RUNNING, self.seconds),
+            partial=partial,
+            run_queue_wait=run_queue_wait,
+            error=error,
         )
 
 

@@ -6,7 +6,7 @@ Guard bands, bytes of a known value before and behind an array, show writes outs
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pegbox.expr import dtypes
+from pegbox.task.accuracy import default_accuracy
 
 Array = npt.NDArray[Any]
 
@@ -26,34 +27,46 @@ in its cache line, that NumPy's memory has."""
 _CHUNK = 1 << 14
 
 
+LEAST_MAGNITUDE = 1 / 64
+"""The magnitude that an output counts with at least: where terms cancel, the rounding of the terms is what is left."""
+
+
 @dataclass(frozen=True)
 class Tolerance:
-    """A float is right when it is within `atol + rtol * |expected|`; integers and bools must be equal if `atol` < 1."""
+    """A float is right when its error is at most `atol + rtol * |expected| + accuracy * magnitude`.
 
-    rtol: float
-    atol: float
+    The `magnitude` is the largest of the output. Integers and bools must be equal if `atol` < 1.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    accuracy: float = 0.0
 
     @classmethod
     def of(
-        cls, expected: Sequence[Array], *, flop: float, rtol: float | None = None, atol: float | None = None
+        cls,
+        expected: Sequence[Array],
+        *,
+        flop: float,
+        rtol: float | None = None,
+        atol: float | None = None,
+        accuracy: float | None = None,
     ) -> Tolerance:
-        """Make a tolerance for these reference outputs, unless the caller gives one.
+        """Make the tolerance of a task with these reference outputs: its accuracy, or the caller's own.
 
-        A sum of K products in another order differs by about eps * sqrt(K) times the size of the result: the errors
-        of K roundings add up as a random walk. K is taken from the work per output element. The factor 16 covers the
-        largest of millions of elements; a kernel that forgets a single term is still far outside.
+        Args:
+            rtol, atol: the caller's; with both, the accuracy allows nothing besides.
+            accuracy: the task's, if it declares one; else `default_accuracy`.
         """
-        floats = [array for array in expected if _is_float(array) and array.size]
-        if not floats:
-            return cls(rtol or 0.0, atol or 0.0)
-        eps = max(dtypes.EPSILON[str(array.dtype)] for array in floats)
-        elements = sum(array.size for array in expected)
-        length = math.sqrt(max(1.0, flop / (2.0 * elements)))
-        scale = max(0.05, max(_rms(array) for array in floats))
-        return cls(
-            rtol=eps * 16 * max(4.0, length) if rtol is None else rtol,
-            atol=eps * 16 * length * scale if atol is None else atol,
-        )
+        own = accuracy
+        if own is None and (rtol is None or atol is None):
+            types = [str(array.dtype) for array in expected if array.size]
+            own = default_accuracy(types, flop=flop, elements=sum(array.size for array in expected))
+        return cls(rtol or 0.0, atol or 0.0, own or 0.0)
+
+    def absolute(self, magnitude: float) -> float:
+        """Return the error that is allowed whatever the value, in an output of that largest magnitude."""
+        return self.atol + self.accuracy * magnitude
 
 
 def _is_float(array: Array) -> bool:
@@ -69,12 +82,62 @@ def poison(array: Array) -> None:
         _bytes(array).fill(POISON_BYTE)
 
 
-def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> str | None:
-    """Describe the wrong elements of `got`: their number, the worst, and its place; None if all are right."""
+def magnitude_of(array: Array) -> float:
+    """Return the largest finite magnitude of an output of floats, or `LEAST_MAGNITUDE`; 1 for other types."""
+    if not _is_float(array) or not array.size:
+        return 1.0
+    found = LEAST_MAGNITUDE
+    kind = _compared_as(array)
+    with np.errstate(all="ignore"):
+        for piece in _pieces(array):
+            values = np.abs(piece.astype(kind, copy=False))
+            largest = float(values.max())
+            if not math.isfinite(largest):
+                largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
+            found = max(found, largest)
+    return found
+
+
+def largest_error(got: Array, expected: Array) -> float:
+    """Return the largest difference of floats; NaN where some are infinite or NaN, which need a closer look.
+
+    This is on the path of every trial, so it works in pieces that stay in the cache.
+    """
+    kind, found = _compared_as(got), 0.0
+    with np.errstate(all="ignore"):
+        for g, e in zip(_pieces(got), _pieces(expected), strict=True):
+            a: npt.NDArray[np.floating] = g.astype(kind, copy=False)
+            b: npt.NDArray[np.floating] = e.astype(kind, copy=False)
+            error = float(np.abs(a - b).max())
+            if not math.isfinite(error):
+                return math.nan
+            found = max(found, error)
+    return found
+
+
+def largest_finite_error(got: Array, expected: Array) -> float:
+    """Return the largest difference of floats where both are finite."""
+    kind = _compared_as(got)
+    g: npt.NDArray[np.floating] = got.astype(kind, copy=False)
+    e: npt.NDArray[np.floating] = expected.astype(kind, copy=False)
+    with np.errstate(all="ignore"):
+        error = np.abs(g - e)
+    return float(np.max(error, where=np.isfinite(error), initial=0.0))
+
+
+def difference(
+    name: str, got: Array, expected: Array, tolerance: Tolerance, *, magnitude: float | None = None
+) -> str | None:
+    """Describe the wrong elements of `got`: their number, the worst, and its place; None if all are right.
+
+    Args:
+        magnitude: the `magnitude_of` the expected output, if it is known.
+    """
+    scale = magnitude_of(expected) if magnitude is None else magnitude
     if _is_float(got):
-        if _clearly_close(got, expected, tolerance):
+        if got.size and largest_error(got, expected) <= tolerance.absolute(scale):
             return None
-        wrong, error = _wrong_floats(got, expected, tolerance)
+        wrong, error = _wrong_floats(got, expected, tolerance, scale)
     else:
         wrong, error = _wrong_integers(got, expected, tolerance)
     if not wrong.any():
@@ -84,6 +147,8 @@ def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> 
     where = ", ".join(str(int(index)) for index in place)
     found, wanted = _shown(got, place), _shown(expected, place)
     allowed = tolerance.atol + tolerance.rtol * _magnitude(expected[place])
+    if _is_float(got):
+        allowed = tolerance.absolute(scale) + tolerance.rtol * _magnitude(expected[place])
     largest = float(error[place])
     return (
         f"{np.count_nonzero(wrong)} of {got.size} elements of output {name!r} are wrong; the worst is at [{where}]: "
@@ -134,22 +199,6 @@ def same_bytes(array: Array, pristine: Array) -> bool:
     return all(np.array_equal(x[start : start + _CHUNK], y[start : start + _CHUNK]) for start in _chunks(x))
 
 
-def _clearly_close(got: Array, expected: Array, tolerance: Tolerance) -> bool:
-    """Decide whether every element is strictly within the tolerance; infinities and NaNs are left to a closer look.
-
-    This is on the path of every trial, so it works in pieces that stay in the cache.
-    """
-    g, e = got.reshape(-1), expected.reshape(-1)
-    kind = _compared_as(got)
-    with np.errstate(all="ignore"):
-        for start in _chunks(g):
-            a: npt.NDArray[np.floating] = g[start : start + _CHUNK].astype(kind, copy=False)
-            b: npt.NDArray[np.floating] = e[start : start + _CHUNK].astype(kind, copy=False)
-            if not (np.abs(a - b) < np.abs(b) * kind(tolerance.rtol) + kind(tolerance.atol)).all():
-                return False
-    return True
-
-
 def _compared_as(array: Array) -> type[np.float32] | type[np.float64]:
     """Choose the type to compare in: single for half precision, whose own arithmetic would round the error away."""
     return np.float64 if array.dtype == np.float64 else np.float32
@@ -159,15 +208,20 @@ def _chunks(array: Array) -> range:
     return range(0, array.size, _CHUNK)
 
 
+def _pieces(array: Array) -> Iterator[Array]:
+    flat = array.reshape(-1)
+    return (flat[start : start + _CHUNK] for start in _chunks(flat))
+
+
 def _wrong_floats(
-    got: Array, expected: Array, tolerance: Tolerance
+    got: Array, expected: Array, tolerance: Tolerance, magnitude: float
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.floating]]:
     kind = _compared_as(got)
     g: npt.NDArray[np.floating] = got.astype(kind, copy=False)
     e: npt.NDArray[np.floating] = expected.astype(kind, copy=False)
     with np.errstate(all="ignore"):
         error = np.abs(g - e)
-        wrong = ~(error <= np.abs(e) * kind(tolerance.rtol) + kind(tolerance.atol))
+        wrong = ~(error <= np.abs(e) * kind(tolerance.rtol) + kind(tolerance.absolute(magnitude)))
         if wrong.any():
             # Infinities of one sign subtract to NaN, and NaN is right where NaN is expected.
             wrong &= ~((g == e) | (np.isnan(g) & np.isnan(e)))
@@ -192,12 +246,6 @@ def _wrong_integers(
 
 def _bytes(array: Array) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
-
-
-def _rms(array: Array) -> float:
-    values = array.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    return math.sqrt(float(np.mean(finite * finite))) if finite.size else 0.0
 
 
 def _magnitude(value: object) -> float:

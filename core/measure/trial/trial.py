@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from pegbox.measure.machine.run_delay import WaitMeter, on_core
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.trial.bench import Bench, Values
-from pegbox.measure.trial.check import Array, GuardedArray, difference, poison, same_bytes
+from pegbox.measure.trial.check import Array, GuardedArray, magnitude_of, poison, same_bytes
+from pegbox.measure.trial.output_check import Check, check_output
 from pegbox.measure.trial.timing import TimingPolicy
 
 _PROBE_SECONDS = 1e-3
@@ -44,6 +45,7 @@ class CandidateArrays:
     arrays: tuple[Array, ...] = field(init=False)
     _guarded: tuple[GuardedArray, ...] = field(init=False)
     _values: Values = field(init=False)
+    _magnitudes: tuple[float, ...] = field(init=False)
     _flusher: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -54,6 +56,7 @@ class CandidateArrays:
     def use(self, values: Values) -> None:
         """Copy these inputs in, expect their outputs from now on, and poison the outputs."""
         self._values = values
+        self._magnitudes = tuple(map(magnitude_of, values.expected))
         for (_, array), given in zip(self._named(outputs=False), values.inputs, strict=True):
             np.copyto(array, given)
         for guarded in self._guarded:
@@ -65,18 +68,22 @@ class CandidateArrays:
         for _, array in self._named(outputs=True):
             poison(array)
 
-    def complaint(self) -> str | None:
-        """Say what is wrong after a run; None if nothing is. Damage outside of the outputs is repaired."""
+    def check(self) -> Check:
+        """Check what a run left behind. Damage outside of the outputs is repaired."""
         if (outside := self._written_outside()) is not None:
-            return outside
-        for (name, array), expected in zip(self._named(outputs=True), self._values.expected, strict=True):
-            if (found := difference(name, array, expected, self.bench.tolerance)) is not None:
+            return Check(outside)
+        error = 0.0
+        outputs = zip(self._named(outputs=True), self._values.expected, self._magnitudes, strict=True)
+        for (name, array), expected, magnitude in outputs:
+            found = check_output(name, array, expected, self.bench.tolerance, magnitude)
+            if found.fault:
                 return found
+            error = max(error, found.error)
         for (name, array), pristine in zip(self._named(outputs=False), self._values.inputs, strict=True):
             if not same_bytes(array, pristine):
                 np.copyto(array, pristine)
-                return f"the candidate wrote to its input {name!r}"
-        return None
+                return Check(f"the candidate wrote to its input {name!r}")
+        return Check(error=error)
 
     def _written_outside(self) -> str | None:
         found = []
@@ -117,12 +124,13 @@ def run_trial(
         first = _seconds(kernel, stage, 1)
     run_queue_wait = meter.share()
     watch.lap("first_run")
-    wrong = stage.complaint()
+    checked = stage.check()
     watch.lap("check")
-    if wrong is not None:
-        return Failed(FailureKind.WRONG_RESULT, wrong, phases=watch.phases)
+    if checked.fault:
+        return Failed(checked.kind, checked.fault, phases=watch.phases)
+    known: dict[str, Any] = {"phases": watch.phases, "error": checked.error}
     if policy.far_behind(first, best, cold=True):
-        return Ok((max(first, 1e-9),), phases=watch.phases, partial=True, run_queue_wait=run_queue_wait)
+        return Ok((max(first, 1e-9),), partial=True, run_queue_wait=run_queue_wait, **known)
     stage.poison()
     watch.lap("check")
     meter = WaitMeter()
@@ -135,12 +143,12 @@ def run_trial(
         costs = (per_call,) if partial else _repeat(kernel, stage, policy, per_call, best)
     run_queue_wait = meter.share()
     watch.lap("timing")
-    wrong = stage.complaint()
+    checked = stage.check()
     watch.lap("check")
-    if wrong is not None:
-        message = f"right in its first call, not in later ones: {wrong}"
-        return Failed(FailureKind.WRONG_RESULT, message, phases=watch.phases)
-    return Ok(costs, phases=watch.phases, partial=partial, run_queue_wait=run_queue_wait)
+    if checked.fault:
+        message = f"right in its first call, not in later ones: {checked.fault}"
+        return Failed(checked.kind, message, phases=watch.phases)
+    return Ok(costs, partial=partial, run_queue_wait=run_queue_wait, **known)
 
 
 def run_interleaved(
@@ -166,28 +174,31 @@ def run_interleaved(
     costs = list(zip(*rounds, strict=True))
     run_queue_wait = meter.share()
     with guard(policy.timeout * len(kernels)):
-        wrong = [_wrong_again(kernel, stage) for kernel in kernels]
+        checks = [_checked_again(kernel, stage) for kernel in kernels]
     stage.use(stage.bench.values)
     return [
-        Ok(own, phases={"timing": spent}, run_queue_wait=run_queue_wait)
-        if message is None
-        else Failed(FailureKind.WRONG_RESULT, message, phases={"timing": spent})
-        for own, message in zip(costs, wrong, strict=True)
+        Failed(check.kind, check.fault, phases={"timing": spent})
+        if check.fault
+        else Ok(own, phases={"timing": spent}, run_queue_wait=run_queue_wait, error=check.error)
+        for own, check in zip(costs, checks, strict=True)
     ]
 
 
-def _wrong_again(kernel: TimedKernel, stage: CandidateArrays) -> str | None:
-    """Run a kernel once more on the known inputs and once on the fresh ones; say what is wrong."""
+def _checked_again(kernel: TimedKernel, stage: CandidateArrays) -> Check:
+    """Check a kernel once more on the known inputs and once on the fresh ones: the first fault, or the larger error."""
     known = stage.bench.values, "right in its first call, not in later ones"
     fresh = stage.bench.fresh, "right on the first inputs, not on others"
+    error = 0.0
     for values, when in (known, fresh):
         if values is None:
             continue
         stage.use(values)
         _seconds(kernel, stage, 1)
-        if (found := stage.complaint()) is not None:
-            return f"{when}: {found}"
-    return None
+        found = stage.check()
+        if found.fault:
+            return found._replace(fault=f"{when}: {found.fault}")
+        error = max(error, found.error)
+    return Check(error=error)
 
 
 def _probe(kernel: TimedKernel, stage: CandidateArrays) -> float:

@@ -24,7 +24,7 @@ from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
-from pegbox.task.group import TaskGroup
+from pegbox.task.group import TaskGroup, task_of
 from pegbox.task.speed_text import format_phases, format_seconds
 
 if TYPE_CHECKING:
@@ -177,7 +177,18 @@ class BestTrial:
         """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
         result, known = self.result, self.baseline
         beside = "" if known is None else known.text(self.cost, result.costs, result.wait_in_costs)
-        return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
+        return [*filter(None, [beside, self.accuracy]), *([] if self.gain is None else [str(self.gain)])]
+
+    @property
+    def accuracy(self) -> str:
+        """The error of the winner, and the largest that its task allows, as text; empty where it is not known."""
+        task = self.subject.task
+        if self.result.error is None or task is None:
+            return ""
+        owner = task_of(task, self.config)
+        if not owner.accuracy:  # of integers, which are exact
+            return ""
+        return f"error {self.result.error:.2g} of the largest magnitude; {owner.accuracy:.2g} is allowed"
 
     def __repr__(self) -> str:
         return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"
@@ -457,8 +468,13 @@ class TuneResult:
             return ""
         reason = trial.result.message if self.best is None else trial.result.message.partition("\n")[0]
         in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
-        again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
-        return f"; the first: {reason}\n    its config: {trial.config}{again}"
+        group = self.subject.task
+        owner, of = "task", ""
+        if isinstance(group, TaskGroup):
+            name = group.implementation_of(trial.config)
+            owner, of = f"group.tasks[{name!r}]", f"{name} "
+        again = f"; again: pegbox.build({owner}, config={trial.config.index})" if self.task and in_build else ""
+        return f"; the first: {reason}\n    its config: {of}{trial.config}{again}"
 
 
 def _trials(count: int, kind: str = "") -> str:

@@ -99,7 +99,7 @@ def _of_one_core(task: Task) -> Task:
     if not _leaves_threads(task):
         return task
     target = Target(str(task.target).replace(f"-num-cores {task.target.num_cores}", "-num-cores 1"))
-    alone = Task(task.template, task.args, task.kwargs, target)
+    alone = Task(task.template, task.args, task.kwargs, target, accuracy=task.given_accuracy)
     return alone if _lengths(alone) == _lengths(task, without=THREADS) else task
 
 

@@ -33,7 +33,7 @@ def flags() -> Objective:
         )
         literals, matches, steps = _parse(window, chain, shortest, lazy, nice)
         bits = 9 * literals + matches * (1 + 4 + window.bit_length() - 1)
-        return bits / 8 + steps / 40
+        return float(bits / 8 + steps / 40)
 
     return Objective(cost, space, unit="bytes", pure=True)
 

@@ -63,7 +63,7 @@ class _Cache:
     def run(self) -> float:
         for address, written in _trace():
             self.touch(address // self.page, written)
-        return self.cycles + self.dirty * (10 + self.page)
+        return float(self.cycles + self.dirty * (10 + self.page))
 
     def touch(self, page: int, written: bool) -> None:
         self.cycles += 2.0 if self.policy == "fifo" else 3.0
@@ -123,6 +123,6 @@ def merge_tree() -> Objective:
         write = (levels - 1) * ratio / (inside + 1) + ratio / (last + 1)
         read = 1 + runs * wrong
         scan = runs + 40 / block
-        return 0.5 * write / block * 8 + 0.35 * read * (1 + block / 8) + 0.15 * scan * (1 + block / 8)
+        return float(4 * write / block + (0.35 * read + 0.15 * scan) * (1 + block / 8))
 
     return Objective(cost, space, unit="blocks", pure=True)

@@ -75,7 +75,7 @@ def failures() -> Objective:
             raise ValueError(f"{held} elements with {threads} threads do not fit")
         traffic = (1.0 / rows + 1.0 / columns) / (1.0 / 64 + 1.0 / 16)
         latency = 1.0 + 2.0 / (stages * math.sqrt(depth))
-        return 0.5 * traffic + latency + 16.0 / threads
+        return float(0.5 * traffic + latency + 16.0 / threads)
 
     return _objective(cost, space)
 
@@ -143,7 +143,8 @@ def algorithms() -> Objective:
         name = config["algorithm"].val
         base, slope = bases[name]
         count = {"direct": 2, "tiled": 4, "blocked": 4, "transformed": 5}[name]
-        return base + slope * sum((config[f"{name}{place}"].val - (place * 2 + 1) % 5) ** 2 for place in range(count))
+        values = [int(config[f"{name}{place}"].val) for place in range(count)]
+        return base + slope * sum((value - (2 * place + 1) % 5) ** 2 for place, value in enumerate(values))
 
     return _objective(cost, space)
 
@@ -153,6 +154,6 @@ def large() -> Objective:
 
     def cost(config: Config) -> float:
         far = [((value - (3 * place + 2) % 10) / 9.0) ** 2 for place, value in enumerate(_values(config, 18))]
-        return 1.0 + sum(10.0 ** (-3.0 * place / 17.0) * part for place, part in enumerate(far))
+        return 1.0 + sum(float(10.0 ** (-3.0 * place / 17.0)) * part for place, part in enumerate(far))
 
     return _objective(cost, _knobs(18, range(10)))

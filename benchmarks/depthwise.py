@@ -1,0 +1,161 @@
+"""Depthwise convolutions: tune, then time our kernels, other libraries and the machine's limits in turns.
+
+    python3 benchmarks/depthwise.py                              # layers of MobileNetV2 and EfficientNet-B0
+    python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding
+    python3 benchmarks/depthwise.py --layout NHWC --trials 0     # untuned: the configurations that are predicted
+
+The rivals are torch, in the same layout, and ONNX Runtime, which takes NCHW alone and is shown for both. A rival that
+is not installed is left out. The roofline is that of one core: the longer of the multiply-adds at the peak, which is
+measured in turns with the kernels, and of copying the input to the output in the caches that hold both. All take turns,
+pinned to one core; the output shows the least time of each, because disturbances only add to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# As in matmul.py: use one thread.
+if os.environ.get("OMP_NUM_THREADS") != "1":
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"OMP_NUM_THREADS": "1"})
+
+import numpy as np
+from peak import peak_kernel
+
+import pegbox as pb
+from pegbox.measure.baselines.roofline import measure_roofline, size_class
+
+SHAPES = (
+    "32x112x112-3-s1-p1", "96x112x112-3-s2-p1", "144x56x56-3-s1-p1", "192x28x28-3-s1-p1", "384x14x14-3-s1-p1",
+    "960x7x7-3-s1-p1", "144x56x56-5-s2-p2", "240x28x28-5-s1-p2", "672x14x14-5-s1-p2", "60x33x37-3-s1-p1",
+)  # fmt: skip
+_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)(?:-s(\d+))?(?:-p(\d+))?")
+Call = Callable[[], np.ndarray]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", default=SHAPES)
+    parser.add_argument("--layout", nargs="+", default=("NHWC", "NCHW"), choices=("NHWC", "NCHW"))
+    parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for text in options.shapes:
+        found = _SHAPE.fullmatch(text)
+        if found is None:
+            raise SystemExit(f"{text!r} is not a depthwise convolution: write CxHxW-K, as 144x56x56-3-s1-p1")
+        sizes = tuple(int(number or usual) for number, usual in zip(found.groups(), (0, 0, 0, 0, 1, 0), strict=True))
+        for layout in options.layout:
+            one_case(text, sizes, layout, options)
+    return 0
+
+
+def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.Namespace) -> None:
+    c, h, w, k, stride, padding = sizes
+    kwargs = {"stride": stride, "padding": padding, "layout": layout}
+    task = pb.create_task("depthwise_conv2d", (1, c, h, w, k, k), kwargs, target="llvm -num-cores 1")
+    config = None
+    if options.trials:
+        result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
+        if result.best is None:
+            raise SystemExit(f"no valid kernel for {text}: {result.failures}")
+        config = result.best.config
+    kernel = pb.build(task, config=config)
+    rng = np.random.default_rng(0)
+    x, filters, out = arrays = [rng.uniform(-1, 1, s.shape).astype(s.dtype) for s in task.arguments()]
+    kernel(*arrays)
+    calls = dict([*_torch(x, filters, layout, stride, padding), *_onnxruntime(x, filters, layout, stride, padding)])
+    for name, call in calls.items():
+        np.testing.assert_allclose(out, call(), rtol=1e-3, atol=1e-3, err_msg=name)
+    ns, peak = timed(kernel, arrays, calls, options.rounds)
+    core = min(os.sched_getaffinity(0))
+    roof = measure_roofline("float32", size_class(x.nbytes + out.nbytes, 1), task.target, [core])
+    limits = {"arithmetic": task.flop / peak, "memory": 1e9 * roof.seconds(read=x.nbytes, written=out.nbytes)}
+    bound = max(limits, key=lambda name: limits[name])
+    rivals = ", ".join(
+        f"{name} {value / 1e3:.1f} ({value / ns['ours']:.2f})" for name, value in ns.items() if name != "ours"
+    )
+    print(
+        f"{text} {layout}: ours {ns['ours'] / 1e3:.1f} µs, {task.flop / ns['ours']:.1f} GFLOP/s, "
+        f"{limits[bound] / ns['ours']:.0%} of the roofline ({bound}: {limits[bound] / 1e3:.1f} µs, peak {peak:.1f} "
+        f"GFLOP/s, copy {roof.copy:.1f} GB/s); rivals µs (ratio): {rivals}; {config or 'predicted'}",
+        flush=True,
+    )
+
+
+def timed(kernel: Any, arrays: list[np.ndarray], calls: dict[str, Call], rounds: int) -> tuple[dict[str, float], float]:
+    """Return the least nanoseconds per call of all, which take turns, and the multiply-add peak in GFLOP/s."""
+    meter, flop = peak_kernel()
+    vector = np.zeros(meter.args[0].shape, np.float32)
+    affinity = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(affinity)})
+    number = max(1, round(1e6 / max(kernel.time_ns(arrays, 2) / 2, 1)))
+    samples: dict[str, list[float]] = {}
+    peaks = []
+    for _ in range(rounds):
+        samples.setdefault("ours", []).append(kernel.time_ns(arrays, number) / number)
+        for name, call in calls.items():
+            start = time.perf_counter_ns()
+            for _ in range(number):
+                call()
+            samples.setdefault(name, []).append((time.perf_counter_ns() - start) / number)
+        peaks.append(flop / meter.time_ns([vector], 1))
+    os.sched_setaffinity(0, affinity)
+    return {name: min(values) for name, values in samples.items()}, max(peaks)
+
+
+def _torch(x: Any, filters: Any, layout: str, stride: int, padding: int) -> Iterator[tuple[str, Call]]:
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    data, weight = torch.from_numpy(x), torch.from_numpy(filters)
+    if layout == "NHWC":  # `channels_last` tensors are logically NCHW
+        data = data.permute(0, 3, 1, 2)
+        weight = weight.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+
+    def call() -> np.ndarray:
+        y = torch.nn.functional.conv2d(data, weight, stride=stride, padding=padding, groups=data.shape[1])
+        return np.asarray((y if layout == "NCHW" else y.permute(0, 2, 3, 1)).contiguous().numpy())
+
+    yield "torch", call
+
+
+def _onnxruntime(x: Any, filters: Any, layout: str, stride: int, padding: int) -> Iterator[tuple[str, Call]]:
+    try:
+        import onnxruntime
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError:
+        return
+    images, weight = (x, filters) if layout == "NCHW" else (x.transpose(0, 3, 1, 2), filters.transpose(3, 2, 0, 1))
+    images, weight = np.ascontiguousarray(images), np.ascontiguousarray(weight)
+    attributes = {"strides": [stride] * 2, "pads": [padding] * 4, "group": images.shape[1]}
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)],
+        "depthwise",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, images.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+
+    def call() -> np.ndarray:
+        y = np.asarray(session.run(None, {"x": images})[0])
+        return y if layout == "NCHW" else y.transpose(0, 2, 3, 1)
+
+    yield "ORT", call
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import TemplateError
+from pegbox.testing import TemplateContract
+
+
+class TestDepthwise(TemplateContract):
+    template = "depthwise_conv2d"
+    target = "llvm -num-cores 2"
+    cases: ClassVar[Any] = [
+        (1, 6, 8, 9, 3, 3, 1, 1),
+        (2, 9, 7, 7, 5, 5, 2, 2),
+        (1, 1, 5, 4, 1, 1),
+        (1, 4, 6, 9, 3, 2, (2, 1), (1, 0, 0, 2), (1, 2), "NCHW", "HWIO"),
+        (1, 20, 9, 8, 3, 3, 1, 1, 1, "NHWC"),
+        (2, 17, 7, 7, 5, 5, 2, 2, 1, "NHWC"),
+        (1, 8, 6, 6, 2, 2, 1, 0, 1, "NHWC", "OIHW", "float64"),
+        (1, 3, 5, 9, 3, 3, (1, 2), (0, 1), (2, 1), "NHWC", "OHWI"),
+    ]
+    configs = 6
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_values_are_those_of_a_sum_over_shifted_images(layout: str) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 6, 9, 8)).astype("float32"), rng.standard_normal((6, 1, 3, 3)).astype("float32")
+    wide = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = sum(
+        wide[:, :, i : i + 9 : 2, j : j + 8 : 2] * w[:, 0, i, j, None, None] for i in range(3) for j in range(3)
+    )
+    kwargs = {"stride": 2, "padding": 1, "layout": layout}
+    task = pb.create_task("depthwise_conv2d", args=(1, 6, 9, 8, 3, 3), kwargs=kwargs)
+    operands = [x, w] if layout == "NCHW" else [x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()]
+    found = np.empty([spec.shape for spec in task.arguments()][-1], "float32")
+    pb.build(task, config=task.space.get(0))(*operands, found)
+    given = found if layout == "NCHW" else found.transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(given, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((1, 0, 4, 4, 3, 3), {}, "depthwise_conv2d: C=0 is not a size"),
+        ((1, 4, 4, 4, 5, 3), {}, "depthwise_conv2d: the filter spans 5 along H"),
+        ((1, 4, 4, 4, 3, 3), {"stride": 0}, "depthwise_conv2d: stride=0 is neither"),
+        ((1, 4, 4, 4, 3, 3), {"padding": (1, 2, 3)}, r"depthwise_conv2d: padding=\[?\(?1, 2, 3"),
+        ((1, 4, 4, 4, 3, 3), {"layout": "NHCW"}, "depthwise_conv2d: layout='NHCW' is not a layout here"),
+        ((1, 4, 4, 4, 3, 3), {"weights": "packed"}, "depthwise_conv2d: weights='packed' is not a layout here"),
+    ],
+)
+def test_bad_arguments_are_refused(args: tuple[int, ...], kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
+        pb.create_task("depthwise_conv2d", args=args, kwargs=kwargs)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_sizes_that_overflow_are_refused(layout: str) -> None:
+    with pytest.raises(TemplateError, match=r"depthwise_conv2d: an array of these sizes has more than 2\^63 bytes"):
+        pb.create_task("depthwise_conv2d", args=(1 << 31, 1 << 31, 64, 64, 3, 3), kwargs={"layout": layout})
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_programs(layout: str, golden: Callable[[object], None]) -> None:
+    """Neither layout tests anything in the main part of the loops."""
+    kwargs = {"padding": 1, "layout": layout}
+    task = pb.create_task("depthwise_conv2d", (1, 32, 16, 16, 3, 3), kwargs, target="llvm -mcpu=x86-64-v3 -num-cores 1")
+    chosen = {"tile_h": 4 if layout == "NCHW" else 2, "tile_w": 8 if layout == "NCHW" else 4, "unroll_kh": True}
+    configs = task.space.iterate()
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
