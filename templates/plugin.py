@@ -11,6 +11,7 @@ def pegbox_register_templates() -> dict[str, str]:
         "matmul": "pegbox.templates.matmul:matmul",
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
         "conv2d": "pegbox.templates.conv2d:conv2d",
+        "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
     }
 
@@ -18,6 +19,12 @@ def pegbox_register_templates() -> dict[str, str]:
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
     return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "depthwise_conv2d", "matmul")}
+
+
+@hookimpl
+def pegbox_register_implementations() -> dict[str, str]:
+    names = ("conv2d_winograd", *(f"conv2d_winograd_{m}" for m in (2, 4, 6)))
+    return {name: f"pegbox.templates.implementations:{name}" for name in names}
 
 
 @hookimpl

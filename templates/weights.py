@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from pegbox.task import Task
 
-_TEMPLATES = ("batch_matmul", "conv2d", "matmul")
+_CONVOLUTIONS = ("conv2d", "conv2d_winograd")
+_TEMPLATES = ("batch_matmul", "matmul", *_CONVOLUTIONS)
 
 
 def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, name: str = "") -> np.ndarray[Any, Any]:
@@ -38,7 +39,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
     task = task.base
     if isinstance(task.template, GeneratedTemplate):
         if layout:
-            raise ArgumentError(f"pack_weights: layout={layout!r} is of the template conv2d; {task!r} has its own")
+            raise ArgumentError(f"pack_weights: layout={layout!r} is of convolutions; {task!r} has its own")
         return task.template.pack_weights(task.target, task.args, task.kwargs, array, name)
     if name:
         raise ArgumentError(
@@ -49,8 +50,9 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
             f"{task!r} takes its weights as they are; make it with kwargs={{'weights': 'packed'}} "
             f"(templates: {', '.join(_TEMPLATES)}) to pack them ahead"
         )
-    if task.name == "conv2d":
-        return _filters(task, array, layout)
+    if task.name in _CONVOLUTIONS:
+        panels = _filters(task, array, layout)
+        return panels if task.name == "conv2d" else _transformed(task, panels)
     if layout:
         raise ArgumentError(f"pack_weights: layout={layout!r}: {task!r} has no filters; leave it out")
     return _matrices(task, array)
@@ -59,7 +61,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
 def packed(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """Pack weights for operators, of filters in the layout that the task would have them in otherwise."""
     layout = replaced.get("weights", "")
-    return pack_weights(task, array, layout if task.base.name == "conv2d" else "")
+    return pack_weights(task, array, layout if task.base.name in _CONVOLUTIONS else "")
 
 
 def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -87,13 +89,25 @@ def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray
     from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_of
 
     conv = conv_of(task)
+    vectors, *inside, lanes = conv.weight_shape
     layout = layout or USUAL_WEIGHTS[conv.layout]
     check_layout("layout of the array", layout, WEIGHT_LAYOUTS)
     check_array(_wanted(task), array, replace(conv, weights=layout).weight_shape, conv.dtype)
-    vectors, *inside, lanes = conv.weight_shape
     padded = np.zeros((*inside, vectors * lanes), array.dtype)
     padded[..., : conv.o] = array.transpose(*(layout.index(letter) for letter in "HWIO"))
     return np.ascontiguousarray(np.moveaxis(padded.reshape(*inside, vectors, lanes), -2, 0))
+
+
+def _transformed(task: Task, panels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Transform packed filters for tiles of the task's m, (n, n, ceil(O / lanes), C, lanes), computed in float64."""
+    import numpy as np
+
+    from pegbox.templates.winograd_shape import winograd_of
+
+    matrix = np.array(winograd_of(task).transforms.filters, np.float64)
+    half = np.tensordot(matrix, panels.astype(np.float64), axes=(1, 1))  # [row of the tile][vector][column][c][lane]
+    whole = np.tensordot(matrix, half, axes=(1, 2))
+    return np.ascontiguousarray(np.swapaxes(whole, 0, 1).astype(panels.dtype))
 
 
 def _wanted(task: Task) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Ranges, bounds, fits
-from pegbox.expr.build import floordiv
+from pegbox.expr.build import floordiv, index
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars
@@ -80,7 +80,18 @@ def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:
     """Join a % c and a // c to a."""
     if not (isinstance(term, Binary) and term.op == "floormod" and isinstance(term.b, Const)):
         return None
-    quotient = simplified_linear(floordiv(term.a, term.b), ranges)
-    if all(_is_determined(t, pinned) for t in quotient.terms):
-        return linear(term.a)
+    for quotient in _quotients(linear(term.a), term.b.integer, ranges):
+        if all(_is_determined(t, pinned) for t in quotient.terms):
+            return linear(term.a)
     return None
+
+
+def _quotients(a: Linear, c: int, ranges: Ranges) -> Iterator[Linear]:
+    """Yield forms of a // c: as it is, and (x + y // d) // c as (d·x + y) // (d·c)."""
+    yield simplified_linear(floordiv(a.to_expr(), index(c)), ranges)
+    for term, coefficient in a.terms.items():
+        if coefficient == 1 and isinstance(term, Binary) and term.op == "floordiv" and isinstance(term.b, Const):
+            d = term.b.integer
+            whole = a.minus(linear(term)).times(d).add(linear(term.a))
+            if d > 0 and fits(whole, ranges):
+                yield simplified_linear(floordiv(whole.to_expr(), index(d * c)), ranges)

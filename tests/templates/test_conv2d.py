@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from direct_convolution import convolved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stage import SECOND
@@ -18,7 +19,6 @@ from pegbox.task.task import Task
 from pegbox.templates import pack_weights
 from pegbox.testing import TemplateContract
 
-ORDER = {"OIHW": (0, 1, 2, 3), "OHWI": (0, 3, 1, 2), "HWIO": (3, 2, 0, 1)}
 NHWC = (1, 0, 1, "NHWC")  # stride, padding, dilation, layout
 
 
@@ -58,28 +58,6 @@ class TestConv2dOfOtherTypes(TemplateContract):
     template = "conv2d"
     cases = ((1, 3, 5, 4, 6, 3, 3, 1, 1, 1, "NCHW", "", "int32"), (1, 2, 4, 4, 3, 2, 2, *NHWC, "", "float16"))
     configs = 2
-
-
-def pair(value: Any) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else tuple(value)
-
-
-def convolved(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, layout: str, weights: str) -> Any:
-    """The convolution, filter position by filter position."""
-    if layout == "NHWC":
-        x = x.transpose(0, 3, 1, 2)
-    w = w.transpose(ORDER[weights]).astype(np.float64)
-    (sy, sx), (dy, dx) = map(pair, (stride, dilation))
-    top, left, bottom, right = padding if np.size(padding) == 4 else pair(padding) * 2
-    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right))).astype(np.float64)
-    oh, ow = ((size - (k - 1) * d - 1) // s + 1 for size, k, d, s in
-              zip(x.shape[2:], w.shape[2:], (dy, dx), (sy, sx), strict=True))  # fmt: skip
-    out = np.zeros((x.shape[0], w.shape[0], oh, ow))
-    for a in range(w.shape[2]):
-        for b in range(w.shape[3]):
-            window = x[:, :, a * dy :, b * dx :][:, :, : (oh - 1) * sy + 1 : sy, : (ow - 1) * sx + 1 : sx]
-            out += np.einsum("nchw,oc->nohw", window, w[:, :, a, b])
-    return out if layout == "NCHW" else out.transpose(0, 2, 3, 1)
 
 
 def of_lanes(task: Task, lanes: str, rng: np.random.Generator, count: int) -> list[Config]:

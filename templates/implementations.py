@@ -1,0 +1,41 @@
+"""Implementations of operators by templates of other algorithms: for tasks of conv2d, Winograd's."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pegbox.errors import TemplateError
+from pegbox.task import Task, create_task
+from pegbox.templates.conv_shape import PACKED
+from pegbox.templates.cook_toom import error_estimate
+from pegbox.templates.winograd_shape import WORST, winograd_of
+
+_HOPELESS = 1.3
+"""How many times the cycles of the direct sum the estimate may have: both are off by some tenths."""
+_FLOP_PER_LANE = 4
+"""Operations of a lane in a cycle: two multiply-adds."""
+
+
+def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
+    """Make the task of a Winograd convolution; with `m`, that of tiles of m × m outputs, for packed weights alone.
+
+    Raises:
+        TemplateError: its strides or its filters are others, such tiles have large errors, or the direct sum takes
+            fewer cycles, as with few channels.
+    """
+    arguments = task.workload[1]
+    if task.name != "conv2d" or (m and arguments["weights"] != PACKED):
+        return None
+    made = create_task("conv2d_winograd", kwargs={**arguments, "m": m}, target=task.target)
+    if m and (error := error_estimate(m, arguments["KH"], arguments["dtype"])) > WORST:
+        raise TemplateError(f"m={m}: its errors are about {error:.1g} of the outputs; give a smaller m, or float64")
+    w = winograd_of(made)
+    direct = w.conv.flop / (_FLOP_PER_LANE * w.conv.lanes)
+    if w.cycles > _HOPELESS * direct:
+        raise TemplateError(f"about {w.cycles:,.0f} cycles, where the direct sum takes {direct:,.0f} at least")
+    return made
+
+
+conv2d_winograd_2 = partial(conv2d_winograd, m=2)
+conv2d_winograd_4 = partial(conv2d_winograd, m=4)
+conv2d_winograd_6 = partial(conv2d_winograd, m=6)

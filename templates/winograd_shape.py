@@ -1,0 +1,127 @@
+"""`Winograd`: a convolution by F(m × m, r × r), and the tiles that its outputs are cut into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pegbox.errors import TemplateError
+from pegbox.expr import nbytes
+from pegbox.templates.conv_shape import PACKED, Conv, conv_of
+from pegbox.templates.cook_toom import Transforms, error_estimate, transforms
+
+if TYPE_CHECKING:
+    from pegbox.task import Task
+
+M = (2, 4, 6)
+R = (3, 5)
+
+WORST = 1e-6
+"""The estimated error up to which m is chosen for weights that are packed ahead, relative to the outputs."""
+_RUN = 4
+"""The most vectors in a row of pixels that is stored at a time."""
+_TRANSFORM = 6.0
+"""Cycles that the transforms of a vector take: loads, sums and stores of two passes in each direction."""
+WEIGHT_BYTES = 4.0
+"""Bytes of filters that come from the last cache in a cycle, as measured where the reduction waits for them."""
+
+
+@dataclass(frozen=True)
+class Winograd:
+    """A convolution with tiles of m × m outputs."""
+
+    conv: Conv
+    m: int
+
+    @property
+    def transforms(self) -> Transforms:
+        """The matrices along rows, and along columns."""
+        return transforms(self.m, self.conv.kernel[0])
+
+    @property
+    def size(self) -> int:
+        """Rows and columns of a tile of the input."""
+        return self.m + self.conv.kernel[0] - 1
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Rows and columns of tiles in an image; the last ones may stick out of the result."""
+        y, x = (-(-extent // self.m) for extent in self.conv.out)
+        return y, x
+
+    @property
+    def count(self) -> int:
+        """Tiles of all images."""
+        return self.conv.n * self.tiles[0] * self.tiles[1]
+
+    @property
+    def run(self) -> int:
+        """Tiles of a row that are stored together: where rows of pixels are, as many as fill vectors."""
+        if self.conv.layout == "NHWC":
+            return 1
+        columns, lanes = self.tiles[1], self.conv.lanes
+        runs = [q for q in range(1, columns + 1) if columns % q == 0 and q * self.m <= _RUN * lanes]
+        whole = [q for q in runs if q * self.m % lanes == 0]
+        return min(whole) if whole else max(runs, default=1)
+
+    @property
+    def channels(self) -> int:
+        """Input channels in whole vectors."""
+        return -(-self.conv.c // self.conv.lanes) * self.conv.lanes
+
+    @property
+    def image(self) -> tuple[int, int]:
+        """Rows and columns of the input that all tiles read."""
+        y, x = ((count - 1) * self.m + self.size for count in self.tiles)
+        return y, x
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """The shape of transformed filters: [row][column][vector of output channels][c][channel of the vector]."""
+        return self.size, self.size, self.conv.vectors, self.conv.c, self.conv.lanes
+
+    @property
+    def cycles(self) -> float:
+        """Estimate the cycles of a call: products, transforms, and weights from the last cache."""
+        conv, elements = self.conv, self.size**2
+        products = self.count * conv.c * conv.vectors / 2
+        vectors = self.count * (conv.c + conv.o) / conv.lanes
+        weights = conv.c * conv.vectors * conv.lanes * nbytes(conv.dtype) / WEIGHT_BYTES
+        return elements * (products + vectors * _TRANSFORM + weights)
+
+
+def tile_sizes(conv: Conv, m: int) -> list[int]:
+    """Return the sizes m that are in the space of a convolution: that which is given, or all.
+
+    Weights that are packed ahead are of one m: the one that is expected to be fastest of those with small errors.
+
+    Raises:
+        TemplateError: the convolution is not one of these, or `m` is none of them.
+    """
+    _check(conv)
+    if m not in (0, *M):
+        raise TemplateError(f"conv2d_winograd: m={m!r}; give 2, 4 or 6, or 0 to leave it open")
+    if m:
+        return [int(m)]
+    if conv.weights != PACKED:
+        return list(M)
+    accurate = [each for each in M if error_estimate(each, conv.kernel[0], conv.dtype) <= WORST]
+    return [min(accurate, key=lambda each: Winograd(conv, each).cycles)]
+
+
+def winograd_of(task: Task) -> Winograd:
+    """Return the convolution of a task, with the tiles that its weights are packed for, or the first ones."""
+    conv = conv_of(task)
+    return Winograd(conv, tile_sizes(conv, task.workload[1]["m"])[0])
+
+
+def _check(conv: Conv) -> None:
+    reasons = {
+        f"dtype={conv.dtype!r}: its sums of products need float32 or float64": conv.dtype in ("float32", "float64"),
+        f"stride={list(conv.stride)}: neighbouring outputs share no products unless it is 1": conv.stride == (1, 1),
+        f"dilation={list(conv.dilation)} has to be 1": conv.dilation == (1, 1),
+        f"KH={conv.kernel[0]}, KW={conv.kernel[1]}: filters are 3 × 3 or 5 × 5": conv.kernel in [(r, r) for r in R],
+    }
+    for reason, holds in reasons.items():
+        if not holds:
+            raise TemplateError(f"conv2d_winograd: {reason}; the template conv2d computes it")
