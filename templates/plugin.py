@@ -13,6 +13,7 @@ def pegbox_register_templates() -> dict[str, str]:
         "conv2d": "pegbox.templates.conv2d:conv2d",
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
+        "attention": "pegbox.templates.attention:attention",
     }
 
 

@@ -264,7 +264,9 @@ def _comm_reducer(reducer: Reducer, types: Sequence[str]) -> str:
     combine = _tuple([printer.expr(e) for e in reducer.combine(values("a"), values("b"))])
     identity = _tuple([printer.expr(e) for e in reducer.identity(tuple(types))])
     parameters = ", ".join(f"t{n}" for n in range(len(types)))
-    return f"te.comm_reducer(lambda a, b: {combine}, lambda {parameters}: {identity}, name={quoted(reducer.name)})"
+    ordered = ", ordered=True" if reducer.ordered else ""
+    name = quoted(reducer.name)
+    return f"te.comm_reducer(lambda a, b: {combine}, lambda {parameters}: {identity}, name={name}{ordered})"
 
 
 def _tuple(parts: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegbox.checks import check_callable, check_list, check_text
+from pegbox.checks import check_callable, check_flag, check_list, check_text
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
@@ -20,7 +20,7 @@ Values = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class Reducer:
-    """A commutative and associative combination of tuples of values, with its identity.
+    """An associative combination of tuples of values, with its identity; a commutative one if it is not `ordered`.
 
     `combine(accumulated, new)` and `identity(dtypes)` both have as many values as the reduction has outputs.
     """
@@ -28,13 +28,14 @@ class Reducer:
     name: str
     combine: Callable[[Values, Values], Values]
     identity: Callable[[tuple[str, ...]], Values]
+    ordered: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the language's own reducers by name, and a user's by its functions, which must be in a module."""
         own = {reducer.name: reducer for reducer in (SUM, PROD, MAX, MIN)}
         if own.get(self.name) is self:
             return _own, (self.name,)
-        return Reducer, (self.name, self.combine, self.identity)
+        return Reducer, (self.name, self.combine, self.identity, self.ordered)
 
 
 class Reduce(Expr):
@@ -152,7 +153,11 @@ def apply(
 
 
 def comm_reducer(
-    fcombine: Callable[..., object], fidentity: Callable[..., object], *, name: str = "reduce"
+    fcombine: Callable[..., object],
+    fidentity: Callable[..., object],
+    *,
+    name: str = "reduce",
+    ordered: bool = False,
 ) -> Callable[..., Reduce | tuple[Reduce, ...]]:
     """Return a user's reducer, in TVM's form: `fcombine(a, b)` and `fidentity(dtype)`, over tuples for several outputs.
 
@@ -162,8 +167,13 @@ def comm_reducer(
 
     The result is called as `argmax((index, value), axis=k)`, or `add(x, y)` for the combination of two values. The
     combination must be commutative and associative, as schedules reorder and split it.
+
+    Args:
+        ordered: the combination is associative, but not commutative: values are combined in the order of the axes, the
+            last of which runs fastest, and schedules that would change it are refused.
     """
 
+    ordered = check_flag("comm_reducer: ordered", ordered, error=ComputeError)
     check_text("comm_reducer: name", name, error=ComputeError)
     check_callable("comm_reducer: fcombine", fcombine, "a function of two values, lambda a, b: ...", error=ComputeError)
     check_callable("comm_reducer: fidentity", fidentity, "a function of the dtype, lambda t: ...", error=ComputeError)
@@ -174,7 +184,7 @@ def comm_reducer(
     def combine(a: Values, b: Values) -> Values:
         return tuples(fcombine(a[0], b[0]) if len(a) == 1 else fcombine(a, b))
 
-    reducer = Reducer(name, combine, lambda types: tuples(fidentity(*types)))
+    reducer = Reducer(name, combine, lambda types: tuples(fidentity(*types)), ordered)
 
     def reduce(expr: object, axis: Any = None, where: object = None) -> Any:
         if where is None and isinstance(axis, Expr) and not isinstance(axis, IterVar):

@@ -26,6 +26,7 @@ SIZES: dict[str, Mapping[str, int]] = {
     "template batch_matmul": {"batch": 2, "M": 5, "K": 7, "N": 37},
     "template conv2d": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9, "KH": 1, "KW": 2},
     "template depthwise_conv2d": {"N": 2, "C": 3, "H": 6, "W": 7, "KH": 1, "KW": 2},
+    "template attention": {"batch": 2, "heads": 3, "n_q": 5, "n_k": 7, "d": 4},
     "matmul": {"n": 5, "k": 7, "m": 11},
     "matmul_bias_relu": {"n": 5, "k": 7, "m": 11},
     "matmul_bias_gelu": {"n": 5, "k": 7, "m": 11},

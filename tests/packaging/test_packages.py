@@ -76,7 +76,12 @@ def test_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) -> N
     expected = {f"{package_of(path.parent).replace('.', '/')}/{path.name}" for path in modules_in_tree()}
     shipped = [path.name for kind in ("*.jsonl.xz", "*.npz") for path in (ROOT / "core" / SHIPPED).glob(kind)]
     recorded = {f"pegbox/{SHIPPED}/{name}" for name in [*shipped, "of-tests.jsonl.xz"]}
-    assert packed == expected | recorded | {"pegbox/py.typed"}
+    suites = {
+        f"pegbox/{path.relative_to(ROOT / 'core')}"
+        for kind in ("suite.json", "*.jsonl.xz")
+        for path in (ROOT / "core" / "suites" / "shipped").glob(f"*/{kind}")
+    }
+    assert packed == expected | recorded | suites | {"pegbox/py.typed"}
 
 
 def test_wheel_brings_the_license_and_the_command(wheel: Path) -> None:

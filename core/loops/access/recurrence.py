@@ -101,7 +101,7 @@ def rows_of(carried: CarriedRead) -> Rows | None:
         firsts = [(_bound(r.box[dim][0], carried.reader, carried.single), r.box[dim][1]) for r in reads]
         gaps = [row.minus(first.add(constant(n - 1))) for first, n in firsts]
         counting = [loop for loop in carried.shared if loop.var in row.terms]
-        if all(gap.is_const and gap.const >= 1 for gap in gaps) and _in_order(row, counting):
+        if all(gap.is_const and gap.const >= 1 for gap in gaps) and in_order(row, counting):
             return Rows(dim, tuple(loop.var for loop in counting))
     return None
 
@@ -125,8 +125,8 @@ def _bound(index: Expr, realize: BlockRealize, single: Set[Var]) -> Linear:
     return Linear({term: c for term, c in form.terms.items() if term not in single}, form.const)
 
 
-def _in_order(row: Linear, loops: Sequence[For]) -> bool:
-    """Do the loops visit the rows from the first on, one after the other? A single row needs no loop."""
+def in_order(row: Linear, loops: Sequence[For]) -> bool:
+    """Decide whether loops visit the rows from the first on, one after the other. A single row needs no loop."""
     inside = 0
     for loop in reversed(loops):
         coefficient = row.terms[loop.var]
@@ -134,6 +134,27 @@ def _in_order(row: Linear, loops: Sequence[For]) -> bool:
             return False
         inside += coefficient * (loop.extent - 1)
     return row.const == 0
+
+
+def reduces_in_order(realize: BlockRealize, around: Sequence[For]) -> bool:
+    """Decide whether loops count up the reduce variables of a block, the last of which runs fastest.
+
+    Args:
+        around: the loops around the block, outermost first.
+    """
+    single = frozenset(loop.var for loop in around if loop.extent == 1)
+    last = -1
+    for it in realize.block.iters:
+        if it.is_reduce:
+            row = _bound(it.var, realize, single)
+            counting = [n for n, loop in enumerate(around) if loop.var in row.terms]
+            loops = [around[n] for n in counting]
+            if row.terms.keys() != {loop.var for loop in loops} or not in_order(row, loops):
+                return False
+            if counting and counting[0] < last:
+                return False
+            last = max([last, *counting])
+    return True
 
 
 def is_update(carried: CarriedRead) -> bool:

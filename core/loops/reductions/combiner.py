@@ -59,6 +59,9 @@ RECOGNIZED: tuple[tuple[Reducer, int], ...] = (
     ),
 )
 
+# The note of a reduction whose steps keep their order.
+ORDERED: Annotation = ("ordered", True)
+
 # Taking the start in several times makes no difference to these, so that they may start anywhere.
 IDEMPOTENT = frozenset({"max", "min", "argmax", "argmin"})
 
@@ -101,6 +104,8 @@ def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation
     if any(reducer is plain for plain in PLAIN):
         return (name,)
     coded = _encoded(reducer, dtypes)
+    if reducer.ordered:
+        return (name, ORDERED) if coded is None else (name, ("reducer", (reducer.name, coded)), ORDERED)
     if coded is None or (reducer.name, coded) in _recognized_texts():
         return (name,)
     return (name, ("reducer", (reducer.name, coded)))

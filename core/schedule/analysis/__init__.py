@@ -9,6 +9,7 @@ from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import SymbolicInterval, index_interval, relaxation
 from pegbox.loops.nodes import Block, BlockRealize, Evaluate, For, Region, Stmt
+from pegbox.loops.reductions.combiner import ORDERED
 from pegbox.loops.visit import expressions, walk
 from pegbox.schedule.tree import Tree
 
@@ -66,6 +67,11 @@ def boxes(
 def combiner(block: Block) -> str | None:
     """Return the name of the reduction's combiner, if the block has one."""
     return next((value for key, value in block.annotations if key == "combiner"), None)
+
+
+def is_ordered(block: Block) -> bool:
+    """Check if the steps of the block's reduction keep their order."""
+    return ORDERED in block.annotations
 
 
 def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:

@@ -18,6 +18,7 @@ from pegbox.schedule.analysis import (
     combiner,
     has_machine_code,
     is_inside,
+    is_ordered,
     is_private,
     mentions,
     reduce_values,
@@ -169,6 +170,13 @@ def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) ->
 
 def _check_reduction(loop: For, realize: BlockRealize) -> None:
     name = realize.block.name
+    if is_ordered(realize.block):
+        raise ScheduleError(
+            f"{loop.var.name} cannot be {loop.kind.in_words}: the reduction of block {name} is ordered",
+            f"leave the reduce loops of {name} serial; take a spatial one",
+            loop.var,
+            name,
+        )
     if loop.kind is ForKind.PARALLEL:
         raise ScheduleError(
             f"{loop.var.name} cannot be parallel: its iterations add up into the same elements in block {name}",

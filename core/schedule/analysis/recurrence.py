@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 
 from pegbox.errors import ScheduleError
+from pegbox.expr.affine import Linear, linear
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.nodes import Buffer, Compare, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.recurrence import CarriedRead, Rows, is_update, rows_of
+from pegbox.loops.access.recurrence import CarriedRead, Rows, in_order, is_update, reduces_in_order, rows_of
 from pegbox.loops.nodes import Block, BlockRealize, For
+from pegbox.schedule.analysis import is_ordered
 from pegbox.schedule.analysis.region_cover import reads_inside, written_box
 from pegbox.schedule.tree import Tree
 
@@ -68,6 +70,22 @@ def check_all_rows(tree: Tree) -> None:
             )
 
 
+def check_ordered(tree: Tree) -> None:
+    """Check that reductions whose steps keep their order run them in order.
+
+    Raises:
+        ScheduleError: one may not.
+    """
+    for name, realize in tree.blocks.items():
+        if is_ordered(realize.block) and not reduces_in_order(realize, tree.ancestors(realize)):
+            raise ScheduleError(
+                f"the reduction of {name} is ordered; it cannot be shown that its steps would run in their order",
+                "keep the parts of a reduce axis in their order, and several of them in that of the computation; do "
+                "not fuse them",
+                name,
+            )
+
+
 def _names(carried: CarriedRead) -> tuple[str, str]:
     return carried.writer.block.name, carried.reader.block.name
 
@@ -100,6 +118,34 @@ def free_of_rows(tree: Tree) -> set[str]:
     own = [c for c in tree.carried if c.reader is c.writer and not is_update(c)]
     good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
     return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
+
+
+def is_next_row(around: Sequence[For], row: Linear, count: int, conditions: Iterable[Expr]) -> bool:
+    """Decide whether each iteration of the loops needs one row, the one after that of the iteration before.
+
+    Args:
+        around: the loops, outermost first.
+        row: the first row of an iteration, and how many it needs.
+        conditions: those under which an iteration needs a row at all; where they hold, they held for all rows before.
+    """
+    counting = [loop for loop in around if loop.var in row.terms]
+    rows = {loop.var for loop in counting}
+    steady = all(not free_vars(part) & rows or _held_before(part, rows) for part in conditions)
+    return count == 1 and row.terms.keys() == rows and in_order(row, counting) and steady
+
+
+def _held_before(condition: Expr, rows: Set[Var]) -> bool:
+    """Decide whether a condition is an upper bound of each loop over rows."""
+    if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
+        return False
+    tested = linear(condition.a).add(linear(condition.b), -1)
+    return all(c >= 0 if t in rows else not free_vars(t) & rows for t, c in tested.terms.items())
+
+
+def finds_own_rows(tree: Tree, name: str) -> bool:
+    """Decide whether a block finds the earlier rows of its own output that it reads."""
+    own = [c for c in tree.carried if c.reader is c.writer and c.writer.block.name == name]
+    return all(read_rows(tree, carried) is not None for carried in own)
 
 
 def cells_without_place(tree: Tree, realize: BlockRealize) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 from pegbox.expr.affine import constant
 from pegbox.expr.bounds import Ranges
@@ -11,10 +11,12 @@ from pegbox.expr.digits import join, split
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import substitute
+from pegbox.expr.visit import loads, substitute
 from pegbox.loops.access.interval import SymbolicInterval
+from pegbox.loops.access.region import read
 from pegbox.loops.access.written_box import Box, box_of
-from pegbox.loops.nodes import BlockRealize, Region
+from pegbox.loops.nodes import BlockRealize, If, Region
+from pegbox.loops.visit import walk
 from pegbox.schedule.analysis import boxes, reduce_values, variables
 from pegbox.schedule.analysis.write_cover import fills
 from pegbox.schedule.tree import Tree
@@ -100,12 +102,21 @@ def reads_inside(
     tree: Tree, user: BlockRealize, buffer: Buffer, written: Box, fixed: Set[Var], *, apart_from: int | None = None
 ) -> bool:
     """Decide whether the elements that the user reads are in the `written` box, in all dimensions but one."""
-    known = conjuncts(user.predicate)
+    known = list(read_conditions(user, tree.ranges))
     return all(any(same(c, k) for k in known) for c in written.conditions) and all(
         dim == apart_from or within(needed, written.intervals[dim], extent)
         for box in boxes(tree, user, user.block.reads, buffer, fixed)
         for dim, (needed, extent) in enumerate(zip(box, buffer.shape, strict=True))
     )
+
+
+def read_conditions(reader: BlockRealize, ranges: Ranges) -> Iterator[Expr]:
+    """Yield the conditions on loops under which a block reads: its predicate, and a test around all that it does."""
+    yield from conjuncts(reader.predicate)
+    block = reader.block
+    starts = block.init is not None and any(True for stmt in walk(block.init) for _ in read(stmt))
+    if isinstance(block.body, If) and not starts and not any(True for _ in loads(block.body.condition)):
+        yield from conjuncts(simplify(substitute(block.body.condition, reader.bindings), ranges))
 
 
 def within(needed: SymbolicInterval | None, written: SymbolicInterval, extent: int) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear, constant
 from pegbox.expr.bounds import Ranges, linear_bounds
-from pegbox.expr.build import conjuncts
 from pegbox.expr.digits import digits_of
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
@@ -14,6 +13,7 @@ from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import SymbolicInterval, digits_interval, hull
 from pegbox.loops.nodes import Block, BlockRealize, Region
 from pegbox.schedule.analysis import boxes
+from pegbox.schedule.analysis.region_cover import read_conditions
 from pegbox.schedule.tree import Tree
 
 
@@ -45,9 +45,9 @@ def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges, *, most: 
     return Span(needed.lo, needed.width + 1, low, high)
 
 
-def common_conditions(readers: list[BlockRealize], fixed: set[Var]) -> list[Expr]:
-    """List the conditions on outer loops alone that all readers' predicates share: if one fails, nothing is needed."""
-    first, *others = (conjuncts(r.predicate) for r in readers)
+def common_conditions(readers: list[BlockRealize], fixed: set[Var], ranges: Ranges) -> list[Expr]:
+    """List the conditions on outer loops alone under which all readers read: if one fails, nothing is needed."""
+    first, *others = (list(read_conditions(r, ranges)) for r in readers)
     return [
         part
         for part in first

@@ -9,7 +9,7 @@ from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.analysis.checks import check_no_lanes, check_only_writer
-from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place
+from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place, finds_own_rows, is_next_row
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.primitives.inline import into_consumers
@@ -120,13 +120,17 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # A buffer that threads share is computed for all of them.
     fixed = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
-    conditions = common_conditions(readers, fixed)
+    conditions = common_conditions(readers, fixed, rest.ranges)
     spans = needed_spans(rest, realize.block, readers, fixed)
     # A row needs all rows before it, and everything that these were made from.
-    for var in carried_variables(realize.block):
-        spans.pop(var, None)
-    new = nest(realize.block, spans, conditions, unit_loops=unit_loops)
-    after = moved(tree, rest, realize, loop, new, index)
+    carried = carried_variables(realize.block) & spans.keys()
+    around = (*rest.ancestors(target), target)
+    ways = [spans] if all(is_next_row(around, spans[v].lo, spans[v].extent, conditions) for v in carried) else []
+    for way in (*ways, {var: span for var, span in spans.items() if var not in carried}):
+        new = nest(realize.block, way, conditions, unit_loops=unit_loops)
+        after = moved(tree, rest, realize, loop, new, index)
+        if not (carried and way is spans) or finds_own_rows(after, name):
+            break
     _check_parameters(after, name)
     return after
 

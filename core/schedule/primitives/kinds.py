@@ -23,7 +23,11 @@ from pegbox.shown import value_text
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
 # Notes that primitives write and code generation relies on, with their meaning.
-_FIXED = {"combiner": "says what a reduction computes", "thread": "says to which thread axis a loop is bound"}
+_FIXED = {
+    "combiner": "says what a reduction computes",
+    "ordered": "says that the steps of a reduction keep their order",
+    "thread": "says to which thread axis a loop is bound",
+}
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
 

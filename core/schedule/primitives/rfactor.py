@@ -18,7 +18,7 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import point, reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.reductions.combiner import Combination, combination_of, store_all
-from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis import is_ordered, reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.checks import check_only_writer
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.state.handles import BlockRef, LoopRef
@@ -151,6 +151,12 @@ class _Checks:
                 block.name,
             )
         found = combination_of(block)
+        if is_ordered(block):
+            self._refuse(
+                f"the reduction of {block.name} is ordered, and its partial results would not be combined in order",
+                "write the partial results as a stage of the computation",
+                block.name,
+            )
         if found is None:
             self._refuse(
                 f"it is not known how {block.name} combines values, or from which identity on",

@@ -129,7 +129,7 @@ def before_readers(
             writers[0].block.name,
         )
     fixed = {x.var for x in (*tree.ancestors(loop), loop)}
-    filled = nest(block, needed_spans(added, block, nodes, fixed), common_conditions(nodes, fixed))
+    filled = nest(block, needed_spans(added, block, nodes, fixed), common_conditions(nodes, fixed, added.ranges))
     after = insert(added, place, filled, position)
     check_ready(after, block.name, loop)
     check_parallel(tree, after, block.name)

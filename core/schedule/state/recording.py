@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, overload
 from pegbox.checks import check_keywords
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
-from pegbox.schedule.analysis.recurrence import check_rows
+from pegbox.schedule.analysis.recurrence import check_ordered, check_rows
 from pegbox.schedule.errors import add_call, showing, shown
 from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import BlockScope, common_path
@@ -88,6 +88,8 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             if rows is not None:
                 with showing(rows):
                     check_rows(rows, sch.tree)
+            if not any_block:
+                check_ordered(sch.tree)
         except Exception as error:
             sch.restore(before)
             _tell(error, sch, name, args, options, inside)

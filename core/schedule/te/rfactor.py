@@ -143,6 +143,11 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
 
     if op.reduce is None:
         raise ScheduleError(f"{op.name} is not a reduction", "give a stage that reduces")
+    if op.reduce.reducer.ordered:
+        raise ScheduleError(
+            f"the reduction of {op.name} is ordered, and partial results would not be combined in order",
+            "write the partial results as a stage of the computation",
+        )
     stage.position(axis)
     for relation in stage.relations:
         if len({loop.kind for loop in loops_in(relation.args)}) > 1:

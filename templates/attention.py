@@ -1,0 +1,197 @@
+"""Attention, softmax(Q · Kᵀ · scale) · V, blocked: never the whole matrix of scores.
+
+Keys and values go by in blocks. Of each block, the scores of a few query rows, their maximum, their exponentials and
+the sums of these are computed; a recurrence over the blocks keeps the maximum and the sum so far, and gives the two
+factors with which the output so far and the block's part of it are weighted (Rabe and Staats, "Self-attention does
+not need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
+
+    m' = max(m, top)    s' = s exp(m - m') + total exp(top - m')
+    keep = s exp(m - m') / s'    take = exp(top - m') / s'    O' = O keep + (P · V) take
+
+The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pegbox as pb
+from pegbox import te
+from pegbox.templates import attention_schedule, attention_space
+from pegbox.templates.attention_shape import Attention, attention_of
+
+
+@pb.template("attention")
+def attention(
+    cfg: pb.TemplateConfig,
+    batch: int,
+    heads: int,
+    n_q: int,
+    n_k: int,
+    d: int,
+    kv_heads: int | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    d_v: int | None = None,
+    dtype: str = "float32",
+) -> tuple[te.TESchedule, list[te.Tensor]]:
+    """O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale) · V, over the leading axes.
+
+    The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. Each of the
+    `kv_heads` (`heads` by default) serves as many query heads. With `causal`, the last query sees all keys and each
+    one before it one key less, so there are at least as many keys as queries. The default of `scale` is 1/√d. The
+    types are float32 and float64: sums of exponentials in narrower ones are not accurate.
+
+    Raises:
+        TemplateError: sizes or a type that this cannot compute.
+    """
+    p = attention_of(batch, heads, n_q, n_k, d, kv_heads, causal, scale, d_v, dtype, cfg.target)
+    q = te.placeholder((p.batch, p.heads, p.n_q, p.d), name="Q", dtype=dtype)
+    k = te.placeholder((p.batch, p.kv_heads, p.n_k, p.d), name="K", dtype=dtype)
+    v = te.placeholder((p.batch, p.kv_heads, p.n_k, p.d_v), name="V", dtype=dtype)
+    cfg.add_flop(p.flop)
+    cfg.define_plain(lambda: [_plain(p, q, k, v)])
+    attention_space.declare(cfg, p)
+    blocks = attention_space.blocks_of(cfg, p)
+    stages = _compute(p, blocks, q, k, v)
+    return attention_schedule.schedule(cfg, p, blocks, stages), [q, k, v, stages.out]
+
+
+def _compute(
+    p: Attention, blocks: attention_space.Blocks, q: te.Tensor, k: te.Tensor, v: te.Tensor
+) -> attention_schedule.Stages:
+    """Compute the output through blocks of keys; rows are queries, of all heads of a group if they are few."""
+    lead, count, size, width = p.lead, blocks.count(p), blocks.keys, blocks.width
+    scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale, 0, p.lowest))
+    scaled = te.compute((*lead, p.rows, p.d), lambda b, x, i, r: q(b, *p.query(x, i), r) * scale, name="Q_scaled")
+    panels = None
+    if blocks.is_packed:
+        panels = te.compute(
+            (p.batch, p.kv_heads, count * size // width, p.d, width),
+            lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, k(b, x, j * width + z, r), zero),
+            name="K_packed",
+        )
+    r = te.reduce_axis((0, p.d), name="r")
+
+    def product(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        if panels is not None:
+            return te.sum(scaled(b, x, i, r) * panels(b, p.kv_head(x), j // width, r, j % width), axis=r)
+        inside = None if count * size == p.n_k else j < p.n_k
+        return te.sum(scaled(b, x, i, r) * k(b, p.kv_head(x), j, r), axis=r, where=inside)
+
+    raw = te.compute((*lead, p.rows, count * size), product, name="S_tile")
+
+    def masked(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if count * size > p.n_k else []
+        return te.select(seen[0], raw(b, x, i, j), lowest) if seen else raw(b, x, i, j)
+
+    s = te.compute(raw.shape, masked, name="S")
+    key = [te.reduce_axis((0, size), name=name) for name in ("jm", "js", "jv")]
+    by_block = (count, *lead, p.rows)
+    top = te.compute(by_block, lambda t, b, x, i: te.max(s(b, x, i, t * size + key[0]), axis=key[0]), name="top")
+    weight = te.compute(raw.shape, lambda b, x, i, j: te.exp(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
+    total = te.compute(
+        by_block, lambda t, b, x, i: te.sum(weight(b, x, i, t * size + key[1]), axis=key[1]), name="total"
+    )
+
+    def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
+        j = t * size + key[2]
+        inside = None if count * size == p.n_k else j < p.n_k
+        return te.sum(weight(b, x, i, j) * v(b, p.kv_head(x), j, c), axis=key[2], where=inside)
+
+    parts = te.compute((*by_block, p.d_v), part, name="PV")
+    keep, take = _weights(top, total) if count > 1 else (None, total)
+    made = _combined(p, blocks, keep, take, parts)
+
+    def element(b: te.Expr, h: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
+        return made(b, *p.row(h, i), c)
+
+    out = te.compute((p.batch, p.heads, p.n_q, p.d_v), element, name="O")
+    return attention_schedule.Stages(out, made, scaled, panels, raw, s, top, weight, total, parts, take)
+
+
+def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
+    """Return the factors of the output so far, and of the part of a block, for each block and row."""
+    shape, first, dtype = top.shape, (1, *top.shape[1:]), top.dtype
+    one, zero = te.const(1, dtype), te.const(0, dtype)
+    most, sums, keep, take = (te.placeholder(shape, dtype, name) for name in ("m", "s", "keep_so_far", "take_so_far"))
+    starts = [
+        te.compute(first, lambda *at: top(*at), name="m_first"),
+        te.compute(first, lambda *at: total(*at), name="s_first"),
+        te.compute(first, lambda *at: total(*at) * zero, name="keep_first"),
+        te.compute(first, lambda *at: one / total(*at), name="take_first"),
+    ]
+
+    def high(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return te.maximum(most(t - 1, *at), top(t, *at))
+
+    def old(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return sums(t - 1, *at) * te.exp(most(t - 1, *at) - high(t, *at))
+
+    def new(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return te.exp(top(t, *at) - high(t, *at))
+
+    def sum_of(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return old(t, *at) + total(t, *at) * new(t, *at)
+
+    steps = [
+        te.compute(shape, high, name="m_next"),
+        te.compute(shape, sum_of, name="s_next"),
+        te.compute(shape, lambda *at: old(*at) / sum_of(*at), name="keep_next"),
+        te.compute(shape, lambda *at: new(*at) / sum_of(*at), name="take_next"),
+    ]
+    made = te.scan(starts, steps, [most, sums, keep, take], name="weights")
+    return made[2], made[3]
+
+
+def _follow(a: Sequence[te.Expr], b: Sequence[te.Expr]) -> tuple[te.Expr, te.Expr]:
+    return a[0] * b[0], a[1] * b[0] + b[1]
+
+
+_in_order = te.comm_reducer(_follow, lambda f, y: (te.const(1, f), te.const(0, y)), name="rescaled_sum", ordered=True)
+
+
+def _combined(
+    p: Attention, blocks: attention_space.Blocks, keep: te.Tensor | None, take: te.Tensor, parts: te.Tensor
+) -> te.Tensor:
+    """Compute the output from its parts, without the blocks that no query of a block of rows sees.
+
+    Args:
+        keep: the factor of the output so far; None for one block, whose sums `take` are then.
+    """
+    count, *rows = parts.shape
+    t = te.reduce_axis((0, count), name="t")
+    if keep is None:
+        return te.compute(
+            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) / take(t, b, x, i), axis=t), name="R"
+        )
+
+    def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
+        last = i // blocks.rows * blocks.rows + (blocks.rows - 1 + p.n_k - p.n_q)
+        where = t * blocks.keys <= last if p.causal and not p.is_folded else None
+        return _in_order((keep(t, b, x, i), parts(t, b, x, i, c) * take(t, b, x, i)), axis=t, where=where)
+
+    return te.compute(tuple(rows), element, name="R")[1]
+
+
+def _plain(p: Attention, q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
+    """Compute the output without blocks."""
+    r, (j1, j2, j3) = (
+        te.reduce_axis((0, p.d), name="r"),
+        (te.reduce_axis((0, p.n_k), name=n) for n in ("j1", "j2", "j3")),
+    )
+    g, shape = p.group, (p.batch, p.heads, p.n_q, p.n_k)
+    scale, lowest = te.const(p.scale, p.dtype), te.const(p.lowest, p.dtype)
+    s = te.compute(shape, lambda b, h, i, j: te.sum(q[b, h, i, r] * k[b, h // g, j, r], axis=r), name="S")
+
+    def masked(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        value = s[b, h, i, j] * scale
+        return te.select(j <= i + (p.n_k - p.n_q), value, lowest) if p.causal else value
+
+    seen = te.compute(shape, masked, name="scaled")
+    top = te.compute(shape[:3], lambda b, h, i: te.max(seen[b, h, i, j1], axis=j1), name="top")
+    weight = te.compute(shape, lambda b, h, i, j: te.exp(seen[b, h, i, j] - top[b, h, i]), name="weight")
+    total = te.compute(shape[:3], lambda b, h, i: te.sum(weight[b, h, i, j2], axis=j2), name="total")
+    out = (*shape[:3], p.d_v)
+    sums = te.compute(out, lambda b, h, i, c: te.sum(weight[b, h, i, j3] * v[b, h // g, j3, c], axis=j3), name="sums")
+    return te.compute(out, lambda b, h, i, c: sums[b, h, i, c] / total[b, h, i], name="O")

@@ -1,0 +1,136 @@
+"""The schedule of attention: (heads, block of rows, block of keys), and in it the stages one after the other.
+
+The scores of a block are register tiles that run along keys, from panels of K that are packed once for each head; the
+part of the output is register tiles that run along its columns, from V as it lies. What is between them runs along
+keys, the recurrence over the blocks along rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pegbox as pb
+from pegbox import te
+from pegbox.templates import threads
+from pegbox.templates.attention_shape import Attention
+from pegbox.templates.attention_space import Blocks
+from pegbox.templates.register_tile import write_out
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The tensors on the way to the output."""
+
+    out: te.Tensor
+    made: te.Tensor
+    scaled: te.Tensor
+    panels: te.Tensor | None
+    raw: te.Tensor
+    scores: te.Tensor
+    top: te.Tensor
+    weight: te.Tensor
+    total: te.Tensor
+    parts: te.Tensor
+    take: te.Tensor
+
+
+def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
+    """Schedule all stages."""
+    s = te.create_schedule(of.out.op)
+    block = _schedule_out(cfg, p, blocks, s, of)
+    t, tile = _schedule_made(p, blocks, s, of)
+    s[of.made].compute_at(s[of.out], block)
+    s[of.scaled].compute_at(s[of.out], block)
+    _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
+    for stage in dict.fromkeys((of.scores, of.top, of.weight, of.total, of.take)):
+        s[stage].compute_at(s[of.made], t)
+    for stage in s.stages:
+        if stage.op.name.endswith("_first"):
+            stage.compute_inline()
+    _schedule_scores(cfg, p, blocks, s, of)
+    for stage in (of.top, of.total):
+        (key,) = s[stage].op.reduce_axis
+        _lanes(s[stage], key, p.lanes, blocks.keys)
+    _lanes(s[of.weight], s[of.weight].op.axis[-1], p.lanes, blocks.keys)
+    if of.take is not of.total and blocks.rows >= p.lanes:
+        _lanes(s[of.take], s[of.take].op.axis[-1], p.lanes, p.lanes)
+    s[of.parts].compute_at(s[of.made], tile)
+    _schedule_parts(cfg, p, s, of)
+    return s
+
+
+def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
+    """Return the loop over blocks of rows."""
+    stage = s[of.out]
+    b, h, i, c = stage.op.axis
+    group, member = stage.split(h, factor=p.group)
+    head = stage.fuse(b, group)
+    row = stage.fuse(member, i) if p.is_folded else i
+    outer, inner = stage.split(row, factor=blocks.rows)
+    order = [head, outer, inner, c] if p.is_folded else [head, member, outer, inner, c]
+    stage.reorder(*order)
+    _lanes(stage, c, p.lanes, p.d_v)
+    whole = p.batch * p.kv_heads >= p.target.num_cores
+    if of.panels is not None:
+        packing = s[of.panels]
+        *axes, panel, _, z = packing.op.axis
+        if whole:
+            packing.compute_at(stage, head)
+        else:
+            threads.share(cfg, packing, packing.fuse(*axes, panel))
+        packing.vectorize(z)
+    threads.share(cfg, stage, head if whole else outer)
+    return outer
+
+
+def _schedule_made(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> tuple[te.IterVar, te.IterVar]:
+    """Return the loop over blocks of keys, and the one around a register tile."""
+    stage = s[of.made]
+    b, x, i, c = stage.op.axis
+    (t,) = stage.op.reduce_axis
+    io, ii = stage.split(i, factor=blocks.mr)
+    co, ci = stage.split(c, factor=blocks.columns)
+    cv, lanes = stage.split(ci, factor=p.lanes)
+    stage.reorder(b, x, t, io, co, ii, cv, lanes)
+    write_out(stage, lanes, (cv,))
+    return t, co
+
+
+def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> None:
+    stage, tile = s[of.scores], s[of.raw]
+    *lead, i, j = stage.op.axis
+    io, ii = stage.split(i, factor=blocks.mr)
+    jo, ji = stage.split(j, factor=blocks.width)
+    *_, i, j = tile.op.axis
+    (r,) = tile.op.reduce_axis
+    if blocks.is_packed:
+        jv, lanes = stage.split(ji, factor=p.lanes)
+        stage.reorder(*lead, jo, io, ii, jv, lanes)
+        write_out(stage, lanes, (jv, ii))
+        jv, lanes = tile.split(j, factor=p.lanes)
+        ro, ri = tile.split(r, factor=cfg["unroll"].val)
+        tile.reorder(ro, ri, i, jv, lanes)
+        write_out(tile, lanes, (ri, i, jv))
+    else:
+        stage.reorder(*lead, jo, io, ii, ji)
+        ro, lanes = tile.split(r, factor=p.lanes)
+        ro, ri = tile.split(ro, factor=cfg["unroll"].val)
+        tile.reorder(ro, ri, i, j, lanes)
+        write_out(tile, lanes, (ri, i, j))
+    tile.compute_at(stage, io)
+
+
+def _schedule_parts(cfg: pb.TemplateConfig, p: Attention, s: te.TESchedule, of: Stages) -> None:
+    stage = s[of.parts]
+    *_, i, c = stage.op.axis
+    (j,) = stage.op.reduce_axis
+    cv, lanes = stage.split(c, factor=p.lanes)
+    jo, ji = stage.split(j, factor=cfg["unroll"].val)
+    stage.reorder(jo, ji, i, cv, lanes)
+    write_out(stage, lanes, (ji, i, cv))
+
+
+def _lanes(stage: te.Stage, axis: te.IterVar, lanes: int, extent: int) -> None:
+    """Vectorize a loop by as many vectors as divide its extent, up to four."""
+    width = next((n for n in (4, 2, 1) if extent % (n * lanes) == 0), 1) * lanes
+    stage.vectorize(stage.split(axis, factor=width)[1])

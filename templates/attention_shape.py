@@ -1,0 +1,133 @@
+"""The arguments of an attention: sizes, heads, mask, scale, type and target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pegbox import te
+from pegbox.checks import check_flag, check_float, check_int
+from pegbox.codegen import Target, lanes_of
+from pegbox.errors import TemplateError
+from pegbox.expr import nbytes
+
+_FEW = 8  # queries up to which those of all heads of a group are the rows of one product
+_MOST_BYTES = 1 << 47  # of an array: what an address space holds
+_LOWEST = {"float32": -3e38, "float64": -1e308}
+
+
+@dataclass(frozen=True)
+class Attention:
+    """softmax(Q · Kᵀ · scale) · V, `n_q` queries of `heads` heads, `n_k` keys and values of `kv_heads` heads."""
+
+    batch: int
+    heads: int
+    n_q: int
+    n_k: int
+    d: int
+    kv_heads: int
+    causal: bool
+    scale: float
+    d_v: int
+    dtype: str
+    target: Target
+
+    @property
+    def lanes(self) -> int:
+        return lanes_of(self.target, self.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        return nbytes(self.dtype)
+
+    @property
+    def lowest(self) -> float:
+        """The score of a key that a query does not see; finite, so that differences of two are zero."""
+        return _LOWEST[self.dtype]
+
+    @property
+    def group(self) -> int:
+        """The query heads of each key head."""
+        return self.heads // self.kv_heads
+
+    @property
+    def is_folded(self) -> bool:
+        """True where the rows of a product are the queries of all heads of a group."""
+        return self.n_q <= _FEW
+
+    @property
+    def lead(self) -> tuple[int, int]:
+        """The axes of which each combination has its own products."""
+        return self.batch, self.kv_heads if self.is_folded else self.heads
+
+    @property
+    def rows(self) -> int:
+        """The rows of a product."""
+        return self.group * self.n_q if self.is_folded else self.n_q
+
+    @property
+    def flop(self) -> int:
+        """The multiplications and additions of both products, without keys that are not seen."""
+        keys = sum(range(self.n_k - self.n_q + 1, self.n_k + 1)) if self.causal else self.n_q * self.n_k
+        return 2 * self.batch * self.heads * keys * (self.d + self.d_v)
+
+    def kv_head(self, x: te.Expr) -> te.Expr:
+        """Return the key head of the second of the leading axes."""
+        return x if self.is_folded else x // self.group
+
+    def query(self, x: te.Expr, row: te.Expr) -> tuple[te.Expr, te.Expr]:
+        """Return the head and the query of a row."""
+        return (x * self.group + row // self.n_q, row % self.n_q) if self.is_folded else (x, row)
+
+    def row(self, head: te.Expr, query: te.Expr) -> tuple[te.Expr, te.Expr]:
+        """Return the second of the leading axes and the row of a query."""
+        if self.is_folded:
+            return head // self.group, head % self.group * self.n_q + query
+        return head, query
+
+    def last_key(self, row: te.Expr) -> te.Expr:
+        """Return the last key that a row sees, with a causal mask."""
+        return (row % self.n_q if self.is_folded else row) + (self.n_k - self.n_q)
+
+
+def attention_of(
+    batch: int,
+    heads: int,
+    n_q: int,
+    n_k: int,
+    d: int,
+    kv_heads: int | None,
+    causal: bool,
+    scale: float | None,
+    d_v: int | None,
+    dtype: str,
+    target: Target,
+) -> Attention:
+    """Check the arguments of the template, and put in the defaults.
+
+    Raises:
+        TemplateError: sizes or a type that the template cannot compute.
+    """
+    given = {"batch": batch, "heads": heads, "n_q": n_q, "n_k": n_k, "d": d}
+    given |= {"kv_heads": heads if kv_heads is None else kv_heads, "d_v": d if d_v is None else d_v}
+    sizes = {name: check_int(f"attention: {name}", value, error=TemplateError) for name, value in given.items()}
+    causal = check_flag("attention: causal", causal, error=TemplateError)
+    if dtype not in _LOWEST:
+        raise TemplateError(
+            f"attention: dtype={dtype!r}: sums of exponentials need {' or '.join(_LOWEST)}; cast the inputs"
+        )
+    if sizes["heads"] % sizes["kv_heads"]:
+        raise TemplateError(
+            f"attention: kv_heads={kv_heads!r} does not divide heads={heads}: each key head serves as many query heads"
+        )
+    if causal and n_q > n_k:
+        raise TemplateError(
+            f"attention: n_q={n_q} queries see n_k={n_k} keys with causal=True, so that the first see none; the last "
+            "query sees all keys: give n_q <= n_k"
+        )
+    factor = 1 / math.sqrt(d) if scale is None else check_float("attention: scale", scale, error=TemplateError)
+    p = Attention(**sizes, causal=causal, scale=factor, dtype=dtype, target=target)
+    largest = p.batch * p.heads * max(p.n_q, p.n_k) * max(p.d, p.d_v) * p.itemsize
+    if largest > _MOST_BYTES:
+        raise TemplateError(f"attention: an array of {largest >> 30} GiB is beyond what a process can address")
+    return p

@@ -1,0 +1,142 @@
+"""Attention: values of all shapes and masks, the structure of its program, and arguments that are refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import TemplateError
+
+AVX2 = "llvm -mcpu=x86-64-v3 -num-cores 1"
+
+
+def softmax_product(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
+    """Attention in float64, with the whole matrix of scores."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (np.repeat(x, group, 1).astype("float64") for x in (k, v))
+    s = q.astype("float64") @ k.swapaxes(-1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if causal:
+        first = k.shape[2] - q.shape[2]
+        s = np.where(np.arange(k.shape[2]) <= np.arange(q.shape[2])[:, None] + first, s, -np.inf)
+    weight = np.exp(s - s.max(-1, keepdims=True))
+    return weight / weight.sum(-1, keepdims=True) @ v
+
+
+def arrays_of(task: pb.Task, size: float = 1.0) -> list[Any]:
+    rng = np.random.default_rng(7)
+    return [(rng.standard_normal(a.shape) * size).astype(a.dtype) for a in task.arguments()]
+
+
+CASES: list[dict[str, Any]] = [
+    {},
+    {"n_q": 1, "n_k": 1, "d": 1},
+    {"n_q": 1, "n_k": 130},
+    {"n_q": 1, "n_k": 70, "heads": 6, "kv_heads": 2, "d": 8},
+    {"n_q": 3, "n_k": 65, "heads": 4, "kv_heads": 1, "causal": True},
+    {"n_q": 40, "n_k": 40, "causal": True},
+    {"n_q": 21, "n_k": 90, "causal": True, "heads": 4, "kv_heads": 2},
+    {"n_q": 30, "n_k": 129, "d": 33, "d_v": 17, "scale": 0.7},
+    {"n_q": 25, "n_k": 70, "dtype": "float64", "causal": True},
+    {"batch": 2, "n_q": 200, "n_k": 300, "d": 20},
+]
+
+
+@pytest.mark.parametrize("given", CASES)
+def test_values_of_some_configurations(given: dict[str, Any]) -> None:
+    sizes = {"batch": 1, "heads": 2, "n_q": 37, "n_k": 50, "d": 16, **given}
+    task = pb.create_task("attention", kwargs=sizes, target="llvm -num-cores 2")
+    q, k, v, o = arrays_of(task)
+    want = softmax_product(q, k, v, causal=sizes.get("causal", False), scale=sizes.get("scale"))
+    some = [task.space.config(digits) for digits in task.space.sample(4, np.random.default_rng(1))]
+    for config in [next(task.space.iterate()), *some]:
+        o[:] = np.nan
+        pb.build(task, config=config)(q, k, v, o)
+        error = abs(o - want).max()
+        assert error < (1e-13 if o.dtype == "float64" else 1e-5), (config, error)
+
+
+@pytest.mark.parametrize("size", [0.0, 30.0])
+def test_scores_of_any_magnitude_keep_their_accuracy(size: float) -> None:
+    """Scores of thousands: exponentials overflow unless the maximum is subtracted first, block by block."""
+    task = pb.create_task("attention", args=(1, 1, 20, 200, 16), target="llvm -num-cores 1")
+    q, k, v, o = arrays_of(task, size)
+    v[:] = np.sin(np.arange(v.size)).reshape(v.shape)
+    pb.build(task, config=_config(task, block=32))(q, k, v, o)
+    np.testing.assert_allclose(o, softmax_product(q, k, v), atol=2e-3 if size else 1e-5)
+
+
+def _config(task: pb.Task, **values: Any) -> pb.Config:
+    return next(c for c in task.space.iterate() if all(c[n].val == v for n, v in values.items()))
+
+
+def test_the_program_of_a_causal_attention(golden: Callable[[object], None]) -> None:
+    task = pb.create_task("attention", args=(1, 4, 48, 96, 16, 2, True), target=AVX2)
+    golden(task.show_ir(_config(task, mr=6, vectors=2, columns=2, tiles=2, block=32, unroll=1)))
+
+
+def test_the_program_of_a_step_of_decoding(golden: Callable[[object], None]) -> None:
+    task = pb.create_task("attention", args=(1, 4, 1, 96, 16, 1), target=AVX2)
+    golden(task.show_ir(_config(task, keys="dot", mr=4, vectors=2, columns=2, tiles=1, block=32, unroll=1)))
+
+
+def test_no_buffer_holds_the_scores_of_all_keys() -> None:
+    task = pb.create_task("attention", args=(1, 1, 512, 4096, 64), target=AVX2)
+    buffers = pb.lower(*task.instantiate(_config(task, block=128, mr=6, vectors=2, tiles=2))).allocations
+    assert math.prod(buffers["S"][0]) == math.prod(buffers["P"][0]) == 12 * 128
+    keys = buffers.pop("K_packed")
+    assert math.prod(keys[0]) == 4096 * 64
+    assert all(math.prod(shape) <= 12 * 128 for shape, _, _ in buffers.values())
+
+
+def test_keys_that_no_row_of_a_block_sees_are_not_computed() -> None:
+    """The blocks of keys beyond the diagonal hold NaN, which a mask alone would let through."""
+    task = pb.create_task("attention", args=(1, 1, 64, 128, 16, None, True), target="llvm -num-cores 1")
+    q, k, v, o = arrays_of(task)
+    k[:, :, 96:], v[:, :, 96:] = np.nan, np.nan
+    pb.build(task, config=_config(task, block=32, mr=4, tiles=1))(q, k, v, o)
+    assert np.isfinite(o[:, :, :32]).all()
+
+
+def test_operations_are_those_of_the_keys_that_are_seen() -> None:
+    def flop(*args: Any) -> float:
+        return pb.create_task("attention", args=args, target=AVX2).flop
+
+    assert flop(2, 3, 8, 20, 4) == 2 * 2 * 3 * 8 * 20 * (4 + 4)
+    assert flop(1, 1, 8, 8, 4, None, True) == 2 * 36 * 8
+    assert flop(1, 1, 8, 20, 4, None, True) == 2 * (36 + 8 * 12) * 8
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ((0, 1, 1, 1, 1), "batch=0"),
+        ((1, 1, 1, 1, 1.5), "d=1.5"),
+        ((1, 4, 8, 8, 16, 3), "kv_heads=3 does not divide heads=4"),
+        ((1, 1, 9, 8, 16, None, True), "n_q=9 queries see n_k=8 keys"),
+        ((1, 1, 8, 8, 16, None, False, "large"), "scale='large'"),
+        ((1, 1, 8, 8, 16, None, False, float("inf")), "scale=inf"),
+        ((1, 1, 8, 8, 16, None, False, None, 0), "d_v=0"),
+        ((1, 1, 8, 8, 16, None, False, None, None, "float16"), "dtype='float16'.*cast the inputs"),
+        ((1, 1, 8, 8, 16, None, False, None, None, "int32"), "dtype='int32'"),
+        ((1 << 20, 1 << 20, 1 << 10, 1 << 10, 64), "GiB"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused(args: tuple[Any, ...], why: str) -> None:
+    with pytest.raises(TemplateError, match=why):
+        pb.create_task("attention", args=args, target=AVX2)
+
+
+@pytest.mark.parametrize("target", [AVX2, "llvm -mcpu=x86-64-v4 -num-cores 1"])
+def test_the_first_configuration_fills_the_registers(target: str) -> None:
+    task = pb.create_task("attention", args=(1, 12, 512, 512, 64), target=target)
+    config = task.space.get(0)
+    assert not task.space.violated(config)
+    registers = pb.Target(target).vector_registers
+    tile = config["mr"].val * config["vectors"].val
+    assert registers * 2 // 3 < tile < registers
+    assert config["block"].val == 128
