@@ -50,13 +50,19 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
     rows = [r for r in _ROWS if r <= p.rows and fits_registers(p.target, r, 1)]
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     mr, vectors = min(
-        ((r, v) for r in rows for v in keys if v in columns and (fits_registers(p.target, r, v) or r * v == 1)),
+        (
+            (r, v)
+            for r in rows
+            for v in keys
+            if v in columns and _FIRST_BLOCK % (v * p.lanes) == 0 and (fits_registers(p.target, r, v) or r * v == 1)
+        ),
         key=lambda tile: (step_cost(*tile) / (tile[0] * tile[1]), -tile[0] * tile[1], tile[1]),
     )
     cfg.define_knob("mr", _from(mr, rows))
     cfg.define_knob("vectors", _from(vectors, keys))
     cfg.define_knob("columns", _from(vectors, columns))
-    cfg.define_knob("tiles", _from(4, [n for n in _TILES if n == 1 or n < 2 * p.rows]))
+    tiles = max(n for n in _TILES if n == 1 or (n <= 4 and (n - 1) * mr < p.rows))
+    cfg.define_knob("tiles", _from(tiles, [n for n in _TILES if n == 1 or n < 2 * p.rows]))
     whole = [0] if p.n_k <= _WHOLE or p.n_k <= _BLOCKS[0] else []
     cfg.define_knob("block", _from(_FIRST_BLOCK, [*whole, *(n for n in _BLOCKS if n < p.n_k)]))
     cfg.define_knob("unroll", _from(4, [u for u in (1, 2, 4, 8) if u <= p.d]))

@@ -140,3 +140,14 @@ def test_the_first_configuration_fills_the_registers(target: str) -> None:
     tile = config["mr"].val * config["vectors"].val
     assert registers * 2 // 3 < tile < registers
     assert config["block"].val == 128
+
+
+@pytest.mark.parametrize("target", [AVX2, "llvm -mcpu=x86-64-v4 -num-cores 1"])
+@pytest.mark.parametrize("n_k", [1, 40, 129, 1024, 5000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_configuration_is_valid_for_any_number_of_rows(target: str, n_k: int, dtype: str) -> None:
+    """Four rows have a tile of three vectors at best, of which a block of 128 keys holds no whole number."""
+    for n_q in (1, 2, 3, 4, 5, 7, 9, 13, 24):
+        args = (1, 8, n_q, n_k, 64, 2, False, None, None, dtype)
+        space = pb.create_task("attention", args=args, target=target).space
+        assert not space.violated(space.get(0)), (n_q, space.get(0))
