@@ -14,6 +14,7 @@ The recurrence is a `te.scan` over the blocks, the output an ordered reduction o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pegbox as pb
 from pegbox import te
@@ -166,12 +167,13 @@ def _combined(
             tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) / take(t, b, x, i), axis=t), name="R"
         )
 
-    def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
+    def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
         last = i // blocks.rows * blocks.rows + (blocks.rows - 1 + p.n_k - p.n_q)
         where = t * blocks.keys <= last if p.causal and not p.is_folded else None
         return _in_order((keep(t, b, x, i), parts(t, b, x, i, c) * take(t, b, x, i)), axis=t, where=where)
 
-    return te.compute(tuple(rows), element, name="R")[1]
+    made: te.Tensor = te.compute(tuple(rows), element, name="R")[1]
+    return made
 
 
 def _plain(p: Attention, q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
@@ -194,4 +196,5 @@ def _plain(p: Attention, q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
     total = te.compute(shape[:3], lambda b, h, i: te.sum(weight[b, h, i, j2], axis=j2), name="total")
     out = (*shape[:3], p.d_v)
     sums = te.compute(out, lambda b, h, i, c: te.sum(weight[b, h, i, j3] * v[b, h // g, j3, c], axis=j3), name="sums")
-    return te.compute(out, lambda b, h, i, c: sums[b, h, i, c] / total[b, h, i], name="O")
+    made: te.Tensor = te.compute(out, lambda b, h, i, c: sums[b, h, i, c] / total[b, h, i], name="O")
+    return made

@@ -42,15 +42,15 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     s[of.made].compute_at(s[of.out], block)
     s[of.scaled].compute_at(s[of.out], block)
     _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    for stage in dict.fromkeys((of.scores, of.top, of.weight, of.total, of.take)):
-        s[stage].compute_at(s[of.made], t)
+    for tensor in dict.fromkeys((of.scores, of.top, of.weight, of.total, of.take)):
+        s[tensor].compute_at(s[of.made], t)
     for stage in s.stages:
         if stage.op.name.endswith("_first"):
             stage.compute_inline()
     _schedule_scores(cfg, p, blocks, s, of)
-    for stage in (of.top, of.total):
-        (key,) = s[stage].op.reduce_axis
-        _lanes(s[stage], key, p.lanes, blocks.keys)
+    for tensor in (of.top, of.total):
+        (key,) = s[tensor].op.reduce_axis
+        _lanes(s[tensor], key, p.lanes, blocks.keys)
     _lanes(s[of.weight], s[of.weight].op.axis[-1], p.lanes, blocks.keys)
     if of.take is not of.total and blocks.rows >= p.lanes:
         _lanes(s[of.take], s[of.take].op.axis[-1], p.lanes, p.lanes)
