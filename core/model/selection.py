@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from pegbox.codegen.compiled import CompiledProgram
 from pegbox.codegen.program import Program
+from pegbox.codegen.runtime.kernel import load
 from pegbox.codegen.runtime.machine import compile_program
+from pegbox.codegen.targets.features import check_processor
+from pegbox.codegen.targets.host import architecture
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError
+from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError, TargetError
 from pegbox.graph.graph import Graph, Node
 from pegbox.graph.kind import computed_nodes
+from pegbox.measure.trial.bench import make_inputs
 from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.node_task import NodeTask
 from pegbox.operators.call_key import CallKey
-from pegbox.operators.choice import made_of_stored
+from pegbox.operators.choice import fastest, made_of_stored
 from pegbox.operators.implementation import Origin
 from pegbox.operators.kept import KeptProgram, keep_program, kept_program
 from pegbox.records.history import History
@@ -28,6 +33,7 @@ from pegbox.search.models.prediction import PREDICTED, TRIED, predicted_configs
 from pegbox.space import Config
 from pegbox.store import TuningStore
 from pegbox.task.task import Task
+from pegbox.task.workload import GeneratedTemplate
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +177,31 @@ class _Compilation:
                 self._refuse(config, error)
                 self._start_next()
             else:
+                self._found = self._fastest(self._found)
                 self._keep(self._found)
         return self._found
+
+    def _fastest(self, first: _Kernel) -> _Kernel:
+        """Time the predicted kernel beside those of other templates: predictions do not compare implementations."""
+        tasks = [each.task for each in self._task.implementations]
+        templates = _first_of_each_template(tasks)
+        if first.origin != PREDICTED or first.number not in templates or len(templates) < 2 or not _runs_here(first):
+            return first
+        others = (self._predicted(number) for number in templates if number != first.number)
+        found = [first, *(kernel for kernel in others if kernel is not None)]
+        inputs = [make_inputs(tasks[each.number].arguments(), seed=0) for each in found]
+        return found[fastest([load(each.program) for each in found], inputs)]
+
+    def _predicted(self, number: int) -> _Kernel | None:
+        """Compile the best predicted configuration of an implementation; None where none can be compiled."""
+        task = self._task.implementations[number].task
+        try:
+            for config in islice(predicted_configs(task), TRIED):
+                with suppress(*REFUSED):
+                    return _Kernel(number, config, PREDICTED, compile_program(task.lower(config)))
+        except SpaceError:  # of a template without a valid configuration
+            pass
+        return None
 
     def _start_next(self) -> None:
         """Let LLVM begin with the next configuration that can be lowered."""
@@ -213,7 +242,10 @@ class _Compilation:
 
     def _kept(self) -> _Kernel | None:
         """Find the code of the chosen configuration, or of one that an earlier process predicted, in the store."""
-        number = 0 if self._measured is None else self._measured.number
+        numbers = range(len(self._task.implementations)) if self._measured is None else [self._measured.number]
+        return next((found for number in numbers if (found := self._kept_numbered(number)) is not None), None)
+
+    def _kept_numbered(self, number: int) -> _Kernel | None:
         task = self._task.implementations[number].task
         kept = self._kept_of(task)
         if kept is None or (self._measured and plain(self._measured.config.to_json()) != kept.config):
@@ -232,6 +264,23 @@ class _Compilation:
             task, tuned = self._task.numbered(kernel.number).task, kernel.origin == "tuned"
             key = _call_key(task, self._store)
             keep_program(key, kernel.program, task, kernel.config, tuned=tuned, store=self._store)
+
+
+def _first_of_each_template(tasks: Sequence[Task]) -> list[int]:
+    """Return the number of the first task of each template; further ones differ by an argument, as in tile sizes."""
+    numbers: dict[str, int] = {}
+    for number, task in enumerate(tasks):
+        if not isinstance(task.template, GeneratedTemplate):
+            numbers.setdefault(task.base.name, number)
+    return list(numbers.values())
+
+
+def _runs_here(kernel: _Kernel) -> bool:
+    target = kernel.program.target
+    with suppress(TargetError):
+        check_processor(target, kernel.program.name)
+        return target.architecture == architecture()
+    return False
 
 
 def _call_key(task: Task, store: TuningStore) -> CallKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from implementations import rows
 from tuned_models import TARGET, layers
 
 import pegbox as pb
@@ -17,7 +19,7 @@ from pegbox.graph import Graph, Value, evaluate
 from pegbox.graph.operations import pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import Ok
-from pegbox.model import Model, NodeTask, selection
+from pegbox.model import Argument, Model, Module, NodeTask, selection
 from pegbox.model.node_task import canonical_tensors, sketch_task
 from pegbox.records import Journal, Record, RecordWarning
 from pegbox.store import TuningStore
@@ -133,6 +135,56 @@ def test_the_fastest_implementation_is_used_where_they_were_measured(model: Mode
     store.keep(Record.of(last, last.space.get(0), Ok((1e-3,))))
     chosen = selection.select(model.optimized, first.target, store=store)[0]
     assert (chosen.node_task.task.name, chosen.origin) == (last.name, "tuned")
+
+
+@pytest.fixture
+def second() -> Iterator[None]:
+    """A second implementation of products by a template: row by row."""
+
+    def implement(node: Any, constants: Any, target: Any) -> NodeTask:
+        a, b = node.inputs
+        task = pb.create_task(rows, (math.prod(a.shape[:-1]), *b.shape), target=target)
+        return NodeTask(node, task, tuple(map(Argument, (a, b, *node.outputs))))
+
+    registry.register("node_task", "second", implement, owner="tests")
+    yield
+    registry.unregister("node_task", "second", owner="tests")
+
+
+@pytest.mark.usefixtures("second")
+@pytest.mark.parametrize("number", [0, 1])
+def test_predicted_kernels_of_several_templates_are_timed(
+    model: Model, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[list[str]] = []
+
+    def fastest(kernels: Any, inputs: Any) -> int:
+        timed.append([kernel.name for kernel in kernels])
+        assert len(kernels) == len(inputs) == 2
+        return number
+
+    monkeypatch.setattr(selection, "fastest", fastest)
+    task = pb.extract_tasks(model, target=TARGET)[0]
+    store = TuningStore(tmp_path)
+    chosen = selection.select(model.optimized, task.task.target, store=store)
+    assert chosen[0].node_task.task.workload == task.implementations[number].task.workload
+    assert chosen[0].origin == "predicted, not tuned"
+    timings = len(timed)
+    assert timings == 2  # one of each task
+    again = selection.select(model.optimized, task.task.target, store=store)
+    assert again[0].program == chosen[0].program
+    assert len(timed) == timings
+    module = Module(model.optimized, chosen)
+    np.testing.assert_allclose(module(X)[0], reference(model, X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("second")
+def test_kernels_that_this_machine_cannot_run_are_not_timed(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "architecture", lambda: "another")
+    monkeypatch.setattr(selection, "fastest", None)
+    task = pb.extract_tasks(model, target=TARGET)[0]
+    chosen = selection.select(model.optimized, task.task.target)[0]
+    assert chosen.node_task.task.workload == task.implementations[0].task.workload
 
 
 def test_a_configuration_that_cannot_be_built_any_more_gives_way_to_a_predicted_one(
