@@ -216,12 +216,11 @@ def build(
     name), or else with the best one of the records that
     `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
     predicted one that can be compiled: then its `origin` is "predicted, not tuned". A stored one that cannot be built
-    any more is left out, with a warning. Of a group of implementations it is the best of all; without measurements, the
-    first one's. A schedule or program is built as it is, for `target` (by default that of the
-    `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are those of
-    `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for each set
-    of sizes that it is called with.
-    LLVM may take `timeout` seconds ("2m") for a kernel.
+    any more is left out, with a warning. For a group of implementations, it is the best configuration of all; without
+    measurements, the predicted one of its first task. A schedule or program is built as it is, for `target` (by default
+    that of the `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are
+    those of `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for
+    each set of sizes that it is called with. LLVM may take `timeout` seconds ("2m") for a kernel.
 
     Raises:
         ArgumentError: records in effect that hold none of the task, or a target for a task, which has its own.
@@ -349,12 +348,12 @@ def compare(
     docs/suites.md for comparisons over many spaces.
 
     Args:
-        tasks: one or several. A group of implementations (`task.with_implementations()`) is one, whose trials each
-            tuner shares out among them. A `RecordedSpace` is answered from its records, on a virtual clock.
+        tasks: one or several. A group of implementations (`task.with_implementations()`) counts as one task; each tuner
+            shares its trials out among them. A `RecordedSpace` is answered from its records, on a virtual clock.
         tuners: names with options ("xgb:plan_size=32"), factories, `MyTuner.with_options(alpha=2)` of classes that
             derive from `BaseTuner`; or a mapping from names for the report to these.
-        trials: of each run.
-        seeds: how many (0, 1, ...), or which.
+        trials: the number of trials of each run.
+        seeds: the number of seeds (0, 1, ...), or the seeds themselves.
         start: the random configurations that each run begins with, the same for all tuners with one seed; they are
             reported to the tuner and count as trials.
         experience: let tuners that can begin with measurements of other workloads. With it they may all find the best
@@ -364,10 +363,10 @@ def compare(
         progress: print a line for each finished run (on standard error).
         save: a file that holds the report of the finished runs at any time; see `Comparison.load`.
         timeout, batch_size, measure_options: as for `tune`.
-        jobs: how many runs are made at the same time, each in a process; "auto": one on each core, where nothing is
-            timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a `distributed.Client`. Several
-            only where nothing is timed: on recorded spaces, and on an `Objective` that is `pure`. The results are those
-            of `jobs=1`.
+        jobs: the number of runs that are made at the same time, each in a process; "auto": one on each core, where
+            nothing is timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a
+            `distributed.Client`. Several only where nothing is timed: on recorded spaces, and on an `Objective` that is
+            `pure`. The results are those of `jobs=1`.
         suite: the problems of a benchmark suite, in place of `tasks`: the name of one that ships, or a folder.
         log: a file to which each finished run is appended at once. Runs that it holds already are not made again, so
             that the same call continues a comparison that was killed.

@@ -51,7 +51,7 @@ class Benchmark:
         return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 
     def draw_start(self, seed: int, count: int) -> list[Config]:
-        """Draw the random configurations that every tuner starts from with this seed; of a group, some of each task.
+        """Draw the random configurations that every tuner starts from with this seed; a group gets some for each task.
 
         Raises `SpaceError` if no configuration is valid.
         """
@@ -80,7 +80,7 @@ def open_benchmark(
     """Simulate if `task` is a recorded space or `runner` answers from records, else measure by `measurer`.
 
     Args:
-        trials: of each run: random search's expectation is computed for as many.
+        trials: the trials of each run, for which random search's expectation is computed.
         problem_of_suite: the problem that the task is from.
 
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.

@@ -90,8 +90,8 @@ class Experiment:
     def rehearse(self) -> None:
         """Make every tuner and draw every start once, to raise their errors before anything is measured.
 
-        Where the comparison goes on without broken runs, errors are left to these; a tuner that does not exist, or has
-        no such option, is an error all the same.
+        In a comparison that goes on without broken runs, the runs raise these errors themselves; an unknown tuner or
+        option is an error all the same.
         """
         seed = self.plan.seeds[0]
         if self.plan.keep_going:
@@ -138,7 +138,7 @@ class Experiment:
             return problem.search(CommonStartTuner(tuner, start), opened, options)
 
     def _tuner(self, spec: RunSpec) -> tuple[Tuner, TunerInputs]:
-        """Make the tuner of a run; return its inputs, too, of a group those of its first task."""
+        """Make the tuner of a run; return its inputs, too (for a group, those of its first task)."""
         task = self.benchmarks[spec.task].problem.task
         if not isinstance(task, TaskGroup):
             inputs = self._inputs(spec, task)

@@ -1,8 +1,8 @@
 """`Landscape`: the features of a space whose costs are all known, and random search's expectation on it.
 
 Random search without replacement needs no simulation: of n draws from N configurations, the k-th best is the best of
-the draws with the probability C(N - k, n - 1) / C(N, n). A failed draw leaves the best as it is; until something valid
-is drawn, the slowest valid configuration stands in.
+the draws with the probability C(N - k, n - 1) / C(N, n). A failed draw leaves the best as it is; until a valid one is
+drawn, the slowest valid configuration counts as the best.
 
 The two features of ruggedness are rank correlations, which no monotone change of the costs affects: of a
 configuration's cost with that of its nearest one (the autocorrelation of Weinberger, 1990, at the smallest step), and
@@ -45,8 +45,8 @@ class Landscape:
         random_trials: random trials to 95% of the best speed, expected.
         autocorrelation, fitness_distance: see the module; NaN where a space is too small.
         seconds: the mean time of a trial, compiling and running; 1 where trials take no time worth counting.
-        sampled: whether it was computed from a sample; the optimum may be known all the same.
-        optima: how many configurations are known to have the lowest cost, at least 1.
+        sampled: True if it was computed from a sample; the optimum may be known all the same.
+        optima: the number of configurations that are known to have the lowest cost, at least 1.
     """
 
     knobs: int
@@ -64,7 +64,7 @@ class Landscape:
 
 
 def recorded_landscape(recorded: RecordedSpace, trials: int) -> Landscape:
-    """Compute the landscape of a recorded space, with random search's expectation of so many trials."""
+    """Compute the landscape of a recorded space, with random search's expected best after up to `trials` trials."""
     digits = np.array([config.digits for config in recorded.results], dtype=np.int64)
     costs = np.array([result.cost for result in recorded.results.values()])
     times = [sum(seconds_of(result)) for result in recorded.results.values()]
@@ -75,7 +75,7 @@ def objective_landscape(objective: Objective, trials: int, optimum: float | None
     """Compute the landscape of a function: of its whole space, or of a sample where that is large.
 
     Args:
-        optimum: the lowest cost, where it is known; by default the lowest that was met.
+        optimum: the lowest cost, where it is known; by default the lowest that was found.
     """
     space = objective.space
     valid = space.num_valid() if space.size <= 10 * MOST_EVALUATED else None
@@ -95,7 +95,7 @@ def expected_best(costs: Floats, trials: int) -> Floats:
     valid = np.sort(costs[np.isfinite(costs)])
     ordered = np.concatenate([valid, np.full(len(costs) - len(valid), valid[-1])])
     steps, size = np.diff(ordered), len(ordered)
-    beyond = np.arange(size - 1, 0, -1.0)  # how many configurations are worse than the k-th best
+    beyond = np.arange(size - 1, 0, -1.0)  # the number of configurations worse than the k-th best
     missed = np.ones(size - 1)  # the probability that none of the k best was drawn
     found = []
     for drawn in range(trials):
@@ -149,6 +149,6 @@ def _correlations(digits: NDArray[np.int64], costs: Floats) -> tuple[float, floa
     chosen = np.random.default_rng(0).permutation(len(costs))[:_PAIRS]
     distances = np.stack([np.count_nonzero(digits != row, axis=1) for row in digits[chosen]]).astype(float)
     distances[np.arange(len(chosen)), chosen] = np.inf
-    mixed = np.random.default_rng(1).permutation(len(costs))  # of equally near ones, any
+    mixed = np.random.default_rng(1).permutation(len(costs))  # among equally near ones, take any
     nearest = mixed[np.argmin(distances[:, mixed], axis=1)]
     return rank_correlation(costs[chosen], costs[nearest]), rank_correlation(costs, to_best.astype(float))

@@ -58,7 +58,7 @@ def pack(experiment: Experiment) -> bytes:
 
 
 def run_timeout(packed: bytes) -> float | None:
-    """Return the most seconds of a run of the payload; None without a limit."""
+    """Return the longest time of a run of the payload in seconds; None without a limit."""
     payload: _Payload = pickle.loads(packed)
     return payload.run_timeout
 

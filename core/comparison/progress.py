@@ -69,12 +69,12 @@ def compare(
 
     Args:
         measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
-        runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
+        runner: a `SimulatedRunner` simulates every task; the measurer handles any other one.
         on_run: called with each finished run.
         options: `seeds` (a count, or the seeds), and other fields of `Plan`: `trials`, `start`, `experience`,
             `batch_size`, `callbacks`, `program`, `keep_going`, `run_timeout`.
 
-    Raises what `pegbox.compare` does.
+    Raises the errors of `pegbox.compare`.
     """
     plan = Plan(read_tuners(tuners), read_seeds(options.pop("seeds", 10)), **options)
     check_output(save, REPORT)

@@ -1,7 +1,7 @@
 """The log of a comparison: a file to which each finished run is appended at once, so that none is made twice.
 
-A line is a run with a key: what was asked of which tuner, on which content. A process that was killed leaves a torn
-last line at most, which is skipped. Runs with other keys stay in the file; one file may serve several comparisons.
+A line is a run with a key: its tuner and settings, and the content of its problem. A process that was killed leaves at
+most a torn last line, which is skipped. Runs with other keys stay in the file; one file may serve several comparisons.
 """
 
 from __future__ import annotations

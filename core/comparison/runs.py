@@ -27,13 +27,13 @@ class Run:
     """The run of a tuner on a task with a seed. Costs and times are seconds; infinity where nothing valid was found.
 
     `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
-    (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
-    tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
-    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` is True
-    for a tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real
-    time in which a simulated run waited for a core that other programs, or other runs, had. `times` are the recorded
-    seconds of compiling and running until the end of each trial, without those of the tuner; empty where none are.
-    `library` names the library of the tuner's optimizer with its version; it is empty for a tuner of pegbox's own.
+    (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is the time of
+    the tuner itself (proposing and learning), `seconds` the time of the whole run: on the virtual clock if simulated.
+    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` is True for a
+    tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real time in
+    which a simulated run waited for a core that other programs, or other runs, had. `times` are the recorded seconds of
+    compiling and running until the end of each trial, without those of the tuner; empty where none are. `library` names
+    the library of the tuner's optimizer with its version; it is empty for a tuner of pegbox's own.
     """
 
     task: str
@@ -135,9 +135,9 @@ class TaskInfo:
 
     `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
     `source` and `host` say where the costs come from. `computation` is the first task's name of those that compute the
-    same, on one machine, and empty where no other one does; `apart` says of one with the arithmetic of an earlier task
-    why the two spaces are not compared. `landscape` has the features of the space and random search's expectation,
-    where its costs are known; `digest` is that of its content, and empty where that is not known.
+    same, on one machine, and empty where no other one does; `apart` says why a task with the arithmetic of an earlier
+    one is not compared with it. `landscape` has the features of the space and random search's expectation, where its
+    costs are known; `digest` is the digest of its content, empty where it is not known.
     """
 
     name: str
@@ -167,10 +167,10 @@ class TaskInfo:
 class Setup:
     """The settings of a comparison. `started` is ISO 8601, `seconds` its duration in real time.
 
-    Without `experience` no tuner was given measurements of other workloads. `jobs` is how many runs were made at
-    the same time. `planned` counts the runs that it should have; `note` says why some are missing, and is empty where
-    none is. `suite` and `suite_digest` name the suite that the tasks are from, and `missing` are its problems that
-    could not be opened, with the reasons.
+    Without `experience` no tuner was given measurements of other workloads. `jobs` is the number of runs that were made
+    at the same time. `planned` counts the runs that it should have; `note` says why some are missing, and is empty
+    where none is. `suite` and `suite_digest` name the suite that the tasks are from, and `missing` are its problems
+    that could not be opened, with the reasons.
     """
 
     tasks: tuple[TaskInfo, ...]

@@ -1,4 +1,4 @@
-"""Continuity: whether a rounded value can change a result by more than it was rounded by."""
+"""Continuity: the absence of steps, at which a rounding error of a value grows into a larger one of a result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_continuous(outputs: Sequence[Tensor]) -> bool:
     """Decide whether outputs are floats that depend on all floats of their computation without steps.
 
     Comparisons of floats, their conversion to integers, and rounding are steps: a value near one of them may end on the
-    other side of it in another precision. A statement in C may have some.
+    other side of it in another precision. A statement in C may contain steps.
     """
     ops = post_order([tensor.op for tensor in outputs])
     computed = [op for op in ops if isinstance(op, ComputeOp)]
@@ -32,7 +32,7 @@ def is_continuous(outputs: Sequence[Tensor]) -> bool:
 
 
 def _bodies(op: ComputeOp) -> Iterator[Expr]:
-    """Yield the expressions of an operation, of reductions the sources and the combination."""
+    """Yield the expressions of an operation; for a reduction, its sources and its combination."""
     expressions = [*op.starts, *op.steps] if isinstance(op, ScanOp) else op.body
     for expr in expressions:
         if not isinstance(expr, Reduce):

@@ -2,7 +2,7 @@
 
 Whole arrays at a time, in blocks that bound the memory (about 256 MiB), never a Python loop over elements.
 
-How exact it is, which is how far a correct kernel may be from it:
+Its exactness decides how far a correct kernel may be from it:
 - Integers wrap around as on the machine; they, booleans, minima, maxima and everything without rounding are exact.
 - Elementwise float operations round in their own type, as kernels do; intrinsics are computed in float64 and rounded
   once, so a kernel may differ by the errors of its own functions (a few units in the last place).

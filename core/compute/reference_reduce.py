@@ -57,10 +57,10 @@ class Combiner:
 
     @classmethod
     def of(cls, reduce: Reduce, *, wide: bool = False) -> Combiner:
-        """Make that of a reduction.
+        """Make the combiner of a reduction.
 
         Args:
-            wide: whether values of floats are float64.
+            wide: hold floats as float64.
         """
         return cls(reduce.reducer, tuple(source.dtype for source in reduce.sources), wide=wide)
 

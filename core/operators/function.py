@@ -120,9 +120,9 @@ class OperatorFunction:
         """Return the task of a call, or the group of its implementations, with the functions that pack its inputs.
 
         Args:
-            places: those of the inputs that are operands of `pack`.
+            places: the places of the inputs that are operands of `pack`.
             implementations: their names, "all", or none for the function itself.
-            accuracy: that of the tasks; None for the default.
+            accuracy: the accuracy of the tasks; None for the default.
 
         Raises:
             ArgumentError, UnknownName, PluginError: as `task`, and as `Task.with_implementations`.

@@ -46,8 +46,8 @@ os.register_at_fork(after_in_child=_after_fork)
 class KernelLibrary:
     """The kernels of an operator by the inputs of its calls.
 
-    A kernel that is not there is that of the best record in effect, or one that an earlier process kept, or it is
-    compiled: for the best configuration that the store knows, or the one that experience predicts to be the fastest.
+    A missing kernel is the one of the best record in effect, or one that an earlier process kept, or it is compiled:
+        for the best configuration that the store knows, or the one that experience predicts to be the fastest.
 
     Args:
         name, given, target, space, first_use, store, implementations, accuracy: as for `operator`.
@@ -112,7 +112,7 @@ class KernelLibrary:
         """Return the key by which other processes find the kernel of a call.
 
         Args:
-            config: of one of several implementations the best that was measured: without any, the predicted one has a
+            config: the best measured configuration of several implementations; without one, the predicted kernel has a
                 key of its own.
         """
         space = self.space if isinstance(self.space, str) else ""

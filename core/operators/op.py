@@ -272,11 +272,11 @@ def operator(
         strict: refuse arrays that would have to be copied at each call.
         first_use: the number of predicted kernels among which the first call of a shape that was not tuned chooses, by
             timing them.
-        store: that of this user, which knows the best of earlier searches and the kernels of earlier processes; or
+        store: the store of this user, which knows the best of earlier searches and the kernels of earlier processes; or
             another `pegbox.store.TuningStore`, without kernels; or None.
         implementations: the names of implementations of the operator, such as ["conv2d", "sketch"], among which calls
-            use the fastest known, or "all" that fit a call; none for the template or workload itself. Of a shape that
-            was not tuned, the first call times what experience predicts for each.
+            use the fastest known, or "all" that fit a call; none for the template or workload itself. For a shape that
+            was not tuned, the first call times the predicted kernel of each.
         accuracy: the largest error of an element, relative to the largest magnitude of its output, that searches and
             their records may have; None for the default of tasks.
         given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.

@@ -171,7 +171,7 @@ class Record:
     def is_accurate_for(self, task: Task) -> bool:
         """Decide whether its error is one that a task allows.
 
-        Records without an error are of kernels that were compared with NumPy within the default.
+        A record without an error is of a kernel that was compared with NumPy within the default.
         """
         wanted = getattr(task, "given_accuracy", None)
         error = self.result.error if isinstance(self.result, Ok) else None
@@ -286,7 +286,7 @@ def _result(form: Mapping[str, Any]) -> Result:
 
 
 def _error(form: Mapping[str, Any], name: str) -> float | None:
-    """Read an error relative to an output; None where there is none. Raises `ValueError` for no such number."""
+    """Read an error relative to an output; None where there is none. Raises `ValueError` for anything else."""
     value = form.get(name)
     if value is not None and (type(value) not in (int, float) or not 0 <= value < math.inf):
         raise ValueError(f"{name} {value!r}: an error is a number, finite and 0 or more")

@@ -30,7 +30,7 @@ COMPILING = frozenset({"lower", "build", "compile"})
 _MOST_POINTS = 100_000
 """The most points of a space for each recorded configuration, up to which its valid ones are counted.
 
-Counting those of a large space with constraints takes minutes; a part of it was recorded, then.
+Counting those of a large space with constraints takes minutes, and only a part of it was recorded.
 """
 
 

@@ -21,7 +21,7 @@ _SPLIT = "sp"
 
 
 def recorded_knobs(path: Path) -> RecordedSpace:
-    """Open records of one workload as a space of knobs with values: the factors of a split are a knob each.
+    """Open records of one workload as a space of knobs with values: each factor of a split is a knob.
 
     There is no task, so that no tuner sees features of programs. Raises `RecordError` as `recorded_space` does.
     """

@@ -175,7 +175,7 @@ def make_tuner(
 
 
 def check_tuner(spec: str | Spec | TunerFactory) -> None:
-    """Raise what `make_tuner` does for an unknown tuner, or options that it does not take."""
+    """Raise the errors of `make_tuner` for an unknown tuner, or for options that it does not take."""
     factory, name, written = _resolve("tuner", spec)
     bind_options(f"tuner {name!r}", factory, written, but=RESERVED)
 

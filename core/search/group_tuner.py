@@ -64,13 +64,13 @@ class GroupTuner:
                 self._count(number, [result.cost for _, result in pairs])
 
     def wait(self) -> None:
-        """Return when nothing of the tuners goes on in the background."""
+        """Wait until no tuner works in the background."""
         for tuner in self._tuners.values():
             if (wait := getattr(tuner, "wait", None)) is not None:
                 wait()
 
     def _next(self) -> int | None:
-        """Choose the implementation of the next batch: at first one that was not asked, while others are measured."""
+        """Choose the implementation of the next batch; those that were not asked yet come first."""
         left = [number for number, each in enumerate(self._progress) if not each.exhausted]
         if fresh := [number for number in left if not self._asked[number] and not self._costs[number]]:
             return fresh[0]

@@ -59,8 +59,8 @@ def tune(
     search goes over what was recorded, answers come from there, and all times are those of a virtual clock.
 
     Args:
-        task: a task; its implementations (`task.with_implementations()`), among which the trials are shared, the more
-            the more one promises; or a recorded space.
+        task: a task; its implementations (`task.with_implementations()`), which share the trials, most of them for the
+            most promising ones; or a recorded space.
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
         trials: new measurements at most, at least 1; None when only the budget limits.
         budget: seconds, or text such as "60s", "5m", "1m30s".
@@ -90,11 +90,11 @@ def tune(
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
         `.best.cost` (seconds), `.best.gflops`, `.best.baseline` (NumPy's time for the same, and the machine's limits);
         `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
-        say how the run ended. Of a group `.implementation` names the winner, and `.task` is its task. `print(result)`
-        shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
-        Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
-        `stopped_because="interrupted"`. A loop over tasks has to ask for that, and `break`; else it goes on. A second
-        Ctrl-C within 5 s of the first raises `KeyboardInterrupt`, and so ends the loop.
+        say how the run ended. For a group, `.implementation` names the winner, and `.task` is its task. `print(result)`
+        shows it, `.plot("search.png")` and `.to_html("search.html")` draw it. Ctrl-C ends the search early and raises
+        nothing: the result holds everything measured, with `stopped_because="interrupted"`. A loop over tasks has to
+        ask for that, and `break`; else it goes on. A second Ctrl-C within 5 s of the first raises `KeyboardInterrupt`,
+        and so ends the loop.
 
     Raises:
         ArgumentError: an option outside its domain, `first` of another space, `resume` without `records`, `records` of

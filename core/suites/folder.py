@@ -6,7 +6,7 @@
         {"name": "gemm", "file": "gemm.jsonl.xz", "description": "..."},
         {"name": "trap", "objective": "functions.py:trap", "options": {"length": 12}, "optimum": 1.0}]}
 
-A problem that cannot be opened is listed as missing; the others can still be compared on.
+A problem that cannot be opened is listed as missing; comparisons still use the others.
 """
 
 from __future__ import annotations

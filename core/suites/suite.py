@@ -14,9 +14,9 @@ class Problem:
     """A problem of a suite: a recorded space or a pure objective.
 
     Attributes:
-        name: unique in the suite.
-        task: what tuners search.
-        digest: of the content: configurations and results, or the text of the code.
+        name: its name, unique in the suite.
+        task: the recorded space or the objective that tuners search.
+        digest: the digest of its content: configurations and results, or the text of the code.
         description: a sentence for people.
         optimum: the lowest cost, where the suite declares it.
     """
@@ -41,7 +41,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Suite:
-    """A benchmark suite. `missing` holds what it lists and cannot give; `source` is its folder."""
+    """A benchmark suite. `missing` lists the problems that cannot be opened; `source` is its folder."""
 
     name: str
     problems: tuple[Problem, ...]

@@ -35,7 +35,7 @@ def default_accuracy(dtypes_of_outputs: Iterable[str], *, flop: float, elements:
 
 
 def check_accuracy(given: Any) -> float:
-    """Return an accuracy that was given. Raises `ArgumentError` for what is none."""
+    """Return an accuracy that was given. Raises `ArgumentError` for anything else."""
     accuracy = check_float("accuracy", given)
     if accuracy == 0.0 or accuracy > 1.0:
         raise ArgumentError(

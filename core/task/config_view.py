@@ -51,7 +51,7 @@ class _AxisNames:
 class TemplateConfig:
     """The `cfg` of a template: `cfg["name"]` is the value of a knob, `define_*` declare knobs.
 
-    This is that of the first run, which adds the knobs to `space`; in every other run it is an `ApplyingConfig`.
+    This class serves the first run, which adds the knobs to `space`; every other run has an `ApplyingConfig`.
 
     Attributes:
         target: the target of the program (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).

@@ -24,7 +24,8 @@ class TaskGroup:
     """The implementations of one operator: tasks with spaces of their own that compute the same.
 
     `pegbox.tune`, `pegbox.compare` and `pegbox.build` take a group in the place of a task: a search shares its trials
-    among the implementations, and the fastest wins. A configuration belongs to the implementation whose space it is of.
+    among the implementations, and the fastest wins. A configuration belongs to the implementation whose space contains
+    it.
 
     Attributes:
         tasks: the tasks by the names of their implementations. The first is the one to use where nothing is known.
@@ -130,7 +131,7 @@ class TaskGroup:
         """Find a configuration of one of the tasks, which a trial or a result may hold.
 
         Raises:
-            ArgumentError: it is of none of them, or does not say of which it is, as an index.
+            ArgumentError: it belongs to none of them, or does not say to which one, like an index.
         """
         held = getattr(given, "best", given)
         found = held if isinstance(held, Config) else getattr(held, "config", given)
@@ -152,5 +153,5 @@ def tasks_of(task: Tasks) -> list[Task]:
 
 
 def task_of(task: Tasks, config: Config) -> Task:
-    """Return the task of a configuration: of a group the one whose space holds it."""
+    """Return the task of a configuration; for a group, the one whose space holds it."""
     return task.task_of(config) if isinstance(task, TaskGroup) else task

@@ -35,8 +35,8 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
     """Make the group of a task's implementations; the task itself is one, called by its name.
 
     Args:
-        names: the implementations, the one to use without measurements first; "all": the task, and all that fit. Of
-            several whose spaces are equal, it takes the first.
+        names: the implementations, the one to use without measurements first; "all": the task, and all that fit. Among
+            several with equal spaces, it takes the first.
 
     Raises:
         UnknownName: no implementation of that name is registered.
@@ -56,7 +56,7 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
 def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
     """Make the tasks of all implementations that fit a task, by their names.
 
-    One that raises something else than a refusal is left out with a warning.
+    An implementation that raises anything but a refusal is left out with a warning.
 
     Args:
         but: the names of those to leave out.
@@ -95,7 +95,7 @@ def _named(task: Task, name: str) -> Task:
 
 
 def implementation(task: Task, name: str) -> Task | None:
-    """Return the task of one implementation; None where it is of other operators.
+    """Return the task of one implementation; None where it implements other operators.
 
     Raises:
         PegboxError: what its function raises for arguments that it does not implement.

@@ -128,8 +128,8 @@ class Task:
     def accuracy(self) -> float:
         """The largest error that kernels may have, relative to the largest magnitude of an output.
 
-        It is that which the user asked for, or the default, `16 * eps * max(4, sqrt(K))` for K products in an element;
-        0 where all outputs are integers, which must be exact.
+        It is the one that the user asked for, or the default, `16 * eps * max(4, sqrt(K))` for K products in an
+        element; 0 where all outputs are integers, which must be exact.
         """
         return self.default_accuracy if self.given_accuracy is None else self.given_accuracy
 
@@ -152,7 +152,7 @@ class Task:
 
     @cached_property
     def is_continuous(self) -> bool:
-        """True if rounding in the computation changes outputs by no more than rounding does: it compares no floats."""
+        """True if the computation has no step, such as a comparison of floats, where a rounding error grows."""
         return is_continuous([t for t in self.plain_tensors if not isinstance(t.op, PlaceholderOp)])
 
     @property
@@ -226,8 +226,8 @@ class Task:
 
         Args:
             wide: compute `plain_tensors` with all floats in float64, and round the outputs to their types. Without the
-                copies of a schedule that takes a fraction of the time, and finds what a template computes beside its
-                operator.
+                copies of a schedule, this takes a fraction of the time, and it reveals a template that computes
+                something else than its operator.
         """
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
@@ -325,8 +325,8 @@ class Task:
         """Return this task with the further implementations of its operator, to be searched together.
 
         Args:
-            names: of the implementations, such as ["conv2d", "sketch"], the one to use without measurements first; or
-                "all": this task, and all that are registered and fit it.
+            names: the names of the implementations, such as ["conv2d", "sketch"], the one to use without measurements
+                first; or "all": this task, and all that are registered and fit it.
 
         Raises:
             UnknownName, ArgumentError: there is no such implementation, or it does not fit the task.

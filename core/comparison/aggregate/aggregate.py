@@ -1,4 +1,4 @@
-"""`Aggregate`: a comparison over its spaces, as values."""
+"""`Aggregate`: the results of a comparison over all its spaces."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Score:
         reached: the share of the pairs of a space and a target that it reached in the end.
         rank: its mean rank by the median of the best costs.
         spaces: its scores, for those where a run finished.
-        broken: how many runs gave no result.
+        broken: the number of runs that gave no result.
         overhead: its own seconds for each trial, median over the spaces.
     """
 
@@ -69,7 +69,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tuners over all spaces. On `wins` spaces the first beats the second, on `losses` the second the first.
+    """Two tuners over all spaces. The first beats the second on `wins` spaces and loses on `losses`.
 
     `effect` is the mean of Vargha and Delaney's A12: the probability that a run of the first is the better one;
     `differ` says whether Nemenyi's test tells them apart.

@@ -37,7 +37,7 @@ def cutoff_trials(landscape: Landscape, trials: int) -> int:
 
 
 def best_costs(run: Run, landscape: Landscape, trials: int) -> Floats:
-    """Return the best cost after each trial; until something valid is found, the slowest of the space stands in."""
+    """Return the best cost after each trial; until a valid one is found, the slowest of the space."""
     held = [run.best_after(count) for count in range(1, trials + 1)]
     return np.asarray(np.minimum(np.array(held), landscape.slowest))
 
@@ -52,8 +52,8 @@ def performance(runs: Sequence[Run], landscape: Landscape, trials: int) -> Float
 def performance_in_time(runs: Sequence[Run], landscape: Landscape, trials: int) -> Floats:
     """Compute the performance of each run (a row) at times up to that of the cutoff; a tuner's own time counts.
 
-    The times run from that of a mean trial to that of all trials until the cutoff. Of runs without recorded times each
-    trial takes the same.
+    The times run from that of a mean trial to that of all trials until the cutoff. In runs without recorded times, all
+    trials take the same time.
     """
     count = cutoff_trials(landscape, trials)
     times = np.linspace(landscape.seconds, landscape.seconds * count, _POINTS)
@@ -81,7 +81,7 @@ def _best_in_time(run: Run, landscape: Landscape, times: Floats) -> Floats:
     best = best_costs(run, landscape, count)
     return np.asarray(
         best[np.maximum(reached, 1) - 1]
-    )  # the first result stands from the beginning, as the baseline's does
+    )  # the first result counts from the beginning, as the baseline's does
 
 
 def mean_of_spaces(scores: Sequence[float]) -> float:

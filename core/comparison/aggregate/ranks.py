@@ -2,7 +2,7 @@
 
 Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning Research 7 (2006):
 Friedman's test (1937) in the less conservative form of Iman and Davenport (1980) asks whether the tuners differ at all;
-two of them differ if their mean ranks do by more than Nemenyi's (1963) critical difference.
+two of them differ if their mean ranks are further apart than Nemenyi's (1963) critical difference.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Tuners that may know the answer: they reach the optimum in their first trials too often for chance.
 
 A recorded space is a file that a tuner can read, and a tuner may have learned from the very space that it is compared
-on. Either shows: after the common start, random draws without replacement find one of the w best of N configurations
-within t trials with the probability 1 - C(N - w, t) / C(N, t). The number of runs that do is compared with the
-distribution of the sum of these independent trials, space by space.
+on. Both can be detected: after the common start, random draws without replacement find one of the w best of N
+configurations within t trials with the probability 1 - C(N - w, t) / C(N, t). The number of runs that do is compared
+with the distribution of the sum of these independent trials, space by space.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST = 3
 
 LEVEL = 1e-6
 LEAST_SHARE = 0.5
-"""The share of runs that have to be that lucky: a good tuner on easy spaces is, now and then."""
+"""The share of lucky runs from which on a tuner is suspicious: a good tuner has a few on easy spaces."""
 
 MOST_LIKELY = 0.05
 """The largest probability of luck in a space that is counted."""
@@ -71,7 +71,7 @@ def _chance(task: TaskInfo) -> float | None:
 
 
 def _at_least(hits: int, chances: Sequence[float]) -> float:
-    """Compute the probability of so many successes of independent trials."""
+    """Compute the probability of at least `hits` successes of independent trials."""
     ways = np.zeros(len(chances) + 1)
     ways[0] = 1.0
     for chance in chances:

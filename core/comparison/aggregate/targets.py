@@ -1,8 +1,9 @@
 """Targets reached: the runtime distributions of the COCO platform, and expected runtimes.
 
 A target is a share of the best known speed. The empirical distribution over all pairs of a space and a target (and all
-seeds) says which share of them a tuner has reached after so many trials. The expected runtime is the number of trials
-of all runs, successful or not, for each success: that of a tuner which starts again after a failure.
+seeds) gives the share of them that a tuner has reached after each trial. The expected runtime is the number of trials
+of all runs, successful or not, divided by the number of successes: the trials of a tuner that starts again after each
+failure.
 
 Hansen, Auger, Ros, Mersmann, Tušar, Brockhoff, "COCO: a platform for comparing continuous optimizers in a black-box
 setting", Optimization Methods and Software 36 (2021).

@@ -1,4 +1,4 @@
-"""An aggregate as plain text: the tuners, the tests, the spaces, and what the features of spaces have to do with it."""
+"""An aggregate as plain text: the tuners, the tests, the spaces, and the effect of their features."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ TURNS = 2
 class GroupMeasurer(Measurer):
     """Measures configurations of a group; a context manager, as the measurers of its tasks are.
 
-    That of a task is opened when its first configuration is measured. Tasks may take different arguments, such as
-    weights in packed layouts of their own, so each has inputs and expected outputs of its own.
+    The measurer of a task is opened when its first configuration is measured. Tasks may take different arguments, such
+    as weights in packed layouts of their own, so each has inputs and expected outputs of its own.
 
     Args:
         group: the tasks.
-        open_one: opens the measurer of one.
+        open_one: opens the measurer of one task.
     """
 
     compiles = True
@@ -47,7 +47,7 @@ class GroupMeasurer(Measurer):
 
     @property
     def machines(self) -> int:  # type: ignore[override]
-        """See `Measurer`: that of the first task's, as the next four."""
+        """See `Measurer`: the value of the first task's measurer, as for the next four."""
         return self._first.machines
 
     @property
@@ -71,7 +71,7 @@ class GroupMeasurer(Measurer):
         return self._first.uneven
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        """See `Measurer`: those of one task after those of the other."""
+        """See `Measurer`: task after task."""
         for name, own in self._by_task(configs).items():
             yield from self._of(name).measure(own)
 

@@ -116,7 +116,7 @@ def exact_outputs(task: Task, inputs: Sequence[Array]) -> tuple[Array, ...]:
     """Compute the outputs with NumPy in float64, each rounded to its type at the end.
 
     Where a rounded value may be on the other side of a step, such as a comparison, the computation in the types of the
-    kernel is the right one: an output that then differs by more than rounding is computed so.
+    kernel is the right one: an output that differs by more than rounding is computed in these types.
 
     Raises `MeasureError` if they are not as declared.
     """

@@ -28,7 +28,7 @@ _CHUNK = 1 << 14
 
 
 LEAST_MAGNITUDE = 1 / 64
-"""The magnitude that an output counts with at least: where terms cancel, the rounding of the terms is what is left."""
+"""The smallest magnitude of an output: where terms cancel, only their rounding errors are left."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ class Check(NamedTuple):
 
     Attributes:
         fault: what is wrong, for people; empty if nothing is.
-        kind: that of the failure.
+        kind: the kind of the failure.
         error: the largest error, relative to the largest magnitude of its output.
     """
 
@@ -25,7 +25,7 @@ class Check(NamedTuple):
 
 
 def check_output(name: str, got: Array, expected: Array, tolerance: Tolerance, magnitude: float) -> Check:
-    """Check an output whose expected values have that largest magnitude.
+    """Check an output, given the largest magnitude of its expected values.
 
     Errors beyond the accuracy are inaccurate up to the square root of the type's epsilon, half of its digits: larger
     ones, and values that are missing, are wrong.

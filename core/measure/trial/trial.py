@@ -69,7 +69,7 @@ class CandidateArrays:
             poison(array)
 
     def check(self) -> Check:
-        """Check what a run left behind. Damage outside of the outputs is repaired."""
+        """Check the arrays after a run, and repair damage outside of the outputs."""
         if (outside := self._written_outside()) is not None:
             return Check(outside)
         error = 0.0

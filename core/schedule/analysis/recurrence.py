@@ -74,7 +74,7 @@ def check_ordered(tree: Tree) -> None:
     """Check that reductions whose steps keep their order run them in order.
 
     Raises:
-        ScheduleError: one may not.
+        ScheduleError: one might not.
     """
     for name, realize in tree.blocks.items():
         if is_ordered(realize.block) and not reduces_in_order(realize, tree.ancestors(realize)):
@@ -126,7 +126,8 @@ def is_next_row(around: Sequence[For], row: Linear, count: int, conditions: Iter
     Args:
         around: the loops, outermost first.
         row: the first row of an iteration, and how many it needs.
-        conditions: those under which an iteration needs a row at all; where they hold, they held for all rows before.
+        conditions: the conditions under which an iteration needs a row at all; where they hold, they held for all rows
+            before.
     """
     counting = [loop for loop in around if loop.var in row.terms]
     rows = {loop.var for loop in counting}

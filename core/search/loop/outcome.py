@@ -249,7 +249,7 @@ class TuneResult:
 
     @property
     def task(self) -> Task | None:
-        """The task that was tuned, of a group the winner's; None for a function, and where only a space is known."""
+        """The task that was tuned, for a group the winner's; None for a function, and where only a space is known."""
         task = self.subject.task
         if not isinstance(task, TaskGroup):
             return task
@@ -289,7 +289,7 @@ class TuneResult:
 
     @property
     def trials_of_winner(self) -> Sequence[Trial]:
-        """All trials of the winner's space: of a group those of the implementation that won."""
+        """All trials of the winner's space; for a group, those of the implementation that won."""
         return self.by_implementation.get(self.implementation, self.all_trials)
 
     if not TYPE_CHECKING:  # type checkers know the attributes

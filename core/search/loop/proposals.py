@@ -43,7 +43,7 @@ class Proposer:
     """A tuner that is asked for configurations that are valid and new.
 
     Args:
-        name: of the tuner, in messages.
+        name: the name of the tuner in messages.
         space: the space of all configurations, or the group with all spaces; None: not checked.
         searched: the part of it that the tuner was given, where that is less.
         first: configurations that come before those of the tuner.
@@ -172,7 +172,7 @@ class Proposer:
 def first_fault(configs: Sequence[object], space: ConfigSpace | TaskGroup | None) -> tuple[int, str] | None:
     """Find the place of the first that is not a valid configuration of the space, and the fault; None if all are.
 
-    Of a group, each has to be one of the space of an implementation.
+    In a group, each has to belong to the space of an implementation.
     """
     listed: list[Config] = []
     for place, config in enumerate(configs):

@@ -56,7 +56,7 @@ def run(
 
     Args:
         subject: the computation or function, for the result: it turns costs into speeds, and names the task.
-        space: given it, a configuration from elsewhere is an error; a group has several.
+        space: if it is given, a configuration from elsewhere is an error; a group has several spaces.
         searched: the part of the space that the tuner was given, where that is less.
         prior: trials of an earlier search.
 

@@ -70,9 +70,9 @@ def tuner_over(
     transfer: TransferSource | Sequence[TransferSource] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Tuner:
-    """Make a tuner over a space, or the space of a task, with the inputs that it declares; of a group one over each.
+    """Make a tuner over a space, or the space of a task, with the inputs that it declares; for a group, one for each task.
 
-    Raises what `make_tuner` and `tuner_inputs` do, and `SpaceError` where no configuration is valid.
+    Raises the errors of `make_tuner` and `tuner_inputs`, and `SpaceError` where no configuration is valid.
     """
     if isinstance(over, TaskGroup):
         return group_tuner(over, lambda task: tuner_over(tuner, task, seed=seed, transfer=transfer, options=options))
@@ -82,7 +82,7 @@ def tuner_over(
 
 
 def group_tuner(group: TaskGroup, make: Callable[[Task], Tuner]) -> GroupTuner:
-    """Make the tuner of a group of those that `make` makes for its tasks."""
+    """Make the tuner of a group from the tuners that `make` returns for its tasks."""
     return GroupTuner(group, {name: make(task) for name, task in group.tasks.items()}, BestOfAllocation())
 
 
