@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from pegbox.checks import check_cost, check_int
+from pegbox.checks import check_cost, check_instance, check_int
 from pegbox.comparison.landscape import Landscape
 from pegbox.errors import ArgumentError
 from pegbox.records.recorded_space import seconds_of
@@ -78,6 +78,7 @@ class Run:
 
     def simulated(self, result: TuneResult) -> Run:
         """Add the recorded seconds of each trial of the tuning result."""
+        check_instance("result", result, TuneResult, "the result of a search")
         spent = (sum(seconds_of(trial.result)) for trial in result.trials if not trial.remeasured)
         return replace(self, times=tuple(accumulate(spent)))
 

@@ -312,7 +312,7 @@ def test_templates_shows_arguments_description_and_owner(pegbox: Any, register: 
 def test_plugins_lists_the_built_ins(pegbox: Any) -> None:
     ran = pegbox("plugins")
     assert ran.code == 0
-    assert "ga, grid, random" in ran.out
+    assert "tuner: bayes, droplet, evolution" in ran.out
     (tuners,) = (plugin for plugin in json.loads(pegbox("plugins", "--json").out) if plugin["name"] == "pegbox.tuners")
     assert tuners["source"] == "built in"
     assert tuners["enabled"] is True

@@ -292,7 +292,7 @@ def test_an_unknown_operand_of_the_option_is_refused() -> None:
         (("matmul", "sketch"), {}, r"no input's layout is free; .*layout_free=B"),
         (("matmul", "sketch:layout_free=B"), {"name": "A"}, "name='A'; give one of those that are packed: B"),
         (("matmul", "sketch:layout_free=A+B"), {}, "name=''; give one of those that are packed: A, B"),
-        (("matmul", "sketch:layout_free=B"), {"layout": "OIHW"}, "is of the template conv2d"),
+        (("matmul", "sketch:layout_free=B"), {"layout": "OIHW"}, "is of convolutions"),
         (("matmul", "sketch:layout_free=B"), {"array": np.zeros((8, 4), "float32")}, r"B is float32 of shape \(4, 8\)"),
         (("matmul", "sketch:layout_free=B"), {"array": np.zeros((4, 8))}, r"got float64 of shape \(4, 8\)"),
         (("matmul", "sketch:layout_free=B"), {"array": [[1.0]]}, "got a list"),

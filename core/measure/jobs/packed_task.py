@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import io
+import marshal
 import pickle
+from types import CodeType
 from typing import Any
 
 import cloudpickle
@@ -22,6 +24,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, NamedFunction) and _is_local(value.function):
             return type(value), (value.name, value.function)
+        if isinstance(value, CodeType):  # cloudpickle leaves out the name of its file, which errors show
+            return marshal.loads, (marshal.dumps(value),)
         if isinstance(value, Constraint):
             return Constraint, (value.predicate, value.reads, value.message)
         return super().reducer_override(value)
