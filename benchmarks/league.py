@@ -205,14 +205,14 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
     lines = [
         "# The league of tuners",
         "",
-        "Our tuners and those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
+        "Our tuners beside those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
         f"{today}.",
         "",
         f"- Machine: {describe_host()}. Costs come from records and functions, so the machine matters for the tuners'",
         "  own times only; those leave out the time that a run waited for a core.",
         f"- Versions: pegbox {pb.__version__}, {', '.join(versions(tuners))}.",
-        "- Score: the mean over the trials of the way from random search (0, calculated) to the optimum (1), and of",
-        "  that the mean over the spaces. A tuner that is worse than random search is below 0.",
+        "- Score: the performance between calculated random search (0) and the optimum (1), as the mean over the",
+        "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",
         "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
         "  see the knobs alone: no features of programs, no experience.",
         "",
@@ -262,7 +262,7 @@ def part(league: League) -> list[str]:
 def bar(league: League) -> list[str]:
     """Write the bar for the default tuner against each other one, on the spaces that both have."""
     lines = [
-        f"`{DEFAULT}` is to have the higher score at each budget, and to be beaten on a fifth of the spaces at most.",
+        f"`{DEFAULT}` should have the higher score at each budget, and be beaten on at most a fifth of the spaces.",
         "It is beaten where the other's median of the best costs is lower. Pairs are compared on the spaces and seeds",
         "that both have.",
         "",
