@@ -8,7 +8,7 @@ A row is batch, heads, queries, keys, width of a head, key heads (0: as many as 
 rivals are torch's `scaled_dot_product_attention` and, without a mask and groups, ONNX Runtime's `MultiHeadAttention`,
 each with one thread, and left out where it is not installed. Results are compared before anything is timed. Then all
 take turns, pinned to one core; the output shows medians, the ratio to the best rival, and the share of the multiply-add
-peak, in which exponentials count nothing.
+peak, in which exponentials do not count.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python3 benchmarks/league.py runs/                          # make runs, hours on one core; the same command goes on
     python3 benchmarks/league.py runs/ --minutes 30 --suites hard,knobs --seeds 2 --tuners bayes,optuna_tpe
-    python3 benchmarks/league.py runs/ --page docs/league.md    # make the page from the runs that there are
+    python3 benchmarks/league.py runs/ --page docs/league.md    # make the page from the finished runs
 
 `runs/` gets a log for each suite, with experience and without; finished runs are never made again. After a change of a
 tuner, `--forget bayes` drops its runs. Nothing is timed but the tuners: costs come from records and functions.
@@ -116,7 +116,7 @@ class League:
 
     @cached_property
     def scores(self) -> dict[int, dict[str, dict[tuple[str, str], float]]]:
-        """For each budget and tuner, its scores by suite and space."""
+        """Return the scores of each tuner at each budget, by suite and space."""
         found: dict[int, dict[str, dict[tuple[str, str], float]]] = {}
         for budget in BUDGETS:
             held = found[budget] = defaultdict(dict)
@@ -130,7 +130,7 @@ class League:
         return list(dict.fromkeys(run.tuner for report in self.reports.values() for run in report.runs))
 
     def seeds(self) -> dict[str, tuple[int, int]]:
-        """For each tuner, the spaces with runs, and the median number of seeds on them."""
+        """Return, for each tuner, the spaces with runs, and the median number of seeds on them."""
         counts: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
         for suite, report in self.reports.items():
             for run in report.runs:
@@ -138,7 +138,7 @@ class League:
         return {tuner: (len(held), int(statistics.median(held.values()))) for tuner, held in counts.items()}
 
     def overheads(self) -> dict[str, float]:
-        """For each tuner, the median over the spaces of its own milliseconds for each trial."""
+        """Return, for each tuner, the median over the spaces of its own milliseconds for each trial."""
         spent: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
         for suite, report in self.reports.items():
             for run in report.runs:
@@ -151,7 +151,7 @@ class League:
 
 
 def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experience: bool) -> League:
-    """Read the runs that there are."""
+    """Read the finished runs."""
     reports = {}
     for suite in suites:
         log = log_of(folder, suite, experience)
@@ -171,7 +171,7 @@ def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experi
 
 
 def on_equal_terms(report: Comparison, first: str, second: str) -> Iterator[tuple[str, list[Run], list[Run]]]:
-    """The runs of two tuners on each space, by the seeds that both have."""
+    """Yield the runs of two tuners on each space, by the seeds that both have."""
     for task in report.tasks:
         of = report.runs_of(task.name)
         mine, other = ({run.seed: run for run in of.get(tuner, ())} for tuner in (first, second))
@@ -192,7 +192,7 @@ def duels(league: League, first: str, second: str, budget: int) -> tuple[int, in
 
 
 def paired(league: League, first: str, second: str, budget: int) -> tuple[float, float, int]:
-    """Mean scores of two tuners over the spaces that both have, and how many these are."""
+    """Return the mean scores of two tuners over the spaces that both have, and the number of these spaces."""
     scores = league.scores[budget]
     both = sorted(scores.get(first, {}).keys() & scores.get(second, {}).keys())
     if not both:
@@ -205,14 +205,14 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
     lines = [
         "# The league of tuners",
         "",
-        "Our tuners and those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
+        "Our tuners beside those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
         f"{today}.",
         "",
         f"- Machine: {describe_host()}. Costs come from records and functions, so the machine matters for the tuners'",
         "  own times only; those leave out the time that a run waited for a core.",
         f"- Versions: pegbox {pb.__version__}, {', '.join(versions(tuners))}.",
-        "- Score: the mean over the trials of the way from random search (0, calculated) to the optimum (1), and of",
-        "  that the mean over the spaces. A tuner that is worse than random search is below 0.",
+        "- Score: the performance between calculated random search (0) and the optimum (1), as the mean over the",
+        "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",
         "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
         "  see the knobs alone: no features of programs, no experience.",
         "",
@@ -237,7 +237,7 @@ def versions(tuners: Sequence[str]) -> list[str]:
 
 
 def part(league: League) -> list[str]:
-    """A table of tuners: scores at each budget, and the spaces on which each beats the default tuner."""
+    """Write a table of tuners: scores at each budget, and the spaces on which each beats the default tuner."""
     seeds, overheads = league.seeds(), league.overheads()
     scores = league.scores
     lines = [
@@ -260,9 +260,9 @@ def part(league: League) -> list[str]:
 
 
 def bar(league: League) -> list[str]:
-    """The bar for the default tuner against each other one, on the spaces that both have."""
+    """Write the bar for the default tuner against each other one, on the spaces that both have."""
     lines = [
-        f"`{DEFAULT}` is to have the higher score at each budget, and to be beaten on a fifth of the spaces at most.",
+        f"`{DEFAULT}` should have the higher score at each budget, and be beaten on at most a fifth of the spaces.",
         "It is beaten where the other's median of the best costs is lower. Pairs are compared on the spaces and seeds",
         "that both have.",
         "",

@@ -106,7 +106,7 @@ def one_case(direct: Case, winograd: WinogradCase, options: argparse.Namespace) 
 
 
 def exact_result(case: Case, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The convolution in float64; weights are OIHW or OHWI."""
+    """Compute the convolution in float64; weights are OIHW or OHWI."""
     if case.layout == "NCHW":
         data, weight = data.transpose(0, 2, 3, 1), weight.transpose(0, 2, 3, 1)
     pad = case.options.get("padding", 0)

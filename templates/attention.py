@@ -1,9 +1,9 @@
-"""Attention, softmax(Q · Kᵀ · scale) · V, blocked: never the whole matrix of scores.
+"""Attention, softmax(Q · Kᵀ · scale) · V, in blocks: the whole matrix of scores never exists.
 
-Keys and values go by in blocks. Of each block, the scores of a few query rows, their maximum, their exponentials and
+Keys and values go by in blocks. For each block, the scores of a few query rows, their maximum, their exponentials and
 the sums of these are computed; a recurrence over the blocks keeps the maximum and the sum so far, and gives the two
-factors with which the output so far and the block's part of it are weighted (Rabe and Staats, "Self-attention does
-not need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
+factors with which the output so far and the block's part of it are weighted (Rabe and Staats, "Self-attention does not
+need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
 
     m' = max(m, top)    s' = s exp(m - m') + total exp(top - m')
     keep = s exp(m - m') / s'    take = exp(top - m') / s'    O' = O keep + (P · V) take
@@ -36,12 +36,12 @@ def attention(
     d_v: int | None = None,
     dtype: str = "float32",
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale) · V, over the leading axes.
+    """Compute O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale) · V, over the leading axes.
 
     The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. Each of the
-    `kv_heads` (`heads` by default) serves as many query heads. With `causal`, the last query sees all keys and each
-    one before it one key less, so there are at least as many keys as queries. The default of `scale` is 1/√d. The
-    types are float32 and float64: sums of exponentials in narrower ones are not accurate.
+    `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query sees all keys
+    and each one before it one key less, so there are at least as many keys as queries. The default of `scale` is 1/√d.
+    The types are float32 and float64: sums of exponentials in narrower ones are not accurate.
 
     Raises:
         TemplateError: sizes or a type that this cannot compute.

@@ -1,8 +1,8 @@
-"""The schedule of attention: (heads, block of rows, block of keys), and in it the stages one after the other.
+"""The schedule of attention: loops over heads, blocks of rows and blocks of keys, around the stages in turn.
 
 The scores of a block are register tiles that run along keys, from panels of K that are packed once for each head; the
-part of the output is register tiles that run along its columns, from V as it lies. What is between them runs along
-keys, the recurrence over the blocks along rows.
+part of the output is register tiles that run along its columns, from V as it lies. The stages between them run along
+keys, the recurrence over the blocks runs along rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
 
 
 def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
-    """Return the loop over blocks of rows."""
+    """Schedule the output; return the loop over blocks of rows."""
     stage = s[of.out]
     b, h, i, c = stage.op.axis
     group, member = stage.split(h, factor=p.group)
@@ -84,7 +84,7 @@ def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TE
 
 
 def _schedule_made(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> tuple[te.IterVar, te.IterVar]:
-    """Return the loop over blocks of keys, and the one around a register tile."""
+    """Schedule the sums over blocks; return the loop over blocks of keys, and the one around a register tile."""
     stage = s[of.made]
     b, x, i, c = stage.op.axis
     (t,) = stage.op.reduce_axis

@@ -11,7 +11,7 @@ from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
 from pegbox.expr import nbytes
 
-_FEW = 8  # queries up to which those of all heads of a group are the rows of one product
+_FEW = 8  # the most queries for which all heads of a group share one product
 _MOST_BYTES = 1 << 47  # of an array: what an address space holds
 _LOWEST = {"float32": -3e38, "float64": -1e308}
 
@@ -57,7 +57,7 @@ class Attention:
 
     @property
     def lead(self) -> tuple[int, int]:
-        """The axes of which each combination has its own products."""
+        """The extents of the leading axes; each combination has its own products."""
         return self.batch, self.kv_heads if self.is_folded else self.heads
 
     @property
@@ -117,9 +117,7 @@ def attention_of(
             f"attention: dtype={dtype!r}: sums of exponentials need {' or '.join(_LOWEST)}; cast the inputs"
         )
     if sizes["heads"] % sizes["kv_heads"]:
-        raise TemplateError(
-            f"attention: kv_heads={kv_heads!r} does not divide heads={heads}: each key head serves as many query heads"
-        )
+        raise TemplateError(f"attention: kv_heads={kv_heads!r} does not divide heads={heads}; give a divisor of it")
     if causal and n_q > n_k:
         raise TemplateError(
             f"attention: n_q={n_q} queries see n_k={n_k} keys with causal=True, so that the first see none; the last "

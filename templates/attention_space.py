@@ -21,9 +21,9 @@ PACKED, DOT = "packed", "dot"
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _TILES = (1, 2, 4, 8, 16)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
-_FEW_ROWS = 16  # up to which packing the keys may cost more than it gives
+_FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _FIRST_BLOCK = 128
-_WHOLE = 2048  # keys up to which a single block may hold all
+_WHOLE = 2048  # the most keys in a single block
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _reads(ways: list[str], *names: str) -> tuple[str, ...]:
 
 
 def blocks_of(c: KnobValues, p: Attention) -> Blocks:
-    """Return the sizes that a configuration stands for."""
+    """Return the sizes that a configuration gives."""
     packed, mr = _way(c, p) == PACKED, c["mr"].val
     width = c["vectors"].val * (p.lanes if packed else 1)
     step = width if packed else max(width, p.lanes)

@@ -4,7 +4,7 @@ Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016).
 in these modules:
 
 - `cook_toom`: the matrices of the transforms, and their errors; `linear_sums`: products with them as straight-line code
-- `winograd_shape`: the convolution with its tiles, and which m come into question
+- `winograd_shape`: the convolution with its tiles, and the choice of m
 - `winograd_space`: the knobs; `winograd_stages`: the computation and the schedule
 """
 
@@ -37,7 +37,7 @@ def conv2d_winograd(
     dtype: str = "float32",
     m: int = 0,
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """Convolution of N images of C channels, H × W, with O filters of 3 × 3 or 5 × 5, by tiles of m × m outputs.
+    """Convolve N images of C channels, H × W, with O filters, 3 × 3 or 5 × 5, by tiles of m × m outputs.
 
     The arguments are those of conv2d; stride and dilation are 1. `m` is 2, 4 or 6. With 0 it is a knob, unless the
     weights are packed: these are transformed for one m, which then is the one that is expected to be fastest.
@@ -49,7 +49,7 @@ def conv2d_winograd(
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
     weight = te.placeholder(shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
-    if not is_packed:  # transformed filters have no plain form: more numbers than filters have
+    if not is_packed:  # transformed filters are more numbers than filters: no plain form
         cfg.define_plain(lambda: [plain(conv, data, weight)])
     winograd_space.declare(cfg, sizes.values())
     threads.declare(cfg, conv.flop)

@@ -173,7 +173,7 @@ def conv_shape(
     """Return the convolution of data (N, C, H, W) with filters (O, KH, KW).
 
     Args:
-        name: of the template, for messages.
+        name: the name of the template, for messages.
 
     Raises:
         TemplateError: an argument is not in its domain, or there is no room for a single window.

@@ -10,7 +10,7 @@ The points decide how large the intermediate values are, and so the rounding err
 Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Those here
 have the least `amplification` among 0 and pairs ±a with multiples a of 1/8. Pairs let two rows share their sums.
 Scales of rows, as in Vincent et al., "On Improving the Numerical Stability of Winograd Convolutions" (2017), change
-nothing in floating point as long as they are powers of two, and little otherwise: there are none.
+nothing in floating point as long as they are powers of two, and little otherwise, so none are used.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Transforms:
     def amplification(self) -> float:
         """The root mean square of the terms of an output in two dimensions, over that of the direct sum.
 
-        For independent data and filters of mean 0.
+        It holds for independent data and filters of mean 0.
         """
         powers = [_square(g) * _square(d) for g, d in zip(self.filters, self.data, strict=True)]
         sums = [sum(a * a * power for a, power in zip(row, powers, strict=True)) for row in self.outputs]
@@ -95,7 +95,7 @@ def transforms(m: int, r: int) -> Transforms:
 def error_estimate(m: int, r: int, dtype: str) -> float:
     """Estimate the root mean square of the errors of F(m × m, r × r), relative to that of the outputs.
 
-    The largest error is about five times as large, and relative to the largest output about as large.
+    The largest error is about five times as large; relative to the largest output, it is about the same.
     """
     return _OF_ROUNDOFF * EPSILON[dtype] / 2 * transforms(m, r).amplification
 

@@ -6,8 +6,8 @@ several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
   out, for which loops are cut there (`where`).
-- NCHW: vectors run along a row. Each channel's image is copied with its border of zeros while it is near, and with a
-  stride the columns apart that a vector of results reads ("phases").
+- NCHW: vectors run along a row. Each channel's image is copied with its border of zeros while it is in the closest
+  cache, and with a stride the columns apart that a vector of results reads ("phases").
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14)
 _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
-"""The accumulators that a tile has at least; the next tile's are under way at the same time."""
+"""The fewest accumulators of a tile; those of the next tile are under way at the same time."""
 
 _OTHERS = 2
 """The registers for elements of the input."""
@@ -66,7 +66,7 @@ def depthwise_conv2d(
     weights: str = "",
     dtype: str = "float32",
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """Convolution of N images of C channels, H × W, each with a filter of its own of KH × KW; zeros around them.
+    """Convolve N images of C channels, H × W; each channel has a filter of KH × KW; zeros around them.
 
     stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
     `layout` is that of the input and of the result, "NCHW" or "NHWC"; `weights` is "OIHW" (C, 1, KH, KW), "OHWI" or
@@ -155,7 +155,7 @@ def _is_last(conv: Conv) -> bool:
 
 
 class _Tile(NamedTuple):
-    """`height` × `width` pixels, by `vectors` vectors of channels (NHWC), or in so many vectors a row (NCHW)."""
+    """`height` × `width` pixels, by `vectors` vectors of channels (NHWC), or in `vectors` vectors a row (NCHW)."""
 
     height: int
     width: int
@@ -179,7 +179,7 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
 
 
 def _room(conv: Conv, vectors: int) -> int:
-    """Return the registers for accumulators beside a row of the filter's taps, each of so many vectors."""
+    """Return the registers for accumulators beside a row of the filter's taps, each of `vectors` vectors."""
     return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
 
 

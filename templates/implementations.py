@@ -11,7 +11,7 @@ from pegbox.templates.cook_toom import error_estimate
 from pegbox.templates.winograd_shape import WORST, winograd_of
 
 _HOPELESS = 1.3
-"""How many times the cycles of the direct sum the estimate may have: both are off by some tenths."""
+"""The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
 
@@ -20,8 +20,8 @@ def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
     """Make the task of a Winograd convolution; with `m`, that of tiles of m × m outputs, for packed weights alone.
 
     Raises:
-        TemplateError: its strides or its filters are others, such tiles have large errors, or the direct sum takes
-            fewer cycles, as with few channels.
+        TemplateError: other strides or filters, tiles with large errors, or a direct sum with fewer cycles, as for few
+            channels.
     """
     arguments = task.workload[1]
     if task.name != "conv2d" or (m and arguments["weights"] != PACKED):

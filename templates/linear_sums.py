@@ -35,7 +35,7 @@ def matrix_rows(matrix: Matrix, values: Sequence[te.Expr], dtype: str) -> list[t
 
 
 def chosen(index: te.Expr, choices: Sequence[te.Expr]) -> te.Expr:
-    """Return the choice with the number `index`. In an unrolled loop over it nothing is left of the tests."""
+    """Return the choice with the number `index`. In an unrolled loop over `index`, the tests disappear."""
     found = choices[-1]
     for number in range(len(choices) - 2, -1, -1):
         found = te.if_then_else(index == number, choices[number], found)

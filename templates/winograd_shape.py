@@ -17,7 +17,7 @@ M = (2, 4, 6)
 R = (3, 5)
 
 WORST = 1e-6
-"""The estimated error up to which m is chosen for weights that are packed ahead, relative to the outputs."""
+"""The largest estimated error of an m for weights that are packed ahead, relative to the outputs."""
 _RUN = 4
 """The most vectors in a row of pixels that is stored at a time."""
 _TRANSFORM = 6.0
@@ -56,7 +56,7 @@ class Winograd:
 
     @property
     def run(self) -> int:
-        """Tiles of a row that are stored together: where rows of pixels are, as many as fill vectors."""
+        """The tiles of a row that are stored together: as many as fill vectors where rows of pixels are stored."""
         if self.conv.layout == "NHWC":
             return 1
         columns, lanes = self.tiles[1], self.conv.lanes
@@ -91,12 +91,13 @@ class Winograd:
 
 
 def tile_sizes(conv: Conv, m: int) -> list[int]:
-    """Return the sizes m that are in the space of a convolution: that which is given, or all.
+    """Return the sizes m that are in the space of a convolution: the given one, or all.
 
-    Weights that are packed ahead are of one m: the one that is expected to be fastest of those with small errors.
+    Weights that are packed ahead are transformed for one m: the one that is expected to be fastest of those with small
+        errors.
 
     Raises:
-        TemplateError: the convolution is not one of these, or `m` is none of them.
+        TemplateError: another convolution, or an unknown `m`.
     """
     _check(conv)
     if m not in (0, *M):

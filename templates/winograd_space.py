@@ -1,7 +1,7 @@
 """The knobs of Winograd convolutions, and their constraints.
 
 A block of `tiles` tiles is transformed, multiplied and transformed back before the next one: the transformed inputs of
-a block, and the products of a block of output channels, take the second cache. The transformed filters stream past.
+a block, and the products of a block of output channels, fill the second cache. The transformed filters stream past.
 
 The products are register tiles, `rows` tiles of the image × `vectors` vectors of output channels. These need not divide
 the block: the rest has code of its own.
@@ -28,7 +28,7 @@ _CHANNELS = (2, 4, 8, 16)  # vectors of input channels
 _AHEAD = (0, 8, 16)  # iterations of the reduction for which filters are prefetched
 _NEAR, _FAR = 1.12, 1.3  # times the least cost, up to which register tiles of a block, and blocks, are worth trying
 _FEW_REGISTERS, _SMALL = 16, 4  # with few registers, only small matrices are written out whole
-_MATRIX = 6  # with many, those of up to so many rows
+_MATRIX = 6  # with many, those of at most this many rows
 
 
 class Shape(NamedTuple):
@@ -40,7 +40,7 @@ class Shape(NamedTuple):
 
 
 def declare(cfg: pb.TemplateConfig, sizes: Iterable[Winograd]) -> None:
-    """Declare the knobs of a convolution, for the tiles that are in question."""
+    """Declare the knobs of a convolution, for the tiles of all sizes m."""
     by_m = {w.m: w for w in sizes}
     any_w = next(iter(by_m.values()))
     conv = any_w.conv

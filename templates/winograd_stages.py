@@ -1,6 +1,6 @@
 """Winograd convolutions: the computation and the schedule.
 
-A block of tiles is the outer loop. In it come, while they are in the second cache:
+A block of tiles is the outer loop. It contains, while the data are in the second cache:
 
 - `data_transformed`: Bᵀ d B of all channels, n × n matrices [tile][channel], from a copy of each tile's inputs, or of
   the whole input, with its border of zeros;
@@ -161,7 +161,7 @@ def _filters(w: Winograd, weight: te.Tensor) -> Filters:
 
 
 def schedule(cfg: pb.TemplateConfig, w: Winograd, stages: Stages) -> te.TESchedule:
-    """Return the loops that the configuration says."""
+    """Return the schedule that the configuration describes."""
     s = te.create_schedule(stages.out.op)
     sums = s.cache_write(stages.products, "local")
     block, channels = _schedule_out(cfg, s, w, stages)
@@ -213,7 +213,7 @@ def _schedule_tiles(cfg: pb.TemplateConfig, tiles: te.Stage, w: Winograd) -> Pla
 
 
 def _schedule_products(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: Stages, sums: te.Tensor) -> None:
-    """Register tiles of a block: for each element of the matrices, panel by panel of filters, rows after rows."""
+    """Schedule products of a block: for each element of the matrices, panel by panel of filters, row after row."""
     store = s[stages.products]
     a, b, p, v, z = store.op.axis
     vo, vi = store.split(v, factor=cfg["vectors"].val)
@@ -261,7 +261,7 @@ def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages
 
 
 def _schedule_filters(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, filters: Filters) -> None:
-    """Transform a panel of filters after the other; neighbours in the user's layout are read and turned around."""
+    """Transform one panel of filters after the other; neighbours in the user's layout are read and turned around."""
     if filters.half is None or filters.panels is None:
         return
     stage = s[filters.transformed]

@@ -43,7 +43,7 @@ class VisitedSet:
             self.add(rows_of(configs))
 
     def fresh(self, rows: Digits, *, limit: int | None = None, but: Digits | None = None) -> Places:
-        """Places of the rows that are new, each once, in their order; the first `limit` of them if it is given.
+        """Return the places of the rows that are new, each once, in their order; at most `limit` of them.
 
         Rows in `but` are not new.
         """

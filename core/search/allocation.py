@@ -155,10 +155,10 @@ class BestOfAllocation:
     """An allocation to implementations of one operator, of which only the fastest counts.
 
     The next one is the implementation that an optimist expects to be the fastest: after n rounds, one more is hoped to
-    take it from the seconds of its best, c, to c (1 - 1/n), the mean gain of the rounds so far, as in `GradientAllocation`. So one that
-    takes twice as long as the fastest has two rounds, one that takes a tenth longer ten, and all others go to the
-    fastest. The principle is optimism in the face of uncertainty (Lai and Robbins, "Asymptotically efficient adaptive
-    allocation rules", 1985), for the best of all draws in place of their mean.
+    take it from the seconds of its best, c, to c (1 - 1/n), the mean gain of the rounds so far, as in
+    `GradientAllocation`. So one that takes twice as long as the fastest has two rounds, one that takes a tenth longer
+    ten, and all others go to the fastest. The principle is optimism in the face of uncertainty (Lai and Robbins,
+    "Asymptotically efficient adaptive allocation rules", 1985), for the best of all draws in place of their mean.
     """
 
     def next(self, tasks: Sequence[Progress]) -> int | None:

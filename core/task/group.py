@@ -109,7 +109,7 @@ class TaskGroup:
         """
         found = self._names.get(config.space.fingerprint)
         if found is None:
-            raise ArgumentError(f"config={config}: of no implementation of {self!r}; take one of their spaces")
+            raise ArgumentError(f"config={config} is of no implementation of {self!r}; take one of their spaces")
         return found
 
     def task_of(self, config: Config) -> Task:

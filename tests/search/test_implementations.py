@@ -167,7 +167,7 @@ def test_the_store_keeps_the_best_of_each_implementation(group: TaskGroup, tmp_p
 def test_one_that_computes_something_else_is_refused(product: Task) -> None:
     with registered(doubled=by_doubling):
         group = product.with_implementations(["matmul", "doubled"])
-        with pytest.raises(ArgumentError, match=r"'doubled' is no implementation of .* they give other values"):
+        with pytest.raises(ArgumentError, match=r"'doubled' does not implement .* they give other values"):
             pb.tune(group, trials=4, store=None, **QUICK)
 
 

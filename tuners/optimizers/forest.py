@@ -17,14 +17,15 @@ from pegbox.tuners.optimizers.library_tuner import FiniteCosts, LibraryTuner
 from pegbox.tuners.rows import Digits, every_row
 
 CANDIDATES = 2000
-"""Random configurations whose improvement is expected before a trial."""
+"""The number of random candidates for each trial."""
 
 
 class ForestTuner(LibraryTuner):
     """Measures the candidate of largest expected improvement by a forest of scikit-learn.
 
-    `trees` is their number, `start` that of random trials before the first forest, and `xi` the least improvement, as a
-    share of the standard deviation of the costs. Candidates are drawn from the space, so that nothing is repaired.
+    `trees` is the number of trees, `start` the number of random trials before the first forest, and `xi` the least
+    improvement, as a share of the standard deviation of the costs. Candidates are drawn from the space, so that nothing
+    is repaired.
     """
 
     package = "scikit-learn"

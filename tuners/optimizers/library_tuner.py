@@ -62,7 +62,7 @@ class LibraryTuner(BaseTuner, ABC):
 
     @abstractmethod
     def learn(self, row: Digits, handle: Any, cost: float) -> None:
-        """Tell the optimizer the cost of a row; infinity for a failure. The handle is None for a row of others."""
+        """Tell the optimizer the cost of a row, infinite if it failed; the handle is None if it did not propose it."""
 
     def ask(self, n: int) -> list[Config]:
         found: list[Config] = []

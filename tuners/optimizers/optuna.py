@@ -30,8 +30,8 @@ class OptunaTuner(LibraryTuner):
     options: ClassVar[dict[str, Any]] = {}
 
     learns_repaired: ClassVar[bool] = True
-    """Whether the sampler learns the cost of the configuration that was measured; otherwise of the point that it drew,
-    which the update of an evolution strategy is about."""
+    """True if the sampler learns the cost of the configuration that was measured; otherwise that of the
+    point that it drew, which the update of an evolution strategy needs."""
 
     def begin(self, seed: int) -> None:
         import optuna

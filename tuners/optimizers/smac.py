@@ -36,7 +36,7 @@ class SmacTuner(LibraryTuner):
         known = self._kinds.ConfigurationSpace(seed=seed % 2**31)
         known.add([_parameter(self._kinds, one) for one in self._parameters.parameters])
         self._known = known
-        # SMAC writes its runs to a folder, also if nobody reads them.
+        # SMAC writes its runs to a folder, even if nothing reads them.
         self._folder = tempfile.TemporaryDirectory(prefix="pegbox-smac-")
         scenario = self._smac.Scenario(
             known,

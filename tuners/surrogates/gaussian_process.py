@@ -210,7 +210,7 @@ class GaussianProcess:
         self._signal = (2.0 * SIGNAL[1] + float((rest - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
 
     def _tune(self, x: Floats, y: Floats, steps: int) -> None:
-        """Take so many steps on the parameters, by rows `x` and the rest of their targets `y`."""
+        """Take `steps` steps on the parameters, by rows `x` and the rest of their targets `y`."""
         from scipy.optimize import minimize
 
         if len(y) > TUNED:

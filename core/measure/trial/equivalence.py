@@ -37,4 +37,4 @@ def check_values(group: TaskGroup) -> None:
     """
     for name, task in group.tasks.items() if not group.packed else ():
         if task is not group.first and (why := other_values(group.first, task)):
-            raise ArgumentError(f"{name!r} is no implementation of {group.first!r}: {why}; leave it out")
+            raise ArgumentError(f"{name!r} does not implement {group.first!r}: {why}; leave it out")

@@ -70,7 +70,7 @@ def tuner_over(
     transfer: TransferSource | Sequence[TransferSource] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Tuner:
-    """Make a tuner over a space, or the space of a task, with the inputs that it declares; for a group, one for each task.
+    """Make a tuner over a space, or the space of a task, with the inputs that it declares; for a group, one a task.
 
     Raises the errors of `make_tuner` and `tuner_inputs`, and `SpaceError` where no configuration is valid.
     """

@@ -25,7 +25,7 @@ def _inputs() -> tuple[tuple[int, ...], ...]:
 
 
 def hybrid() -> Objective:
-    """Make a quicksort with an insertion sort or merged runs for short parts; knobs are pivot, size and method."""
+    """A quicksort that changes to an insertion sort or to runs that it merges: which pivot, from what size, how."""
     space = ConfigSpace()
     space.define_knob("method", ["quick", "merge"])
     space.define_knob("pivot", ["first", "middle", "median of 3", "median of 9"], when={"method": "quick"})
