@@ -23,13 +23,13 @@ def _product(cfg: pb.TemplateConfig, M: int, K: int, N: int, scale: float) -> tu
     return s, [A, B, C]
 
 
-@pb.template("test_rows")
+@pb.template("test_product_rows")
 def rows(cfg: pb.TemplateConfig, M: int, K: int, N: int) -> tuple[te.TESchedule, list[te.Tensor]]:
     """C = A B, row by row."""
     return _product(cfg, M, K, N, 1.0)
 
 
-@pb.template("test_doubled")
+@pb.template("test_product_doubled")
 def doubled(cfg: pb.TemplateConfig, M: int, K: int, N: int) -> tuple[te.TESchedule, list[te.Tensor]]:
     """C = 2 A B."""
     return _product(cfg, M, K, N, 2.0)

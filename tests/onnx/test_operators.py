@@ -132,7 +132,8 @@ def test_resizing_by_two_reads_pixels_at_half_the_index() -> None:
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_sampled_grids(mode: str, padding: str) -> None:
     inputs = {"x": floats(1, 2, 4, 5), "grid": 1.5 * floats(1, 3, 3, 2, seed=2)}
-    check("GridSample", inputs, mode=mode, padding_mode=padding, tolerance=1e-4)
+    is_wrong = (mode, padding) == ("cubic", "border")  # in onnx's evaluator, but not in ONNX Runtime and torch
+    check("GridSample", inputs, mode=mode, padding_mode=padding, tolerance=1e-4, runtime=is_wrong)
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])

@@ -46,13 +46,13 @@ def test_a_shape_that_was_not_tuned_uses_the_fastest_of_the_predicted_kernels(
 
     monkeypatch.setattr(choice, "fastest", choose)
     found = product.implementation(A, B)
-    assert timed == [["matmul", "test_rows"]]
+    assert timed == [["matmul", "test_product_rows"]]
     assert found.task is not None
     assert (found.task.name, found.origin) == (timed[0][fastest], "predicted, not tuned")
     np.testing.assert_array_equal(product(A, B), A @ B)
 
 
-@pytest.mark.parametrize("winner", ["matmul", "test_rows"])
+@pytest.mark.parametrize("winner", ["matmul", "test_product_rows"])
 def test_the_best_of_the_store_decides(product: Operator, store: TuningStore, winner: str) -> None:
     plain = pb.create_task("matmul", (3, 4, 5), target=TARGET)
     for task in plain.with_implementations(BOTH).tasks.values():

@@ -40,7 +40,8 @@ def test_plugin_is_listed_with_what_it_brings(site: Path, tmp_path: Path) -> Non
         "tuner": ["acme_walk"],
         "cost_model": ["acme_mean"],
         "runner": ["acme_cluster"],
-        "template": ["acme_scale"],
+        "template": ["acme_rows", "acme_scale"],
+        "implementation": ["acme_rows"],
         "workload": ["acme_axpy"],
         "space_generator": ["acme_tiles"],
         "sketch_rule": ["acme_flat"],
@@ -64,7 +65,7 @@ def test_a_plugin_that_fails_on_import_is_shown_and_hurts_nobody(tmp_path: Path)
     ran = pegbox("plugins", site=tmp_path, cwd=tmp_path)
     assert ran.returncode == 0
     assert "ERROR import: RuntimeError: needs a licence" in ran.stdout
-    assert "ga, grid, random" in ran.stdout
+    assert "tuner: bayes, droplet, evolution" in ran.stdout
     strict = pegbox("plugins", site=tmp_path, cwd=tmp_path, PEGBOX_STRICT_PLUGINS="1")
     assert strict.returncode == 2
     assert "plugin broken (pegbox-broken 1.0) failed, import: RuntimeError: needs a licence" in strict.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,7 +93,8 @@ def test_a_task_without_anything_left_gives_way(tmp_path: Path) -> None:
     log = str(tmp_path / "log.json")
     tasks = [SearchTask(func=few, target="llvm -num-cores 1"), *tasks_of(16)]
     scheduler = TaskScheduler(tasks, strategy="round-robin", callbacks=[])
-    with pytest.warns(RuntimeWarning, match="proposed nothing"):
+    with warnings.catch_warnings():  # of configurations that are left, whose number depends on the vectors
+        warnings.filterwarnings("ignore", "sketch.*proposed nothing", RuntimeWarning)
         scheduler.tune(options(8, log), search_policy="sketch.random")
     assert scheduler.dead_tasks == {0}
     assert counts(tasks, log) == [1, 7]
