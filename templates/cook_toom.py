@@ -27,7 +27,7 @@ from pegbox.expr import EPSILON
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
 _PAIRS = {4: ("1",), 6: ("5/8", "3/2"), 8: ("1/2", "1", "2"), 10: ("3/8", "7/8", "5/4", "5/2")}
-"""For each size of a tile the points a > 0 of the pairs ±a; 0 and infinity are points of all."""
+"""The points a > 0 of the pairs ±a by the size of a tile; 0 and infinity are points of all."""
 
 _OF_ROUNDOFF = 2.6
 """The error in units of roundoff × amplification, as measured for all of the sizes with random data of 64 channels."""

@@ -1,4 +1,4 @@
-"""Where tuners win and lose: their scores on the spaces with low and with high values of a feature."""
+"""The strengths of tuners by features of spaces: scores on those with low and with high values of a feature."""
 
 from __future__ import annotations
 
