@@ -1,4 +1,5 @@
-"""Implementations of a model's nodes: convolutions and products by templates, what follows them as an epilogue.
+"""Implementations of a model's nodes: convolutions and products by templates, what follows them as an epilogue;
+softmax, normalizations and what is fused with them by rows.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.
@@ -17,7 +18,7 @@ from pegbox.codegen import Target
 from pegbox.compute import reshaped
 from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
-from pegbox.model import Argument, NodeTask
+from pegbox.model import Argument, NodeTask, sketch_task
 from pegbox.task import Task
 
 if TYPE_CHECKING:
@@ -101,6 +102,16 @@ def matmul(node: Node, constants: Constants, target: Target) -> NodeTask | None:
         return None
     count = math.prod(lead)
     return _node_task(node, "batch_matmul", (count, m, k, n), arguments, target, ((count, k, n), ""))
+
+
+def rows(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a node that reduces rows of its input, such as a softmax."""
+    if {part.kind for part in node.parts or (node,)} & {"Conv", "MatMul"}:
+        return None
+    try:
+        return sketch_task(node, target, space="rows")
+    except TemplateError:
+        return None
 
 
 def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:
