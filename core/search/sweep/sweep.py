@@ -29,8 +29,8 @@ from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.interrupt import absorb_interrupt
 from pegbox.search.loop.options import PriorTrials, SearchOptions
-from pegbox.search.loop.outcome import failure_counts, format_counts
 from pegbox.search.loop.recorder import Recorder
+from pegbox.search.loop.trial import failure_counts, format_counts
 from pegbox.search.loop.tuning import run
 from pegbox.search.problem import check_task, local_measurer, measuring_host
 from pegbox.search.subject import Subject
