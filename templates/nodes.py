@@ -18,7 +18,7 @@ from pegbox.codegen import Target
 from pegbox.compute import reshaped
 from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
-from pegbox.model import Argument, NodeTask, sketch_task
+from pegbox.model import Argument, NodeTask
 from pegbox.task import Task
 
 if TYPE_CHECKING:
@@ -108,10 +108,12 @@ def rows(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a node that reduces rows of its input, such as a softmax."""
     if {part.kind for part in node.parts or (node,)} & {"Conv", "MatMul"}:
         return None
+    inputs = [te.placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
     try:
-        return sketch_task(node, target, space="rows")
+        task = pb.create_task([*inputs, *node.compute(*inputs)], space="rows", target=target)
     except TemplateError:
         return None
+    return NodeTask(node, task, tuple(map(Argument, (*node.inputs, *node.outputs))))
 
 
 def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:
