@@ -21,7 +21,7 @@ from pegbox.task import ComputeDAG, Space
 from pegbox.templates import threads
 
 _ROWS = (1, 2, 4, 8, 16)
-_BYTES = 1 << 10, 1 << 14
+_BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
 _VECTORS = (2, 4, 8)
