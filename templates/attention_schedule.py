@@ -62,8 +62,10 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
 def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
     """Schedule the output; return the loop over blocks of rows."""
     stage = s[of.out]
-    b, h, i, c = stage.op.axis
+    axes = dict(zip(p.layout.of_output.axes, stage.op.axis, strict=True))
+    b, h, i, c = (axes[name] for name in "BHND")
     group, member = stage.split(h, factor=p.group)
+    stage.reorder(b, group, member, i, c)
     head = stage.fuse(b, group)
     row = stage.fuse(member, i) if p.is_folded else i
     outer, inner = stage.split(row, factor=blocks.rows)
