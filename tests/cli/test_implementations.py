@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from implementations import by_rows, registered
+from implementations import by_rows, registered, rows
 
 TASK = ("matmul", 8, 4, 16, "--target", "llvm -num-cores 1")
 
@@ -27,10 +27,10 @@ def test_tune_and_build_use_the_best_of_the_implementations(pegbox: Callable[...
     built = pegbox("build", *both, "--records", "both.jsonl", "--out", "kernel.o")
     assert built.code == 0
     won = ran.out.partition("implementation: ")[2].partition(";")[0]
-    assert f"implementation: {'test_rows' if won == 'rows' else won}" in built.out
+    assert f"implementation: {rows.name if won == 'rows' else won}" in built.out
     best = pegbox("best", "both.jsonl")
     assert "matmul(" in best.out
-    assert "test_rows(" in best.out
+    assert f"{rows.name}(" in best.out
 
 
 def test_an_unknown_implementation_is_an_error_with_near_names(pegbox: Callable[..., Any]) -> None:
