@@ -47,8 +47,9 @@ def attention(
     the axes are given by `layout`, as "BNHD"; with "BN3HD" all three are parts of one array. A bias is the last input:
     its shape is `n_k` behind those axes of batch, heads and queries which `bias` names, as "HN".
 
-    Each of the `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query sees all keys
-    and each one before it one key less, so there are at least as many keys as queries. The default of `scale` is 1/√d.
+    Each of the `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query
+    sees all keys and each one before it one key less, so there are at least as many keys as queries. The default of
+    `scale` is 1/√d.
     The types are float32 and float64: sums of exponentials in narrower ones are not accurate.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Implementations of a model's nodes: convolutions, products and attention by templates, what follows them as an epilogue.
+"""Implementations of a model's nodes: convolutions, products, attention by templates, what follows as an epilogue.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.

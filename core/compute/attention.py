@@ -163,4 +163,3 @@ def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr]) -> Expr:
         return score
     places = [const(0, "int64") if extent == 1 else i for extent, i in zip(bias.shape, at, strict=True)]
     return maximum(score + bias(*places), const(LOWEST_SCORE[bias.dtype], bias.dtype))
-

@@ -11,9 +11,8 @@ import numpy as np
 
 from pegbox.compute.attention import LOWEST_SCORE, PARTS, AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index
-from pegbox.expr.affine import Linear
 from pegbox.expr.bounds import Ranges
-from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.nodes import Binary, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import substitute
 from pegbox.graph.affine import affine_of
@@ -26,9 +25,8 @@ HIDDEN = -1e30
 """The summand of a score below which a key counts as one that a query does not see."""
 
 _USUAL = ("BHND", "BNHD", "BN3HD")
-LAYOUTS = tuple(
-    map(HeadLayout, dict.fromkeys([*_USUAL, *("".join(order) + "D" for axes in ("BHN", "BHN3") for order in permutations(axes))]))
-)
+_ANY = ("".join(order) + "D" for axes in ("BHN", "BHN3") for order in permutations(axes))
+LAYOUTS = tuple(map(HeadLayout, dict.fromkeys((*_USUAL, *_ANY))))
 """The layouts in which arrays are looked for; among equals the first is taken."""
 
 
@@ -145,9 +143,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
         return None
     batch, heads = (1, *stack)[-2:]
     sizes = AttentionSizes(batch, heads, *x.shape[-2:], q.shape[-1], heads, v.shape[-1])
-    places = [
-        list(_places(graph, q, turned=False)), list(_places(graph, k, turned=True)), list(_places(graph, v, turned=False))
-    ]  # fmt: skip
+    places = [list(_places(graph, value, turned=value is k)) for value in (q, k, v)]
     best = max(((layout, *_arrays(layout, sizes, places)) for layout in LAYOUTS), key=lambda each: each[-1])
     layout, arrays, scale, copies = best
     if copies < 0:
@@ -268,11 +264,14 @@ def _arrays(
     extents = ((batch, heads, n_q, d), (batch, kv_heads, n_k, d), (batch, kv_heads, n_k, d_v))
     for part, (own, found) in enumerate(zip(extents, places, strict=True)):
         steps, start = _expected(layout, own, part)
+        size = prod(layout.shape(*own))
         fitting = [
-            place for place in found
-            if place.start == start and prod(place.value.shape) == prod(layout.shape(*own)) and (part < 2 or place.scale == 1)
+            place
+            for place in found
+            if (place.start, prod(place.value.shape)) == (start, size)
+            and (part < 2 or place.scale == 1)
             and all(a == b or extent == 1 for a, b, extent in zip(place.steps, steps, own, strict=True))
-        ]  # fmt: skip
+        ]
         if not fitting:
             return none
         chosen.append(fitting[-1])
